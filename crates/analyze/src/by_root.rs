@@ -65,8 +65,9 @@ pub fn top_by_root(profile: &Profile, labels: &LabelOptions, column: usize) -> V
     rows.sort_by(|a, b| {
         let values = |of: &TopRow| (of.self_value, of.total);
         let by_value = values(&b.row).cmp(&values(&a.row));
-        let names = |of: &RootedRow| (of.row.name.clone(), of.row.module.clone(), of.root.clone());
-        by_value.then_with(|| names(a).cmp(&names(b)))
+        let names =
+            || (&a.row.name, &a.row.module, &a.root).cmp(&(&b.row.name, &b.row.module, &b.root));
+        by_value.then_with(names)
     });
     rows
 }

@@ -10,7 +10,7 @@ use pyrograph_profile::{
 };
 
 /// Sums since the beginning have so many rows at most: with more, they begin anew with the last part.
-const MOST_ROWS: usize = 1 << 18;
+const MOST_ROWS: usize = 1 << 16;
 
 /// Tables are made anew once they have grown by this, and to twice what they were then.
 const LEAST_GROWTH: usize = 4 << 20;
@@ -132,11 +132,14 @@ impl History {
 
     /// The part that is asked for, and what was counted in it.
     pub fn show(&self, recent: Recent) -> (Profile, PartCounts) {
-        let mut profile = self.tables.clone();
+        // With the tables of these samples alone: what shows them has less to go through.
+        let mut profile = Profile::new(self.tables.value_types.clone());
+        let mut moved = Moved::new(&self.tables);
         let mut counts = PartCounts::default();
         let mut push = |row: &Row| {
-            let sample = Sample { thread: row.thread, ..Sample::new(row.stack) };
-            profile.push(sample, &[row.value]);
+            let stack = moved.stack(row.stack, &mut profile);
+            let thread = moved.thread(row.thread, &mut profile);
+            profile.push(Sample { thread, ..Sample::new(stack) }, &[row.value]);
         };
         match recent {
             Recent::All => {

@@ -10,7 +10,7 @@ use ratatui::style::Style;
 use crate::look::Look;
 use crate::shown::Code;
 use crate::table::file_name;
-use crate::text::{fit_middle, padded};
+use crate::text::{columns, fit_middle, padded};
 
 /// The functions that are shown: the largest change first, those that are noise after the others; or by their value after.
 pub fn rows(diff: &Diff, code: Code, by_value: bool) -> Vec<FunctionChange> {
@@ -66,8 +66,14 @@ impl Changes<'_> {
     /// Draws the heading in the first line of an area, and the rows below it.
     pub fn draw(&self, area: Rect, buffer: &mut Buffer) {
         let width = usize::from(area.width);
-        let longest = self.rows.iter().map(|of| file_name(&of.module).len()).max().unwrap_or(0);
-        let module = longest.max(6).min(width.saturating_sub(NUMBERS) / 4) + 1;
+        // Modules have a quarter, and what functions leave.
+        let rest = width.saturating_sub(NUMBERS);
+        let longest = |text: &dyn Fn(&FunctionChange) -> usize, least: usize| {
+            self.rows.iter().map(|of| text(of)).max().unwrap_or(0).max(least)
+        };
+        let function = longest(&|of| columns(&of.name), 8);
+        let room = rest.saturating_sub(function + 1).max(rest / 4);
+        let module = longest(&|of| columns(file_name(&of.module)), 6).min(room) + 1;
         let change = if self.by_value { "Change" } else { "Change▾" };
         let after = if self.by_value { "After▾" } else { "After" };
         let heading = format!(

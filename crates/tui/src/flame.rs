@@ -1,7 +1,7 @@
 //! The flame graph of half-block cells.
 //!
-//! A row of the terminal is a row of frames with their names, whose edges are on half cells; or, where the graph is
-//! higher than the terminal, two rows of frames without names.
+//! A row of the terminal is a row of frames with their names, whose edges are on half cells; or, on request, two rows of
+//! frames without names, so that twice as many are in view.
 
 use pyrograph_analyze::{
     DiffFrame, DiffGraph, FlameFrame, FlameGraph, FlameOptions, Verdict, flame,
@@ -40,8 +40,8 @@ pub struct Flame {
     scroll: usize,
     /// The root is at the top.
     inverted: bool,
-    /// Two rows of frames in a row of the terminal; `None` where they do not fit otherwise.
-    dense: Option<bool>,
+    /// Two rows of frames in a row of the terminal, without names.
+    dense: bool,
     /// The text that is searched, in small letters.
     search: String,
     matching: Vec<bool>,
@@ -231,7 +231,7 @@ impl Flame {
     }
 
     pub fn change_height(&mut self) {
-        self.dense = Some(!self.is_dense);
+        self.dense = !self.dense;
     }
 
     /// Scrolls away from the root, or back.
@@ -330,6 +330,11 @@ impl Flame {
         format!("{name}{module}: {} of all{of_zoom}{own}, {value}", share(frame.value))
     }
 
+    /// Number of rows that are farther from the root than those in view.
+    pub fn rows_beyond(&self) -> usize {
+        self.rows.rows.len().saturating_sub(self.scroll + self.levels())
+    }
+
     /// Number of rows of frames that are shown.
     fn levels(&self) -> usize {
         usize::from(self.area.height) * if self.is_dense { 2 } else { 1 }
@@ -357,9 +362,8 @@ impl Flame {
         };
         self.rows = FrameRows::new(graph, self.zoomed, usize::from(area.width));
         let height = usize::from(area.height);
-        let is_high = self.rows.rows.len() - self.zoom.len().saturating_sub(2) > height;
         // Two in a row differ by their colours alone.
-        self.is_dense = look.has_colors() && self.dense.unwrap_or(is_high);
+        self.is_dense = look.has_colors() && self.dense;
         self.scroll = self.scroll.min(self.rows.rows.len().saturating_sub(self.levels()));
         for line in 0..height {
             let y = area.y + line as u16;

@@ -4,8 +4,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use pyrograph_profile::{Frame, FrameKind, Marker, Profile, Sample, StackId, Thread, ValueType};
+use pyrograph_analyze::{Alike, DiffOptions, Run, diff};
+use pyrograph_profile::{
+    Frame, FrameKind, LabelOptions, Marker, ProcessLabel, Profile, Sample, StackId, Thread, Tree,
+    ValueType,
+};
 use pyrograph_tui::{Action, App, ColorDepth, Grouping, Look, Settings, Status};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{
     Event, KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
@@ -235,7 +241,9 @@ fn the_flame_graph_without_names_has_two_rows_in_one() {
     terminal.keys("fd").check("flame-dense");
     let mut low = Terminal::new(60, 9, ColorDepth::Indexed);
     low.keys("f");
-    assert!(low.text().contains('▀'), "it is higher than the terminal:\n{}", low.text());
+    assert!(low.text().contains("more rows: PgUp"), "it is higher:\n{}", low.text());
+    low.keys("d");
+    assert!(low.text().contains('▀') && !low.text().contains("more rows"), "{}", low.text());
 }
 
 #[test]
@@ -374,6 +382,149 @@ fn what_is_written_is_what_is_shown() {
     terminal.mouse(MouseEventKind::Down(MouseButton::Left), x, y);
     let Action::Write(profile, _) = terminal.press(KeyCode::Char('w')) else { panic!("a picture") };
     assert_eq!((profile.samples.total(0), profile.whole(0)), (750, 1000));
+}
+
+#[test]
+fn filters_are_put_on_and_taken_off() {
+    let mut terminal = Terminal::new(100, 24, ColorDepth::True);
+    // The first row.
+    terminal.keys("o");
+    let text = terminal.text();
+    assert!(text.contains("--focus '^parse$'") && text.contains("67.00%"), "{text}");
+    assert!(!text.contains("vfs_read"), "{text}");
+    terminal.press(KeyCode::Backspace);
+    assert!(terminal.text().contains("14 functions"), "{}", terminal.text());
+    for (keys, is, is_not) in [
+        ("-ignore parse", "vfs_read", "memchr"),
+        ("-hide ^vfs", "sys_read", "vfs_read"),
+        ("-from-frame handle", "memchr", "_start"),
+        ("-comm worker", "run", "handle"),
+        ("-pid=13", "run", "handle"),
+    ] {
+        terminal.keys(keys);
+        terminal.press(KeyCode::Enter);
+        let text = terminal.text();
+        let row = |name: &str| text.lines().any(|line| line.ends_with(&format!(" {name}")));
+        assert!(row(is) && !row(is_not), "{keys}:\n{text}");
+        // In the flame graph, too, and percentages are still of the whole.
+        terminal.keys("f");
+        assert!(!terminal.text().contains(&format!("▏{is_not}")), "{keys}");
+        terminal.keys("f");
+        terminal.press(KeyCode::Backspace);
+    }
+    terminal.keys("-focus nowhere");
+    terminal.press(KeyCode::Enter);
+    assert!(terminal.text().contains("the filters leave nothing"), "{}", terminal.text());
+    terminal.keys("-");
+    terminal.press(KeyCode::Esc);
+    assert!(terminal.text().contains("14 functions"), "{}", terminal.text());
+}
+
+#[test]
+fn filters_stay_on_what_comes_next() {
+    let mut terminal = Terminal::new(100, 24, ColorDepth::True);
+    terminal.keys("x");
+    terminal.app.update(profile(), status());
+    terminal.draw();
+    assert!(terminal.text().contains("--ignore '^parse$'") && !terminal.text().contains("memchr"));
+    // There may be nothing of it for a while.
+    terminal.app.update(Profile::new(vec![ValueType::samples()]), status());
+    terminal.draw();
+    assert!(terminal.text().contains("0 functions"), "{}", terminal.text());
+    terminal.app.update(profile(), status());
+    terminal.draw();
+    assert!(terminal.text().contains("vfs_read"), "{}", terminal.text());
+}
+
+#[test]
+fn matches_are_gone_through_by_width() {
+    let mut terminal = Terminal::new(80, 24, ColorDepth::True);
+    terminal.keys("f/parse");
+    terminal.press(KeyCode::Enter);
+    let mut detail = |key: char| {
+        terminal.press(KeyCode::Char(key));
+        let text = terminal.text();
+        text.lines().find(|line| line.contains("of all")).expect("a line").to_owned()
+    };
+    assert!(detail('n').contains("55.00% of all"));
+    assert!(detail('n').contains("12.00% of all"));
+    assert!(detail('n').contains("55.00% of all"), "round and round");
+    assert!(detail('N').contains("12.00% of all"));
+    // Of what is zoomed: a fifth is the worker's, and three fifths of that are in `parse`.
+    terminal.press(KeyCode::Esc);
+    terminal.keys("f");
+    let (x, y) = terminal.find("run");
+    terminal.mouse(MouseEventKind::Down(MouseButton::Left), x, y);
+    let text = terminal.text();
+    assert!(text.contains("67 % of all, 60 % of what is zoomed"), "{text}");
+}
+
+#[test]
+fn shares_of_a_search_are_those_of_the_stacks() {
+    let mut generator = StdRng::seed_from_u64(16);
+    for _ in 0..100 {
+        let stacks: Vec<(Vec<String>, u64)> = (0..generator.random_range(1..40))
+            .map(|_| {
+                let name = |_| format!("f{}", generator.random_range(0..6));
+                let path: Vec<String> = (0..6).map(name).collect();
+                let depth = generator.random_range(1..7);
+                (path[..depth].to_vec(), generator.random_range(1..9))
+            })
+            .collect();
+        let mut profile = Profile::new(vec![ValueType::samples()]);
+        for (path, value) in &stacks {
+            let stack = profile.stack_of_names(path.iter().map(String::as_str));
+            profile.push(Sample::new(stack), &[*value]);
+        }
+        let mut terminal = Terminal::new(80, 24, ColorDepth::True);
+        terminal.app.update(profile, status());
+        terminal.keys("f/f3");
+        terminal.press(KeyCode::Enter);
+        let all: u64 = stacks.iter().map(|(_, value)| value).sum();
+        let is_in = |path: &[String]| path.iter().any(|name| name == "f3");
+        let found = stacks.iter().filter(|(path, _)| is_in(path)).map(|(_, value)| value).sum();
+        let share = pyrograph_render::percent(found, all);
+        let text = terminal.text();
+        let is_said = [" ·", ","].map(|end| text.contains(&format!("frames match, {share}{end}")));
+        assert!(is_said.contains(&true), "{share}:\n{text}");
+    }
+}
+
+#[test]
+fn both_sides_of_a_comparison() {
+    let before = profile();
+    let mut after = profile();
+    let stack = after.stack_of_names(["_start", "new"]);
+    after.push(Sample::new(stack), &[500]);
+    let labels = LabelOptions { process: ProcessLabel::None, ..LabelOptions::default() };
+    let trees = [&before, &after].map(|side| Tree::new(side, &labels));
+    let run = |profile, tree| Run { profile, tree, column: 0 };
+    let (before, after) = ([run(&before, &trees[0])], [run(&after, &trees[1])]);
+    let alike = Alike::new(&before, &after, 0);
+    let diff = diff(&before, &after, &alike, &DiffOptions::default()).expect("a comparison");
+    let settings = Settings { flame_first: true, ..Settings::default() };
+    let mut terminal = Terminal::new(80, 24, ColorDepth::True);
+    terminal.app = App::new(settings);
+    terminal.app.compare(diff, Status { subject: "a → b".to_owned(), ..Status::default() });
+    terminal.draw();
+    let (x, y) = terminal.find("new");
+    terminal.mouse(MouseEventKind::Moved, x, y);
+    let detail = "new: before 0.00%, after 33.33%, +33.33 points ▲ more, beyond noise";
+    assert!(terminal.text().contains(detail), "{}", terminal.text());
+    terminal.press(KeyCode::Char('v'));
+    assert!(!terminal.text().contains("▏new"), "it was not there:\n{}", terminal.text());
+    terminal.keys("f");
+    terminal.check("comparison");
+    terminal.keys("/parse");
+    terminal.press(KeyCode::Enter);
+    terminal.press(KeyCode::Enter);
+    terminal.check("comparison-calls");
+    assert!(matches!(terminal.press(KeyCode::Char('w')), Action::WriteComparison));
+    assert!(matches!(terminal.press(KeyCode::Char('x')), Action::Compare(..)));
+    terminal.app.refuse_filter("it leaves nothing");
+    terminal.draw();
+    let text = terminal.text();
+    assert!(text.contains("it leaves nothing") && !text.contains("--ignore"), "{text}");
 }
 
 #[test]

@@ -127,6 +127,9 @@ impl App {
             state.push(text);
         }
         state.extend(self.flame.side().map(|side| format!("widths: {side}")));
+        if self.flame.rows_beyond() > 0 {
+            state.push(format!("{} more rows: PgUp, PgDn", self.flame.rows_beyond()));
+        }
         if narrow > 0 {
             state.push(format!("{narrow} frames too narrow to be drawn"));
         }
