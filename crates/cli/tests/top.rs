@@ -1,6 +1,6 @@
 //! `pyrograph top` in a pseudo-terminal, and piped.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -163,6 +163,98 @@ fn signals_and_crashes_leave_the_terminal_as_it_was() {
     terminal.wait_for("Self");
     terminal.press("\x03");
     assert!(terminal.end().success(), "Ctrl-C is a key");
+}
+
+#[test]
+fn a_signal_at_the_very_beginning_leaves_the_terminal_as_it_was() {
+    if !is_root("a_signal_at_the_very_beginning_leaves_the_terminal_as_it_was") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let busy = Busy::start(folder.path());
+    for _ in 0..5 {
+        let terminal = watch(&busy, folder.path(), 80, 24);
+        wait_until("it has the screen", || {
+            terminal.screen.lock().expect("no panic").screen().alternate_screen()
+        });
+        terminal.signal(libc::SIGTERM);
+        assert_eq!(terminal.end().code(), Some(143));
+    }
+}
+
+#[test]
+fn q_ends_it_before_anything_was_recorded() {
+    if !is_root("q_ends_it_before_anything_was_recorded") {
+        return;
+    }
+    // Of the whole machine, whose files are opened and tables made for a while.
+    let mut command = pyrograph();
+    command.args(["top", "-a", "-i", "60"]);
+    let mut terminal = Terminal::start(&mut command, 80, 24);
+    terminal.wait_for("quit");
+    terminal.press("q");
+    assert!(terminal.end().success());
+}
+
+/// The share in the second column of a function's row.
+fn total(screen: &str, name: &str) -> Option<f64> {
+    let row = screen.lines().find(|line| line.ends_with(&format!(" {name}")))?;
+    row.split_whitespace().nth(1)?.trim_end_matches('%').parse().ok()
+}
+
+#[test]
+fn memory_that_is_held_shows_while_it_is_held() {
+    if !is_root("memory_that_is_held_shows_while_it_is_held") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(&["gcc", "-g", "-O1"], "holds.c", folder.path());
+    let mut holds =
+        Command::new(program).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it runs");
+    let mut input = holds.stdin.take().expect("a pipe");
+    let mut command = pyrograph();
+    command.args(["top", "--alloc", "--live", "-p", &holds.id().to_string()]);
+    let mut terminal = Terminal::start(&mut command, 120, 30);
+    terminal.wait_for("held after");
+    input.write_all(b"x").expect("it reads");
+    // 100 times 1,000 bytes, and 50,000: nothing counts twice, however often it is read.
+    wait_until("it holds memory", || {
+        let screen = terminal.text();
+        total(&screen, "keeps").is_some() && total(&screen, "grows").is_some()
+    });
+    let check = |screen: &str| {
+        let [keeps, grows] = ["keeps", "grows"].map(|name| total(screen, name).expect("a row"));
+        assert!((keeps / grows - 2.0).abs() < 0.02, "{screen}");
+        assert_eq!(total(screen, "gives_back"), None);
+    };
+    check(&terminal.text());
+    terminal.press(" ");
+    terminal.wait_for("PAUSED");
+    check(&terminal.text());
+    terminal.press("q");
+    assert!(terminal.end().success());
+    drop(input);
+    holds.kill().ok();
+    holds.wait().expect("it ends");
+}
+
+#[test]
+fn control_groups_are_known_at_once() {
+    if !is_root("control_groups_are_known_at_once") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let busy = Busy::start(folder.path());
+    let mut command = pyrograph();
+    // No other snapshot comes while this is shown.
+    command.args(["top", "-i", "5", "-p", &busy.pid()]);
+    let mut terminal = Terminal::start(&mut command, 120, 30);
+    terminal.wait_for("gamma_");
+    terminal.press("c");
+    terminal.wait_for("Control group");
+    assert!(!terminal.text().contains("[not known]"), "{}", terminal.text());
+    terminal.press("q");
+    assert!(terminal.end().success());
 }
 
 #[test]

@@ -49,5 +49,5 @@ int main(void) {
     for (int i = 0; i < 10; i++)
         aligns(100 + i);
     grows();
-    return 0;
+    return read(STDIN_FILENO, &byte, 1) < 0;
 }
