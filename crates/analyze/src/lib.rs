@@ -29,6 +29,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 
+mod annotation;
 mod by_root;
 mod call_table;
 mod calls;
@@ -53,6 +54,9 @@ mod sched;
 mod top;
 mod view;
 
+pub use annotation::{
+    AnnotatedInstruction, Annotation, Arrow, Scope, SourceBlock, SourceFile, SourcePlace, arrows,
+};
 pub use by_root::{RootedRow, root_totals, top_by_root};
 pub use call_table::{CallGroup, CallKey, CallRow, CallTable, call_table};
 pub use calltree::{CallNode, CallTree, CallTreeOptions, Direction, LeftOut, call_tree};

@@ -6,6 +6,7 @@
 // `eprintln!` panics where standard error is full or closed: `say!` does not.
 #![deny(clippy::print_stderr)]
 
+mod annotate;
 mod convert;
 mod diff;
 mod filters;
@@ -62,6 +63,7 @@ enum Verb {
     Flamegraph(Box<flamegraph::Args>),
     Report(Box<report::Args>),
     View(Box<view::Args>),
+    Annotate(Box<annotate::Args>),
     Diff(Box<diff::Args>),
     Heatmap(Box<heatmap::Args>),
     Convert(Box<convert::Args>),
@@ -116,6 +118,7 @@ fn main() -> ExitCode {
         Verb::Flamegraph(args) => flamegraph::run(*args),
         Verb::Report(args) => report::run(*args),
         Verb::View(args) => view::run(*args),
+        Verb::Annotate(args) => annotate::run(*args),
         Verb::Diff(args) => diff::run(*args),
         Verb::Heatmap(args) => heatmap::run(*args),
         Verb::Convert(args) => convert::run(*args),

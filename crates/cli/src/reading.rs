@@ -1,7 +1,7 @@
 //! Reading of inputs: the options that all verbs have that read profiles.
 
 use anyhow::{Context, bail};
-use pyrograph_analyze::Filter;
+use pyrograph_analyze::{Filter, Level};
 use pyrograph_format::{
     Input, Options, READERS, Reader, SymbolOptions, WarningKind, Warnings, demangled, label_all,
     read, read_each_event, reader_named, remove_unfinished,
@@ -148,8 +148,17 @@ impl ReadArgs {
         let profile = prepare(profile);
         let profile = if self.no_demangle { profile } else { demangled(profile) };
         say_saturated(&profile);
-        let filter = self.filters.filter(&profile);
+        let mut filter = self.filters.filter(&profile);
+        if options.instructions {
+            // Instructions have no place for other levels than a column for each event.
+            filter.by.retain(|&level| level != Level::Event);
+        }
         Ok((filter.apply(profile)?, warnings))
+    }
+
+    /// The options of the search for symbols.
+    pub fn symbols(&self) -> SymbolOptions {
+        self.symbols.options()
     }
 }
 

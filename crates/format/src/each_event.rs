@@ -127,6 +127,7 @@ fn with_column(profile: &Profile, from: usize, types: &[ValueType], to: usize) -
         frames: profile.frames.clone(),
         stacks: profile.stacks.clone(),
         threads: profile.threads.clone(),
+        addresses: profile.addresses.clone(),
         ..Profile::new(types.to_vec())
     };
     let mut values = vec![0; types.len()];

@@ -82,6 +82,7 @@ fn expand_calls(
     let mut out = Profile {
         strings: profile.strings.clone(),
         threads: profile.threads.clone(),
+        addresses: profile.addresses.clone(),
         ..Profile::new(profile.value_types.clone())
     };
     let expanded: Vec<Vec<FrameId>> =

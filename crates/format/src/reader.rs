@@ -111,6 +111,9 @@ pub struct Options {
     pub unknown_addresses: bool,
     /// Keep the address of every frame of an ELF file, for [`expand_inlined`](crate::expand_inlined).
     pub addresses: bool,
+    /// Keep which instruction each sample was taken at ([`Sample::address`](pyrograph_profile::Sample::address)), of
+    /// formats that hold addresses.
+    pub instructions: bool,
     /// Options of the reader of folded text; the others ignore them.
     pub folded: FoldedOptions,
     /// Number of threads that may parse; 0 for as many as there are CPUs.
@@ -131,6 +134,7 @@ impl Default for Options {
             unit: None,
             unknown_addresses: false,
             addresses: false,
+            instructions: false,
             folded: FoldedOptions::default(),
             workers: 0,
             // Nothing that is written so far shows lines.

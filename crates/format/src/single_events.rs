@@ -67,6 +67,7 @@ impl EventInput {
             detail: Detail::Samples,
             threads: ThreadDetail::Thread,
             unknown_addresses: true,
+            instructions: false,
             ..options.clone()
         };
         let reading = read_with(reader, head, &options, label.as_deref())?;

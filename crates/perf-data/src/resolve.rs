@@ -24,6 +24,8 @@ pub struct ResolveOptions {
     pub threads: ThreadDetail,
     /// Name functions without a symbol by their address.
     pub unknown_addresses: bool,
+    /// Keep the address of each sample's leaf: which instruction it was.
+    pub instructions: bool,
     /// Number of threads that unwind; 0 for as many as there are CPUs.
     pub workers: usize,
     /// Where to find symbols, and whether to add inlined calls.
@@ -124,6 +126,7 @@ pub fn resolver_options(
         threads: options.threads,
         user_only: false,
         addresses: options.unknown_addresses,
+        instructions: options.instructions,
         arch: arch(recording),
         symbols: options.symbols.clone(),
     }

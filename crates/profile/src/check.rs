@@ -40,10 +40,19 @@ impl Profile {
                 self.check_string(id, || format!("thread {row}"))?;
             }
         }
+        for (row, address) in self.addresses.iter().enumerate() {
+            for id in [address.module, address.build_id, address.function] {
+                self.check_string(id, || format!("address {row}"))?;
+            }
+        }
         for (row, sample) in self.samples.iter().enumerate() {
             let (stack, thread) = (sample.stack.index(), sample.thread.index());
             ensure(stack < self.stacks.len(), || format!("sample {row} has no stack {stack}"))?;
             ensure(thread < self.threads.len(), || format!("sample {row} has no thread {thread}"))?;
+            let address = sample.address.map_or(0, |address| address.index() + 1);
+            ensure(address <= self.addresses.len(), || {
+                format!("sample {row} has no address {}", address - 1)
+            })?;
         }
         Ok(())
     }
@@ -104,7 +113,7 @@ fn ensure(holds: bool, defect: impl FnOnce() -> String) -> Result<(), InvalidPro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Marker, Sample, Thread, ThreadId, ValueType};
+    use crate::{Address, AddressId, Marker, Sample, Thread, ThreadId, ValueType};
 
     /// Breaks a valid profile.
     fn check(defect: impl Fn(&mut Profile), expect: &str) {
@@ -137,6 +146,8 @@ mod tests {
         check(|of| of.push(Sample::new(StackId(9)), &[1]), "sample 1 has no stack 9");
         let thread = Sample { thread: ThreadId(9), ..Sample::default() };
         check(|of| of.push(thread, &[1]), "sample 1 has no thread 9");
+        let address = Sample { address: Some(AddressId(9)), ..Sample::default() };
+        check(|of| of.push(address, &[1]), "sample 1 has no address 9");
         check(
             |of| {
                 of.stacks.intern(StackId::ROOT, FrameId(9));
@@ -153,6 +164,13 @@ mod tests {
                 "frame 2 has no string 99",
             );
         }
+        let address = Address { build_id: no_string, ..Address::default() };
+        check(
+            |of| {
+                of.addresses.intern(address);
+            },
+            "address 0 has no string 99",
+        );
         let thread = Thread { host: no_string, ..Thread::default() };
         check(
             |of| {

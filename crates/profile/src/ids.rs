@@ -33,6 +33,10 @@ id!(
     FrameId
 );
 id!(
+    /// An address in [`Addresses`](crate::Addresses).
+    AddressId
+);
+id!(
     /// A stack in [`Stacks`](crate::Stacks).
     StackId
 );

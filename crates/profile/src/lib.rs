@@ -3,6 +3,7 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 
 mod about;
+mod address;
 mod calls;
 mod check;
 mod children;
@@ -31,6 +32,7 @@ mod tree;
 mod value;
 
 pub use about::About;
+pub use address::{Address, Addresses};
 pub use calls::{CallCount, CallCounts, StackLine, ThreadAction, ThreadEvent, TracedCall};
 pub use check::InvalidProfile;
 pub use counts::{CommandUsage, CountRun, CountValue, Counter, NotCounted};
@@ -39,7 +41,7 @@ pub use event_record::{
     EventRecord, MappedFile, MappingDetails, MappingRecord, RecordGroup, TaskRecord,
 };
 pub use frame::{Frame, FrameKind, Frames};
-pub use ids::{FrameId, NodeId, StackId, StringId, ThreadId};
+pub use ids::{AddressId, FrameId, NodeId, StackId, StringId, ThreadId};
 pub use info::{EventInfo, FieldInfo, ProcessInfo, RecordingInfo, SampleRate};
 pub use label::{LabelOptions, Labels, ProcessLabel};
 pub use marker::Marker;

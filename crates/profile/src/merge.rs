@@ -1,6 +1,6 @@
 //! Putting profiles together: several files, or the parts of one that were read in parallel.
 
-use crate::{Frame, FrameId, Profile, Sample, StringId, ThreadId};
+use crate::{Address, AddressId, Frame, FrameId, Profile, Sample, StringId, ThreadId};
 
 impl Profile {
     /// Adds all samples of `other`. Equal strings, frames, stacks and threads become one.
@@ -48,6 +48,18 @@ impl Profile {
             .iter()
             .map(|thread| self.threads.intern(thread.map_texts(|text| strings[text.index()])))
             .collect();
+        let addresses: Vec<AddressId> = other
+            .addresses
+            .iter()
+            .map(|address| {
+                self.addresses.intern(Address {
+                    module: strings[address.module.index()],
+                    build_id: strings[address.build_id.index()],
+                    function: strings[address.function.index()],
+                    ..address
+                })
+            })
+            .collect();
         let rows = other.stacks.rows();
         let stacks = self
             .stacks
@@ -61,6 +73,7 @@ impl Profile {
             let sample = Sample {
                 stack: stacks[sample.stack.index()],
                 thread: threads[sample.thread.index()],
+                address: sample.address.map(|address| addresses[address.index()]),
                 ..sample
             };
             self.push(sample, &values);

@@ -1,7 +1,7 @@
 //! The profile: all tables together.
 
 use crate::{
-    About, Frame, FrameKind, Frames, Marker, Quantity, Sample, Samples, StackId, Stacks, Strings,
+    About, Addresses, Frame, FrameKind, Frames, Marker, Quantity, Sample, Samples, StackId, Stacks, Strings,
     Thread, ThreadId, Threads, UnitKind, ValueType,
 };
 
@@ -16,6 +16,8 @@ pub struct Profile {
     pub stacks: Stacks,
     /// The distinct threads.
     pub threads: Threads,
+    /// The distinct addresses of samples, where they were asked for.
+    pub addresses: Addresses,
     /// Types of the columns of values; at least one.
     pub value_types: Vec<ValueType>,
     /// The samples.
@@ -116,6 +118,7 @@ impl Profile {
             + self.frames.bytes()
             + self.stacks.bytes()
             + self.threads.bytes()
+            + self.addresses.bytes()
             + self.samples.bytes()
     }
 

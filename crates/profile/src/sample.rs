@@ -1,6 +1,6 @@
 //! Samples, as columns.
 
-use crate::{StackId, ThreadId};
+use crate::{AddressId, StackId, ThreadId};
 
 /// One sample without its values: where, who, and, if the source has them, CPU and time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub struct Sample {
     pub cpu: Option<u32>,
     /// Nanoseconds on a clock that never goes back; its zero is the source's.
     pub time: Option<u64>,
+    /// The instruction of its leaf. Sources set it where it was asked for, and the leaf is machine code.
+    pub address: Option<AddressId>,
 }
 
 impl Sample {
@@ -22,21 +24,23 @@ impl Sample {
     }
 }
 
-/// All samples, one column for each thing known of them. The columns of CPUs and times are empty
-/// when no sample has one.
+/// All samples, one column for each thing known of them. The columns of CPUs, times and addresses are
+/// empty when no sample has one.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
     stack: Vec<StackId>,
     thread: Vec<ThreadId>,
     cpu: Vec<u32>,
     time: Vec<u64>,
+    address: Vec<AddressId>,
     /// One column for each value type.
     values: Vec<Vec<u64>>,
 }
 
-/// Stands for "not known" in the columns of CPUs and times.
+/// Stands for "not known" in the columns of CPUs, times and addresses.
 const NO_CPU: u32 = u32::MAX;
 const NO_TIME: u64 = u64::MAX;
+const NO_ADDRESS: AddressId = AddressId(u32::MAX);
 
 impl Samples {
     /// No samples yet, `columns` values each.
@@ -56,6 +60,7 @@ impl Samples {
         self.thread.push(sample.thread);
         push_optional(&mut self.cpu, before, sample.cpu, NO_CPU);
         push_optional(&mut self.time, before, sample.time, NO_TIME);
+        push_optional(&mut self.address, before, sample.address, NO_ADDRESS);
         for (column, &value) in self.values.iter_mut().zip(values) {
             column.push(value);
         }
@@ -70,7 +75,8 @@ impl Samples {
     /// Bytes of memory that the columns take.
     pub fn bytes(&self) -> usize {
         let values: usize = self.values.iter().map(Vec::capacity).sum();
-        (self.stack.capacity() + self.thread.capacity() + self.cpu.capacity()) * size_of::<u32>()
+        let ids = [self.stack.capacity(), self.thread.capacity(), self.address.capacity()];
+        (ids.iter().sum::<usize>() + self.cpu.capacity()) * size_of::<u32>()
             + (self.time.capacity() + values) * size_of::<u64>()
     }
 
@@ -91,6 +97,7 @@ impl Samples {
             thread: self.thread[row],
             cpu: self.cpu.get(row).copied().filter(|&cpu| cpu != NO_CPU),
             time: self.time.get(row).copied().filter(|&time| time != NO_TIME),
+            address: self.address.get(row).copied().filter(|&address| address != NO_ADDRESS),
         }
     }
 
@@ -134,6 +141,12 @@ impl Samples {
         for thread in &mut self.thread {
             *thread = new(*thread);
         }
+    }
+
+    /// Sets the address of each sample by its stack.
+    pub fn set_addresses(&mut self, address: impl FnMut(StackId) -> Option<AddressId>) {
+        let addresses = self.stack.iter().copied().map(address);
+        self.address = addresses.map(|address| address.unwrap_or(NO_ADDRESS)).collect();
     }
 
     /// The sum of a column. Saturates.

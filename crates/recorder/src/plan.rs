@@ -68,6 +68,8 @@ pub struct Plan {
     /// Keep each sample with its time and CPU, and not only a total for each stack and thread. What the kernel has
     /// counted has no times.
     pub keep_times: bool,
+    /// Keep which instruction each sample was taken at.
+    pub instructions: bool,
     /// How far threads are kept apart. For several outputs, as for [`Self::keep_times`] and the lines of
     /// [`Self::symbols`]: the most that any of them holds.
     pub thread_detail: ThreadDetail,
@@ -114,6 +116,7 @@ impl Plan {
             attach: true,
             count_samples: false,
             keep_times: false,
+            instructions: false,
             thread_detail: ThreadDetail::Name,
             stack_memory: 256 << 20,
             symbols: SymbolOptions::default(),
@@ -193,6 +196,7 @@ impl Plan {
             languages: self.languages.clone(),
             user_only: !self.kernel,
             addresses: true,
+            instructions: self.instructions,
             arch: NATIVE,
             symbols: self.symbols.clone(),
         }

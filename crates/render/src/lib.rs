@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 
+mod annotate;
 mod attributes;
 mod color;
 mod counting;
@@ -46,6 +47,9 @@ mod trace;
 mod units;
 mod view;
 
+pub use annotate::{
+    AnnotationParts, AnnotationStyle, annotation_html, annotation_json, annotation_text,
+};
 pub use attributes::{NameAttributes, RefusedAttribute};
 pub use color::Rgb;
 pub use counting::{CountStyle, IntervalTable, not_counted, write_count_changes, write_counts};

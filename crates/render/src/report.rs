@@ -110,7 +110,7 @@ pub(crate) fn plain(text: &str) -> String {
 }
 
 /// The file's name of a path.
-fn base_name(path: &str) -> &str {
+pub(crate) fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 

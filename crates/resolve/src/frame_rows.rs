@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
-use pyrograph_profile::{Frame, FrameId, FrameKind, Marker, Profile, StringId, Strings};
+use pyrograph_profile::{Address, AddressId, Frame, FrameId, FrameKind, Marker, Profile, StringId, Strings};
 use pyrograph_symbol::inlined_names;
 use pyrograph_unwind::UnwindInfo;
 
@@ -88,6 +88,29 @@ impl<'a> FrameRows<'a> {
             self.by_frame[frame.index()] = self.make(frame, profile);
         }
         self.slice(&self.by_frame[frame.index()])
+    }
+
+    /// The address of a frame, if it is code whose instructions can be found again.
+    pub fn address(&mut self, frame: FrameId, profile: &mut Profile) -> Option<AddressId> {
+        let raw = self.names.frames[frame.index()];
+        let module = self.held.get(&raw.module).filter(|_| raw.is_code())?;
+        let build_id = match &module.kind {
+            ModuleKind::Elf { symbols, .. } => symbols.as_ref().and_then(|of| of.build_id()),
+            ModuleKind::Kernel => None,
+            ModuleKind::Jit { dump: Some(_), .. } => None,
+            _ => return None,
+        };
+        let path = match &module.kind {
+            ModuleKind::Jit { dump: Some(dump), .. } => &dump.path,
+            _ => &module.path,
+        };
+        let build_id = build_id.map(ToString::to_string).unwrap_or_default();
+        let (module, build_id) = (profile.strings.intern(path), profile.strings.intern(&build_id));
+        let outermost = self.of(frame, profile).first().copied();
+        let function =
+            outermost.map_or(StringId::EMPTY, |row| profile.frames.get(row).function);
+        let address = Address { module, build_id, function, offset: raw.address };
+        Some(profile.addresses.intern(address))
     }
 
     #[cold]

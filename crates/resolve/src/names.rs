@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hashbrown::HashMap;
-use pyrograph_profile::{FrameId, Profile, Sample, StackId, Strings};
+use pyrograph_profile::{AddressId, FrameId, Profile, Sample, StackId, Strings};
 use pyrograph_symbol::{KALLSYMS, Kallsyms, KernelSymbol, RunningKernel, Symbolized, Warning};
 
 use crate::chains::Chains;
@@ -25,6 +25,8 @@ pub struct Naming {
     pub symbols: pyrograph_symbol::Options,
     /// Functions without a symbol keep their address.
     pub addresses: bool,
+    /// Samples keep the address of their leaf.
+    pub instructions: bool,
     /// Names of functions by the names of their symbols.
     pub rename: Option<Rename>,
     /// The kernel's symbol table, if there is one that is right.
@@ -53,6 +55,7 @@ impl Naming {
         Self {
             symbols,
             addresses: true,
+            instructions: false,
             rename: None,
             kallsyms: None,
             threads: 1,
@@ -106,7 +109,7 @@ pub fn name_stacks(
     for (raw, names) in tables.iter().zip(&named.tables) {
         let names = Names { frames: raw.frames(), names, all: &named.names };
         let mut rows = FrameRows::new(names, labels, modules, options);
-        add_stacks(raw, &mut rows, profile);
+        add_stacks(raw, &mut rows, options, profile);
     }
     stats
 }
@@ -145,14 +148,25 @@ pub fn name_chains(
         path.last().map_or(StackId::ROOT, |(_, stack)| *stack)
     };
     let stacks: Vec<StackId> = (0..chains.len()).map(stack).collect();
+    let leaves = (0..chains.len()).filter(|_| options.instructions);
+    let addresses: Vec<Option<AddressId>> =
+        leaves.map(|number| rows.address(chains.chain(number).next()?, profile)).collect();
     let mut samples = chains.into_samples();
+    if options.instructions {
+        samples.set_addresses(|chain| addresses[chain.index()]);
+    }
     samples.map_stacks(|chain| stacks[chain.index()]);
     debug_assert!(profile.samples.is_empty());
     profile.samples = samples;
     stats
 }
 
-fn add_stacks(raw: &RawStacks, rows: &mut FrameRows<'_>, profile: &mut Profile) {
+fn add_stacks(
+    raw: &RawStacks,
+    rows: &mut FrameRows<'_>,
+    options: &Naming,
+    profile: &mut Profile,
+) {
     let mut stacks = vec![StackId::ROOT; raw.stacks.len()];
     // Which ones end in the stack of a waker, which is turned round: callees stand below their callers.
     let mut turned = vec![false; raw.stacks.len()];
@@ -170,7 +184,10 @@ fn add_stacks(raw: &RawStacks, rows: &mut FrameRows<'_>, profile: &mut Profile) 
         }
     }
     for row in raw.samples() {
-        let sample = Sample { stack: stacks[row.sample.stack.index()], ..row.sample };
+        let stack = row.sample.stack;
+        let leaf = raw.stacks.get(stack).filter(|_| options.instructions && !turned[stack.index()]);
+        let address = leaf.and_then(|(_, frame)| rows.address(frame, profile));
+        let sample = Sample { stack: stacks[stack.index()], address, ..row.sample };
         profile.push(sample, &row.weight.columns());
     }
 }

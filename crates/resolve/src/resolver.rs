@@ -66,6 +66,8 @@ pub struct Options {
     /// Tell functions without a symbol apart by their addresses; otherwise they are named by their
     /// module alone.
     pub addresses: bool,
+    /// Keep the address of each sample's leaf: which instruction it was.
+    pub instructions: bool,
     /// Find the callers of code that has no unwind table by its instructions.
     pub guessing: bool,
     /// Architecture of the programs.
@@ -283,6 +285,7 @@ impl<F: Files> Resolver<F> {
         Naming {
             symbols: self.options.symbols.clone(),
             addresses: self.options.addresses,
+            instructions: self.options.instructions,
             rename: self.rename,
             kallsyms: self.files.kallsyms(),
             threads,
@@ -512,7 +515,8 @@ impl<F: Files> Resolver<F> {
         // With times, they are in the order of time.
         let raw = self.unnamed.table(is_jit && !all_times);
         let stack = raw.intern(&self.frames);
-        let row = profile::Sample { stack, thread, cpu: sample.id.cpu, time: sample.id.time };
+        let (cpu, time) = (sample.id.cpu, sample.id.time);
+        let row = profile::Sample { thread, cpu, time, ..profile::Sample::new(stack) };
         if all_times || keeps_time && is_jit {
             raw.push(row, weight);
         } else {

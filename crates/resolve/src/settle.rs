@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use pyrograph_profile::{
-    Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Strings, ValueType,
+    Address, AddressId, Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Strings, ValueType,
 };
 
 use crate::modules::{Held, ModuleKind, Modules};
@@ -370,6 +370,16 @@ impl Whole<'_> {
                 self.frame(Frame { function, module, file: text(frame.file)?, ..frame })
             })
             .collect();
+        let addresses: Vec<_> = part
+            .addresses
+            .iter()
+            .map(|address| {
+                let text = |id: StringId| strings[id.index()];
+                let (module, build_id) = (text(address.module)?, text(address.build_id)?);
+                let function = text(address.function)?;
+                self.address(Address { module, build_id, function, ..address })
+            })
+            .collect();
         // Where each stack went, and whether it ends early.
         let mut stacks = vec![(StackId::ROOT, false)];
         for (caller, frame) in part.stacks.rows() {
@@ -386,7 +396,8 @@ impl Whole<'_> {
         for (row, sample) in part.samples.iter().enumerate() {
             let weight = Weight::at(&part.samples, row);
             let (stack, mut is_cut) = stacks[sample.stack.index()];
-            let mut sample = Sample { stack, ..sample };
+            let address = sample.address.and_then(|address| addresses[address.index()]);
+            let mut sample = Sample { stack, address, ..sample };
             if self.room == Room::None
                 && self.totals.find(&self.profile.samples, sample).is_none()
                 && !is_cut
@@ -410,6 +421,11 @@ impl Whole<'_> {
     fn frame(&mut self, frame: Frame) -> Option<FrameId> {
         let frames = &mut self.profile.frames;
         if self.room == Room::Enough { Some(frames.intern(frame)) } else { frames.find(frame) }
+    }
+
+    /// Which instruction it was is forgotten first.
+    fn address(&mut self, address: Address) -> Option<AddressId> {
+        (self.room == Room::Enough).then(|| self.profile.addresses.intern(address))
     }
 
     fn stack(&mut self, caller: StackId, frame: FrameId) -> Option<StackId> {

@@ -194,7 +194,7 @@ pub struct RawStacks {
     totals: Totals,
 }
 
-/// Rows of samples without times, to be found by stack, thread and CPU.
+/// Rows of samples without times, to be found by stack, thread, CPU and address.
 #[derive(Debug)]
 pub struct Totals {
     rows: HashTable<u32>,
@@ -208,13 +208,13 @@ impl Default for Totals {
 }
 
 impl Totals {
-    /// The row of a stack, thread and CPU.
+    /// The row of a stack, thread, CPU and address.
     pub fn find(&self, samples: &Samples, sample: Sample) -> Option<usize> {
         let is_it = |row: &u32| samples.get(*row as usize) == sample;
         self.rows.find(self.hash(sample), is_it).map(|row| *row as usize)
     }
 
-    /// Adds a weight to that of its stack, thread and CPU. The sample has no time.
+    /// Adds a weight to that of its stack, thread, CPU and address. The sample has no time.
     pub fn add(&mut self, samples: &mut Samples, sample: Sample, weight: Weight) {
         if let Some(row) = self.find(samples, sample) {
             return weight.add_to(samples, row);
@@ -238,7 +238,7 @@ impl Totals {
 }
 
 fn hash(hasher: &FixedState, sample: Sample) -> u64 {
-    hasher.hash_one((sample.stack, sample.thread, sample.cpu))
+    hasher.hash_one((sample.stack, sample.thread, sample.cpu, sample.address))
 }
 
 impl Default for RawStacks {

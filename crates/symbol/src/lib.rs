@@ -7,6 +7,7 @@ mod debuginfod;
 mod demangle;
 mod dwarf;
 mod entries;
+mod extent;
 mod frames;
 mod go;
 mod inline;

@@ -29,6 +29,7 @@ pub(super) fn rewrite(
         strings: profile.strings.clone(),
         frames: profile.frames.clone(),
         threads: profile.threads.clone(),
+        addresses: profile.addresses.clone(),
         shown: if events { 0 } else { profile.shown },
         rooted: profile.rooted,
         about: profile.about.clone(),

@@ -412,6 +412,7 @@ fn read_samples(
             cpu: cpus.next_u32()?.checked_sub(1),
             // The largest stands for none.
             time: time.filter(|&time| time < u64::MAX),
+            address: None,
         };
         row.clear();
         row.extend(values.iter().map(|column| column[sample]));

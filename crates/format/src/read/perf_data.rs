@@ -59,6 +59,7 @@ impl Reader for PerfData {
             keep_samples: options.detail == Detail::Samples,
             threads: options.threads,
             unknown_addresses: options.unknown_addresses,
+            instructions: options.instructions,
             workers: options.workers,
             symbols: options.symbols.clone(),
             rename: Some(tidy_name),

@@ -1,7 +1,7 @@
 //! Samples on their way into a profile: as many rows and as much of each as the options ask for.
 
 use hashbrown::HashMap;
-use pyrograph_profile::{Profile, Sample, StackId, Thread, ThreadId};
+use pyrograph_profile::{AddressId, Profile, Sample, StackId, Thread, ThreadId};
 
 use crate::reader::{Detail, Options, ThreadDetail};
 
@@ -9,7 +9,7 @@ use crate::reader::{Detail, Options, ThreadDetail};
 pub(crate) struct Rows {
     detail: Detail,
     threads: ThreadDetail,
-    index: HashMap<(StackId, ThreadId), usize, foldhash::fast::FixedState>,
+    index: HashMap<(StackId, ThreadId, Option<AddressId>), usize, foldhash::fast::FixedState>,
     samples: Vec<Sample>,
     columns: usize,
     values: Vec<u64>,
@@ -37,7 +37,8 @@ impl Rows {
     pub fn push(&mut self, sample: Sample, values: &[u64]) {
         if self.detail == Detail::Totals {
             let row = self.samples.len();
-            let known = *self.index.entry((sample.stack, sample.thread)).or_insert(row);
+            let key = (sample.stack, sample.thread, sample.address);
+            let known = *self.index.entry(key).or_insert(row);
             if known < row {
                 let sums = &mut self.values[known * self.columns..][..self.columns];
                 for (sum, &value) in sums.iter_mut().zip(values) {

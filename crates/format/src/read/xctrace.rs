@@ -394,7 +394,7 @@ impl Table {
             let Row { thread, cpu, time, stack, .. } = row;
             self.any_stack |= stack.is_some();
             let stack = stack.unwrap_or(StackId::ROOT);
-            self.profile.push(Sample { stack, thread, cpu, time }, &[weight]);
+            self.profile.push(Sample { thread, cpu, time, ..Sample::new(stack) }, &[weight]);
         }
     }
 }

@@ -349,6 +349,7 @@ fn options(plan: &MomentsPlan<'_>) -> pyrograph_resolve::Options {
         count_samples: true,
         number_of: None,
         keep_time: true,
+        instructions: false,
         stack_memory: None,
         monotonic_time: true,
         threads: pyrograph_profile::ThreadDetail::Name,

@@ -43,6 +43,7 @@ fn resolver(memory: Option<usize>, threads: ThreadDetail) -> Resolver<WithMap> {
         count_samples: false,
         number_of: None,
         keep_time: false,
+        instructions: false,
         stack_memory: memory,
         guessing: true,
         languages: Vec::new(),

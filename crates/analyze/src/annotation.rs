@@ -1,0 +1,240 @@
+//! The instructions and source lines of one function, each with its samples: the view that `pyrograph annotate` shows.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use pyrograph_profile::ValueType;
+
+mod arrows;
+
+pub use arrows::{Arrow, arrows};
+
+/// A function, annotated.
+#[derive(Clone, Debug, Default)]
+pub struct Annotation {
+    /// Its name.
+    pub function: String,
+    /// The file that holds it.
+    pub module: String,
+    /// Types of the values, of which the function and each instruction have one each.
+    pub value_types: Vec<ValueType>,
+    /// The function's own values.
+    pub totals: Vec<u64>,
+    /// Those of the whole profile.
+    pub wholes: Vec<u64>,
+    /// The instructions, in the order of their addresses.
+    pub instructions: Vec<AnnotatedInstruction>,
+    /// Whose code instructions are: the function's own first.
+    pub scopes: Vec<Scope>,
+    /// Source files.
+    pub files: Vec<SourceFile>,
+    /// The line on which the function begins, if it is known.
+    pub start: Option<SourcePlace>,
+    /// What is less than it could be, a line each, with cause and remedy.
+    pub notes: Vec<String>,
+}
+
+/// An instruction.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AnnotatedInstruction {
+    /// Its address in its file, or in memory where there is no file.
+    pub address: u64,
+    /// Mnemonic and operands; where they name a function, its name behind them.
+    pub text: String,
+    /// The instruction of the function that it may jump to.
+    pub target: Option<usize>,
+    /// Its values.
+    pub values: Vec<u64>,
+    /// Its source line.
+    pub place: Option<SourcePlace>,
+    /// Whose code it is, in [`Annotation::scopes`].
+    pub scope: usize,
+}
+
+/// A line of a file in [`Annotation::files`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SourcePlace {
+    /// The file.
+    pub file: usize,
+    /// The line, from 1.
+    pub line: u32,
+}
+
+/// Inlined functions, the outermost first; none for the function's own code.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Scope {
+    /// Their names, and from where each is called.
+    pub inlined: Vec<(String, Option<SourcePlace>)>,
+}
+
+/// A source file, with the lines that are of interest.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SourceFile {
+    /// Its path, as the compiler wrote it.
+    pub path: String,
+    /// Text by line, without tabs and line ends; empty if the file was not found.
+    pub lines: BTreeMap<u32, String>,
+}
+
+/// Lines of one function in one file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SourceBlock {
+    /// The inlined function, or `None` for the annotated function itself.
+    pub inlined: Option<String>,
+    /// The file, in [`Annotation::files`].
+    pub file: usize,
+    /// The lines, with their values: all those between the first and the last that have text.
+    pub lines: BTreeMap<u32, Vec<u64>>,
+    /// The sums of these values.
+    pub totals: Vec<u64>,
+}
+
+/// Farther apart are lines of different regions: instructions without samples between those that have some.
+const LONGEST_GAP: usize = 8;
+
+/// Longer runs of source lines without code are left out of a block.
+const LONGEST_RUN_WITHOUT_CODE: u32 = 20;
+
+impl Annotation {
+    /// Share of a column that an instruction or line has of the function, from 0 to 1.
+    pub fn share(&self, values: &[u64], column: usize) -> f64 {
+        share(values[column], self.totals[column])
+    }
+
+    /// The instructions around the one with the most samples, up to gaps of [`LONGEST_GAP`] without any; `None` if none has
+    /// any.
+    pub fn hottest(&self, column: usize) -> Option<Range<usize>> {
+        let value = |at: &usize| self.instructions[*at].values[column];
+        let count = self.instructions.len();
+        let hottest = (0..count).rev().max_by_key(value).filter(|at| value(at) > 0)?;
+        let is_hot = |at: &usize| value(at) > 0;
+        let mut region = hottest..hottest + 1;
+        while let Some(next) =
+            (region.end..count.min(region.end + LONGEST_GAP + 1)).find(|at| is_hot(at))
+        {
+            region.end = next + 1;
+        }
+        while let Some(next) =
+            (region.start.saturating_sub(LONGEST_GAP + 1)..region.start).rev().find(|at| is_hot(at))
+        {
+            region.start = next;
+        }
+        Some(region)
+    }
+
+    /// The sums of instructions.
+    pub fn sums(&self, of: Range<usize>) -> Vec<u64> {
+        let mut sums = vec![0u64; self.value_types.len()];
+        for instruction in &self.instructions[of] {
+            add(&mut sums, &instruction.values);
+        }
+        sums
+    }
+
+    /// The text of a line; `None` if it is not known.
+    pub fn text(&self, place: SourcePlace) -> Option<&str> {
+        self.files.get(place.file)?.lines.get(&place.line).map(String::as_str)
+    }
+
+    /// The source lines of the function, then those of the functions that were inlined into it, most samples first. Each
+    /// instruction counts for its own line only.
+    pub fn source_blocks(&self) -> Vec<SourceBlock> {
+        let mut blocks: BTreeMap<(Option<&str>, usize), BTreeMap<u32, Vec<u64>>> = BTreeMap::new();
+        let none = vec![0u64; self.value_types.len()];
+        for instruction in &self.instructions {
+            let Some(SourcePlace { file, line }) = instruction.place else { continue };
+            let inlined = self.scopes.get(instruction.scope).and_then(|of| of.inlined.last());
+            let lines = blocks.entry((inlined.map(|(name, _)| name.as_str()), file)).or_default();
+            add(lines.entry(line).or_insert_with(|| none.clone()), &instruction.values);
+        }
+        if let Some(SourcePlace { file, line }) = self.start
+            && let Some(lines) = blocks.get_mut(&(None, file))
+        {
+            lines.entry(line).or_insert_with(|| none.clone());
+        }
+        let block = |((inlined, file), mut lines): ((Option<&str>, usize), BTreeMap<_, Vec<u64>>)| {
+            let mut totals = none.clone();
+            lines.values().for_each(|values| add(&mut totals, values));
+            let known: Vec<u32> = lines.keys().copied().collect();
+            for pair in known.windows(2).filter(|pair| pair[1] - pair[0] <= LONGEST_RUN_WITHOUT_CODE) {
+                for line in pair[0] + 1..pair[1] {
+                    if self.text(SourcePlace { file, line }).is_some() {
+                        lines.insert(line, none.clone());
+                    }
+                }
+            }
+            SourceBlock { inlined: inlined.map(str::to_owned), file, lines, totals }
+        };
+        let mut blocks: Vec<SourceBlock> = blocks.into_iter().map(block).collect();
+        blocks.sort_by_key(|block| {
+            let first = block.totals.first().copied().unwrap_or_default();
+            (block.inlined.is_some(), std::cmp::Reverse(first))
+        });
+        blocks
+    }
+}
+
+fn add(sums: &mut [u64], values: &[u64]) {
+    for (sum, value) in sums.iter_mut().zip(values) {
+        *sum = sum.saturating_add(*value);
+    }
+}
+
+fn share(value: u64, total: u64) -> f64 {
+    if total == 0 { 0.0 } else { value as f64 / total as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn annotation(values: &[u64]) -> Annotation {
+        let instruction = |(at, &value)| AnnotatedInstruction {
+            address: at as u64,
+            values: vec![value],
+            ..AnnotatedInstruction::default()
+        };
+        Annotation {
+            value_types: vec![ValueType::samples()],
+            totals: vec![values.iter().sum()],
+            instructions: values.iter().enumerate().map(instruction).collect(),
+            scopes: vec![Scope::default()],
+            ..Annotation::default()
+        }
+    }
+
+    #[test]
+    fn the_hottest_region_ends_where_nothing_ran_for_long() {
+        let mut values = vec![0; 40];
+        (values[2], values[20], values[21], values[29], values[39]) = (5, 9, 3, 1, 8);
+        let of = annotation(&values);
+        assert_eq!(of.hottest(0), Some(20..30));
+        assert_eq!(of.sums(20..30), [13]);
+        assert_eq!(annotation(&[0, 0]).hottest(0), None);
+        assert_eq!(annotation(&[]).hottest(0), None);
+        assert_eq!(annotation(&[1, 1, 0]).hottest(0), Some(0..2));
+    }
+
+    #[test]
+    fn a_line_has_the_sum_of_its_own_instructions() {
+        let mut of = annotation(&[1, 2, 4, 8]);
+        let place = |file, line| Some(SourcePlace { file, line });
+        for (instruction, (place, scope)) in
+            of.instructions.iter_mut().zip([(place(0, 3), 0), (place(1, 9), 1), (place(0, 5), 0), (None, 0)])
+        {
+            (instruction.place, instruction.scope) = (place, scope);
+        }
+        of.scopes.push(Scope { inlined: vec![("get".to_owned(), place(0, 3))] });
+        of.files = vec![SourceFile::default(); 2];
+        of.files[0].lines = [(3, "a"), (4, "b"), (5, "c")].map(|(n, t)| (n, t.to_owned())).into();
+        of.start = place(0, 2);
+        let blocks = of.source_blocks();
+        let lines = |at: usize| -> Vec<(u32, u64)> {
+            blocks[at].lines.iter().map(|(line, values)| (*line, values[0])).collect()
+        };
+        assert_eq!(lines(0), [(2, 0), (3, 1), (4, 0), (5, 4)]);
+        assert_eq!(lines(1), [(9, 2)]);
+        assert_eq!(blocks[1].inlined.as_deref(), Some("get"));
+        assert_eq!((&blocks[0].totals, &blocks[1].totals), (&vec![5], &vec![2]));
+    }
+}

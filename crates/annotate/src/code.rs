@@ -1,0 +1,110 @@
+//! The code of a function: its bytes, and the file that has its lines.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+use std::time::SystemTime;
+
+use pyrograph_disassemble::Arch;
+use pyrograph_elf::object::{Architecture, Object};
+use pyrograph_symbol::{BuildId, Module, Options, Source};
+
+use crate::{Error, Function};
+
+/// Code of a function.
+pub(crate) struct Code {
+    /// The path of its file, or what stands for it.
+    pub module_path: String,
+    /// Its instruction set.
+    pub arch: Arch,
+    /// Where it begins.
+    pub start: u64,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// Values of samples by their addresses.
+    pub samples: Vec<(u64, Vec<u64>)>,
+    /// The file, which has symbols and lines of what is at an address.
+    pub module: Option<Module>,
+    /// When the file was written: sources that are younger are others.
+    pub modified: Option<SystemTime>,
+}
+
+impl Code {
+    /// Finds it.
+    pub fn find(
+        function: &Function,
+        options: &Options,
+        notes: &mut Vec<String>,
+    ) -> Result<Self, Error> {
+        Self::of_file(function, options, notes)
+    }
+
+    fn of_file(
+        function: &Function,
+        options: &Options,
+        notes: &mut Vec<String>,
+    ) -> Result<Self, Error> {
+        let (module, modified) = open(function, options)?;
+        let no_code = |reason: &str| {
+            Err(Error::NoCode(format!("the code cannot be shown: {} {reason}", function.module)))
+        };
+        let arch = match module.image().elf().architecture() {
+            Architecture::X86_64 => Arch::X86_64,
+            Architecture::Aarch64 => Arch::Aarch64,
+            other => return no_code(&format!("is of {other:?}; x86-64 and AArch64 are shown")),
+        };
+        let mut parts: BTreeMap<(u64, u64), Vec<(u64, Vec<u64>)>> = BTreeMap::new();
+        for (offset, values) in &function.offsets {
+            let Some(address) = module.file_offset_to_address(*offset) else { continue };
+            if let Some(extent) = module.extent(address, &options.locator) {
+                let part = parts.entry((extent.start, extent.end)).or_default();
+                part.push((address, values.clone()));
+            }
+        }
+        // Several functions of a file may have one name, if they are static.
+        let count = parts.len();
+        let value = |samples: &Vec<(u64, Vec<u64>)>| -> u64 {
+            samples.iter().filter_map(|(_, values)| values.first()).fold(0, |a, b| a.saturating_add(*b))
+        };
+        let Some(((start, end), samples)) = parts.into_iter().max_by_key(|(_, of)| value(of)) else {
+            return no_code("has no symbol there");
+        };
+        if count > 1 {
+            notes.push(format!("{count} functions of this file have the name: this one has the most samples"));
+        }
+        let image = module.image();
+        let bytes = image.offset_of(start).and_then(|offset| {
+            let from = usize::try_from(offset).ok()?;
+            let len = usize::try_from(end.checked_sub(start)?).ok()?;
+            let bytes = image.bytes().get(from..)?;
+            Some(bytes[..len.min(bytes.len())].to_vec())
+        });
+        let Some(bytes) = bytes else { return no_code("does not hold its own code") };
+        let module_path = function.module.clone();
+        Ok(Self { module_path, arch, start, bytes, samples, module: Some(module), modified })
+    }
+}
+
+/// Opens the file that held the code when samples were taken.
+fn open(function: &Function, options: &Options) -> Result<(Module, Option<SystemTime>), Error> {
+    let path = Path::new(&function.module);
+    let build_id = function.build_id.parse::<BuildId>().ok();
+    let file = options.locator.open_module(path, build_id.as_ref()).map_err(|error| {
+        Error::NoCode(match (File::open(path), &build_id) {
+            (Ok(_), Some(id)) => format!(
+                "the code cannot be shown: {} has another build ID than {id}, which ran: record again, or name a copy \
+                 of the file system that has it with --symfs",
+                function.module
+            ),
+            _ => format!(
+                "the code cannot be shown: failed to open {}: {error}; --symfs names a copy of the file system that has it",
+                function.module
+            ),
+        })
+    })?;
+    let modified = file.metadata().and_then(|data| data.modified()).ok();
+    let source = Source { path: &function.module, build_id: build_id.as_ref(), root: None };
+    let module = Module::open(&file, source);
+    let module = module.map_err(|error| Error::NoCode(format!("the code cannot be shown: {error}")))?;
+    Ok((module, modified))
+}

@@ -1,0 +1,139 @@
+//! `pyrograph annotate`: the instructions and source lines of a function, with their shares.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::ColorChoice;
+use pyrograph_analyze::Annotation;
+use pyrograph_annotate::{Options as AnnotateOptions, SourceDir, Sources, annotate};
+use pyrograph_format::Options;
+use pyrograph_render::{
+    AnnotationParts, AnnotationStyle, annotation_html, annotation_json, annotation_text,
+};
+
+use crate::reading::ReadArgs;
+use crate::streams::{inputs, write_output};
+
+/// Show the instructions and source lines of a function, each with its share of the function's samples
+///
+/// Reads what has addresses: perf.data, pprof with mappings, and the page of `pyrograph record -o app.html`.
+#[derive(clap::Args)]
+#[command(
+    args_override_self = true,
+    after_help = "\
+Examples:
+  pyrograph annotate parse perf.data
+  pyrograph annotate --source 'Parser::next' perf.data    only source lines
+  pyrograph annotate --asm memcpy perf.data               only instructions
+  pyrograph annotate parse app.html -o parse.html
+  pyrograph annotate --source-dir /build/app=. parse perf.data"
+)]
+pub struct Args {
+    /// The function: its whole name, its name without parameters, or the last part of its path
+    #[arg(value_name = "FUNCTION")]
+    function: String,
+
+    /// Inputs, `-` for standard input [default: standard input; on a terminal the last
+    /// recording in the current folder: flamegraph.pb.gz or perf.data]
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+
+    /// Where to write; the ending .json or .html chooses the format [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+
+    /// Only source lines, each with the sum of its instructions
+    #[arg(long, conflicts_with = "asm")]
+    source: bool,
+
+    /// Only instructions
+    #[arg(long)]
+    asm: bool,
+
+    /// All instructions, also long runs without samples
+    #[arg(long)]
+    all: bool,
+
+    /// Sources whose paths begin with FROM are below TO; can be given several times
+    #[arg(long, value_name = "FROM=TO")]
+    source_dir: Vec<SourceDir>,
+
+    /// Write JSON
+    #[arg(long, conflicts_with = "html")]
+    json: bool,
+
+    /// Write a page
+    #[arg(long)]
+    html: bool,
+
+    /// Colour what is hot
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    color: ColorChoice,
+
+    #[command(flatten)]
+    reading: ReadArgs,
+}
+
+enum Form {
+    Text,
+    Json,
+    Html,
+}
+
+/// Shows it.
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let options = Options { instructions: true, ..Options::default() };
+    let (profile, _) =
+        args.reading.read(inputs(&args.files)?, options).context("failed to annotate")?;
+    let symbols = args.reading.symbols();
+    let sources = Sources { dirs: args.source_dir.clone(), symfs: symbols.locator.symfs.clone() };
+    let options = AnnotateOptions { symbols, sources };
+    let annotation = annotate(&profile, &args.function, &options)
+        .with_context(|| format!("failed to annotate {}", args.function))?;
+    write(&annotation, &args, profile.shown)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write(annotation: &Annotation, args: &Args, column: usize) -> anyhow::Result<()> {
+    let output = args.output.as_deref();
+    let is_shown =
+        output.is_none_or(|path| path.as_os_str() == "-") && std::io::stdout().is_terminal();
+    let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let is_dumb = std::env::var_os("TERM").is_some_and(|terminal| terminal == "dumb");
+    let style = AnnotationStyle {
+        parts: match (args.source, args.asm) {
+            (true, _) => AnnotationParts::Source,
+            (_, true) => AnnotationParts::Instructions,
+            _ => AnnotationParts::Both,
+        },
+        column,
+        all: args.all,
+        color: match args.color {
+            ColorChoice::Auto => is_shown && !is_set("NO_COLOR") && !is_dumb,
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+        },
+    };
+    match form(args, output) {
+        Form::Json => write_output(output, |out| annotation_json(annotation, out))?,
+        Form::Html => write_output(output, |out| annotation_html(annotation, style, out))?,
+        Form::Text if is_shown => {
+            let mut text = Vec::new();
+            annotation_text(annotation, style, &mut text)?;
+            pyrograph_terminal::page(&text).context("failed to write standard output")?;
+        }
+        Form::Text => write_output(output, |out| annotation_text(annotation, style, out))?,
+    }
+    Ok(())
+}
+
+fn form(args: &Args, output: Option<&Path>) -> Form {
+    let ending = output.and_then(Path::extension).and_then(|ending| ending.to_str());
+    match (args.json, args.html, ending) {
+        (true, ..) | (false, false, Some("json")) => Form::Json,
+        (_, true, _) | (.., Some("html" | "htm")) => Form::Html,
+        _ => Form::Text,
+    }
+}

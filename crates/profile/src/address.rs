@@ -1,0 +1,90 @@
+//! Addresses of instructions: where in which file the CPU was when a sample was taken.
+
+use std::hash::BuildHasher;
+
+use foldhash::fast::FixedState;
+use hashbrown::HashTable;
+
+use crate::{AddressId, StringId};
+
+/// The place of one instruction. Text that is not known is [`StringId::EMPTY`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Address {
+    /// Path of the file that holds the code, `[kernel.kallsyms]`, or the jitdump file of code made at run time.
+    pub module: StringId,
+    /// Build ID of the module, in hexadecimal digits.
+    pub build_id: StringId,
+    /// Name of the function that holds it, as frames have it: the real one, not one that was inlined there.
+    pub function: StringId,
+    /// File offset in an ELF file; otherwise the address in memory.
+    pub offset: u64,
+}
+
+/// Interned addresses: equal addresses have equal [`AddressId`]s.
+#[derive(Clone, Debug)]
+pub struct Addresses {
+    rows: Vec<Address>,
+    index: HashTable<AddressId>,
+    hasher: FixedState,
+}
+
+impl Default for Addresses {
+    fn default() -> Self {
+        Self { rows: Vec::new(), index: HashTable::new(), hasher: FixedState::with_seed(0) }
+    }
+}
+
+impl Addresses {
+    /// The identifier of `address`, which is added if it is new.
+    pub fn intern(&mut self, address: Address) -> AddressId {
+        let hash = self.hasher.hash_one(address);
+        let rows = &self.rows;
+        if let Some(&id) = self.index.find(hash, |&id| rows[id.index()] == address) {
+            return id;
+        }
+        let id = AddressId::from_index(self.rows.len());
+        self.rows.push(address);
+        let (rows, hasher) = (&self.rows, &self.hasher);
+        self.index.insert_unique(hash, id, |&id| hasher.hash_one(rows[id.index()]));
+        id
+    }
+
+    /// The address with this identifier.
+    pub fn get(&self, id: AddressId) -> Address {
+        self.rows[id.index()]
+    }
+
+    /// Number of distinct addresses.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// True if there is none.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// All addresses, in the order in which they were first seen.
+    pub fn iter(&self) -> impl Iterator<Item = Address> + '_ {
+        self.rows.iter().copied()
+    }
+
+    /// Bytes of memory that the table takes.
+    pub fn bytes(&self) -> usize {
+        self.rows.capacity() * size_of::<Address>() + self.index.allocation_size()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_addresses_are_one() {
+        let mut addresses = Addresses::default();
+        let [a, b] = [7, 8].map(|offset| Address { offset, ..Address::default() });
+        let ids = [a, b, a].map(|address| addresses.intern(address));
+        assert_eq!(ids, [AddressId(0), AddressId(1), AddressId(0)]);
+        assert_eq!(addresses.iter().collect::<Vec<_>>(), [a, b]);
+    }
+}
