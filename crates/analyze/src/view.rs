@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use pyrograph_profile::{
-    FrameId, FrameKind, LabelOptions, Labels, ProcessLabel, Profile, Sample, StackId, Strings,
+    Address, FrameId, FrameKind, LabelOptions, Labels, ProcessLabel, Profile, Sample, StackId, Strings,
     Thread,
 };
 
@@ -31,6 +31,8 @@ pub struct ViewData<'a> {
     pub threads: Vec<ViewThread>,
     /// The time of the first sample of each host that has one.
     pub starts: BTreeMap<u32, u64>,
+    /// The addresses of samples, where the profile has them, by module and offset.
+    pub addresses: Vec<ViewAddress>,
     /// The samples: those without a time first, then by time.
     pub samples: Vec<ViewSample>,
     /// The values of the samples, a column a value type.
@@ -101,6 +103,21 @@ pub struct ViewSample {
     pub cpu: Option<u32>,
     /// Nanoseconds since the first sample of its host.
     pub time: Option<u64>,
+    /// The instruction of its leaf, in [`ViewData::addresses`].
+    pub address: Option<u32>,
+}
+
+/// The address of an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ViewAddress {
+    /// The file that holds it.
+    pub module: u32,
+    /// Its build ID.
+    pub build_id: u32,
+    /// The name of the function.
+    pub function: u32,
+    /// The offset in the file.
+    pub offset: u64,
 }
 
 /// Numbers a profile anew. Of more than `most` samples the times are rounded down to [`VIEW_STEP`], and those that are then
@@ -109,7 +126,16 @@ pub fn view_data(profile: &Profile, most: usize) -> ViewData<'_> {
     let mut texts = Strings::default();
     let (mut frames, frame_ids) = frames(profile, &mut texts);
     let mut threads = threads(profile, &mut texts);
+    let mut addresses = addresses(profile, &mut texts);
     let (sorted, rank) = sorted(&texts);
+    addresses.iter_mut().flat_map(ViewAddress::texts).for_each(|text| *text = rank[*text as usize]);
+    let mut address_order: Vec<u32> = (0..addresses.len() as u32).collect();
+    address_order.sort_by_key(|&at| {
+        let ViewAddress { module, build_id, offset, function } = addresses[at as usize];
+        (module, build_id, offset, function)
+    });
+    let address_rank = inverse(&address_order);
+    let addresses = address_order.iter().map(|&at| addresses[at as usize]).collect();
     frames.iter_mut().flat_map(ViewFrame::texts).for_each(|text| *text = rank[*text as usize]);
     threads.iter_mut().flat_map(ViewThread::texts).for_each(|text| *text = rank[*text as usize]);
 
@@ -136,6 +162,7 @@ pub fn view_data(profile: &Profile, most: usize) -> ViewData<'_> {
         thread: sample.thread.0,
         cpu: sample.cpu,
         time: sample.time.map(|time| time - starts[&host(&sample)]),
+        address: sample.address.map(|address| address_rank[address.index()]),
     };
     let samples = profile.samples.iter().map(sample).collect();
     let values = (0..profile.samples.columns()).map(|of| profile.samples.values(of).to_vec());
@@ -151,6 +178,7 @@ pub fn view_data(profile: &Profile, most: usize) -> ViewData<'_> {
         numbers,
         threads,
         starts,
+        addresses,
         samples,
         values,
         step,
@@ -160,6 +188,12 @@ pub fn view_data(profile: &Profile, most: usize) -> ViewData<'_> {
 impl ViewFrame {
     fn texts(&mut self) -> [&mut u32; 4] {
         [&mut self.label, &mut self.function, &mut self.module, &mut self.file]
+    }
+}
+
+impl ViewAddress {
+    fn texts(&mut self) -> [&mut u32; 3] {
+        [&mut self.module, &mut self.build_id, &mut self.function]
     }
 }
 
@@ -198,6 +232,17 @@ fn frames(profile: &Profile, texts: &mut Strings) -> (Vec<ViewFrame>, Vec<u32>) 
         });
     }
     (frames, places)
+}
+
+fn addresses(profile: &Profile, texts: &mut Strings) -> Vec<ViewAddress> {
+    let mut text = |id| texts.intern(profile.strings.get(id)).0;
+    let address = |of: Address| ViewAddress {
+        module: text(of.module),
+        build_id: text(of.build_id),
+        function: text(of.function),
+        offset: of.offset,
+    };
+    profile.addresses.iter().map(address).collect()
 }
 
 /// Which stacks samples have, and those that call them.
@@ -304,7 +349,7 @@ impl Rows {
                 *time -= *time % step;
             }
         }
-        let key = |sample: &ViewSample| (sample.time, sample.stack, sample.thread, sample.cpu);
+        let key = |of: &ViewSample| (of.time, of.stack, of.thread, of.cpu, of.address);
         let mut order: Vec<usize> = (0..self.samples.len()).collect();
         // Of samples at one time, and of all where none has one, those of a stack are together: it packs better.
         order.sort_by_key(|&row| key(&self.samples[row]));

@@ -85,8 +85,8 @@ enum Form {
 /// Shows it.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let options = Options { instructions: true, ..Options::default() };
-    let (profile, _) =
-        args.reading.read(inputs(&args.files)?, options).context("failed to annotate")?;
+    let inputs = inputs(&args.files)?;
+    let profile = args.reading.read_events(inputs, options).context("failed to annotate")?;
     let symbols = args.reading.symbols();
     let sources = Sources { dirs: args.source_dir.clone(), symfs: symbols.locator.symfs.clone() };
     let options = AnnotateOptions { symbols, sources };

@@ -64,6 +64,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let options = Options {
         detail: output.detail(),
         threads: ThreadDetail::Thread,
+        instructions: output.holds_instructions(),
         symbols: SymbolOptions { lines: output.holds_sources(), ..SymbolOptions::default() },
         ..Options::default()
     };

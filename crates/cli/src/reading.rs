@@ -114,6 +114,25 @@ impl ReadArgs {
         options: Options,
         prepare: impl FnOnce(Profile) -> Profile,
     ) -> anyhow::Result<(Profile, Warnings)> {
+        let (profile, warnings) = self.read_columns(inputs, options, prepare)?;
+        Ok((self.filters.filter(&profile).apply(profile)?, warnings))
+    }
+
+    /// As [`ReadArgs::read`], but events stay columns of their own.
+    pub fn read_events(&self, inputs: Vec<Input>, options: Options) -> anyhow::Result<Profile> {
+        let (profile, _) = self.read_columns(inputs, options, |profile| profile)?;
+        let mut filter = self.filters.filter(&profile);
+        filter.by.retain(|&level| level != Level::Event);
+        Ok(filter.apply(profile)?)
+    }
+
+    /// All that the inputs hold of what was asked for, before the filters.
+    fn read_columns(
+        &self,
+        inputs: Vec<Input>,
+        options: Options,
+        prepare: impl FnOnce(Profile) -> Profile,
+    ) -> anyhow::Result<(Profile, Warnings)> {
         self.limit_memory();
         let mut options = Options {
             from: self.from,
@@ -148,12 +167,7 @@ impl ReadArgs {
         let profile = prepare(profile);
         let profile = if self.no_demangle { profile } else { demangled(profile) };
         say_saturated(&profile);
-        let mut filter = self.filters.filter(&profile);
-        if options.instructions {
-            // Instructions have no place for other levels than a column for each event.
-            filter.by.retain(|&level| level != Level::Event);
-        }
-        Ok((filter.apply(profile)?, warnings))
+        Ok((profile, warnings))
     }
 
     /// The options of the search for symbols.

@@ -91,8 +91,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let path = path(&args);
     let output = Output::named(path.as_deref(), "html").context("failed to make a page")?;
-    let options =
-        Options { detail: output.detail(), threads: ThreadDetail::Thread, ..Options::default() };
+    let options = Options {
+        detail: output.detail(),
+        threads: ThreadDetail::Thread,
+        instructions: output.holds_instructions(),
+        ..Options::default()
+    };
     let title = args.title();
     let inputs = inputs(&args.files)?;
     let (profile, _) = args.reading.read(inputs, options).context("failed to make a page")?;

@@ -149,6 +149,11 @@ impl Output {
         }
     }
 
+    /// True if the format holds which instruction each sample was taken at.
+    pub fn holds_instructions(&self) -> bool {
+        matches!(self.format, Format::Page)
+    }
+
     /// Detail by which the format distinguishes threads.
     pub fn threads(&self) -> ThreadDetail {
         match self.format {

@@ -234,6 +234,7 @@ impl Plan {
                 at_switches: args.tables.at_switches,
                 attach: !args.no_attach,
                 count_samples: args.count,
+                instructions: outputs.iter().any(Output::holds_instructions),
                 keep_times: outputs.iter().any(|output| output.detail() == Detail::Samples),
                 thread_detail: outputs
                     .iter()

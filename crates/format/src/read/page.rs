@@ -17,7 +17,7 @@ use std::ops::Range;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use pyrograph_profile::{
-    About, Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Thread, ThreadId,
+    About, Address, AddressId, Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Thread, ThreadId,
     ValueType,
 };
 use serde::Deserialize;
@@ -234,7 +234,12 @@ fn profile(bytes: &[u8], options: &Options, mut warnings: Warnings) -> Result<Re
     let stacks = stacks(&columns, &frames, &mut profile)?;
     let mut rows = Rows::new(options, profile.value_types.len());
     let threads = threads(&columns, thread_count, &texts, &rows, &mut profile)?;
-    read_samples(&columns, samples, &stacks, &threads, &mut rows, &profile)?;
+    let addresses = match options.instructions {
+        true => addresses(&columns, &texts, &mut profile)?,
+        false => Vec::new(),
+    };
+    let known = Known { stacks: &stacks, threads: &threads, addresses: &addresses };
+    read_samples(&columns, samples, known, &mut rows, &profile)?;
     rows.finish(&mut profile);
     Ok(Reading::new(profile, warnings))
 }
@@ -370,16 +375,45 @@ fn identifier(number: u64) -> Result<Option<i32>, String> {
     Ok(Some((number >> 1) as i32 ^ -((number & 1) as i32)))
 }
 
+/// The profile's numbers of the addresses of samples.
+fn addresses(
+    columns: &Columns<'_>,
+    texts: &[StringId],
+    profile: &mut Profile,
+) -> Result<Vec<AddressId>, String> {
+    let [mut modules, mut build_ids, mut functions] = [31, 32, 33].map(|of| columns.or_zero(of));
+    let mut offsets = columns.numbers(34);
+    let mut addresses = Vec::new();
+    while !offsets.0.is_empty() {
+        addresses.push(profile.addresses.intern(Address {
+            module: text(texts, modules.next()?)?,
+            build_id: text(texts, build_ids.next()?)?,
+            function: text(texts, functions.next()?)?,
+            offset: offsets.next()?,
+        }));
+    }
+    Ok(addresses)
+}
+
+/// What samples refer to by its number.
+#[derive(Clone, Copy)]
+struct Known<'a> {
+    stacks: &'a [StackId],
+    threads: &'a [ThreadId],
+    /// None if they are not wanted.
+    addresses: &'a [AddressId],
+}
+
 fn read_samples(
     columns: &Columns<'_>,
     count: usize,
-    stacks: &[StackId],
-    threads: &[ThreadId],
+    Known { stacks, threads, addresses }: Known<'_>,
     rows: &mut Rows,
     profile: &Profile,
 ) -> Result<(), String> {
     let [mut times, mut plain, mut steps] = [23, 24, 25].map(|of| columns.or_zero(of));
     let [mut of_threads, mut cpus] = [26, 27].map(|of| columns.or_zero(of));
+    let mut of_addresses = columns.or_zero(35);
     let mut starts = Vec::new();
     let mut pairs = columns.numbers(22);
     while !pairs.0.is_empty() {
@@ -412,13 +446,22 @@ fn read_samples(
             cpu: cpus.next_u32()?.checked_sub(1),
             // The largest stands for none.
             time: time.filter(|&time| time < u64::MAX),
-            address: None,
+            address: address(of_addresses.next()?, addresses)?,
         };
         row.clear();
         row.extend(values.iter().map(|column| column[sample]));
         rows.push(sample_of, &row);
     }
     Ok(())
+}
+
+/// The address of a sample: 0 if it is not known, else one more than its number.
+fn address(number: u64, addresses: &[AddressId]) -> Result<Option<AddressId>, String> {
+    if number == 0 || addresses.is_empty() {
+        return Ok(None);
+    }
+    let address = usize::try_from(number - 1).ok().and_then(|at| addresses.get(at));
+    address.copied().map(Some).ok_or_else(|| format!("there is no address {}", number - 1))
 }
 
 /// The values, a column a value type.

@@ -32,7 +32,7 @@ mod tables;
 use std::ops::Range;
 
 use pyrograph_profile::{
-    About, Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Thread, ThreadId,
+    About, Address, AddressId, Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Thread, ThreadId,
 };
 use pyrograph_symbol::demangle;
 
@@ -121,6 +121,8 @@ fn is_pprof(mut message: Message) -> bool {
 struct Builder<'a> {
     tables: Tables<'a>,
     keep_addresses: bool,
+    /// Samples keep the address of their leaf.
+    instructions: bool,
     profile: Profile,
     warnings: Warnings,
     rows: Rows,
@@ -128,6 +130,8 @@ struct Builder<'a> {
     /// The frames of each location that was needed so far, outermost first: ranges of `frames`.
     locations: Vec<Option<Range<usize>>>,
     frames: Vec<FrameId>,
+    /// The instruction of each location that was needed so far, if its file is known.
+    addresses: Vec<Option<Address>>,
     /// Number of frames that stacks may still have: a small file could make endless ones.
     frames_left: usize,
     /// References of samples that lead nowhere.
@@ -173,12 +177,14 @@ impl<'a> Builder<'a> {
         let (strings, locations) = (tables.strings.len(), tables.locations.rows.len());
         Self {
             keep_addresses: options.addresses,
+            instructions: options.instructions,
             tables,
             profile,
             warnings,
             rows,
             dropped,
             locations: vec![None; locations],
+            addresses: vec![None; if options.instructions { locations } else { 0 }],
             frames: Vec::new(),
             frames_left,
             dangling: 0,
@@ -195,17 +201,22 @@ impl<'a> Builder<'a> {
         }
         let start = self.frames.len();
         let location = self.tables.locations.rows[at];
-        if self.place_location(Message(location)).is_err() {
-            self.frames.truncate(start);
-            self.frames.push(self.profile.frames.intern(Frame::default()));
-            self.warnings.add(WarningKind::UnreadableRecord, 1, []);
+        match self.place_location(Message(location)) {
+            Ok(address) if self.instructions => self.addresses[at] = address,
+            Ok(_) => {}
+            Err(Damaged) => {
+                self.frames.truncate(start);
+                self.frames.push(self.profile.frames.intern(Frame::default()));
+                self.warnings.add(WarningKind::UnreadableRecord, 1, []);
+            }
         }
         let range = start..self.frames.len();
         self.locations[at] = Some(range.clone());
         range
     }
 
-    fn place_location(&mut self, mut message: Message<'a>) -> Result<(), Damaged> {
+    /// Adds the frames of a location; returns its instruction, if its file is known.
+    fn place_location(&mut self, mut message: Message<'a>) -> Result<Option<Address>, Damaged> {
         let (mut mapping, mut address, mut guessed) = (0, 0, false);
         let mut lines = Vec::new();
         while let Some((field, value)) = message.next()? {
@@ -226,12 +237,14 @@ impl<'a> Builder<'a> {
             Some(kind) => (StringId::EMPTY, kind),
             None => (module, module_kind(self.profile.strings.get(module))),
         };
-        let address = if (mapping.start..mapping.limit).contains(&address) {
+        let is_mapped = address > 0 && (mapping.start..mapping.limit).contains(&address);
+        let address = if is_mapped {
             (address - mapping.start).saturating_add(mapping.offset)
         } else {
             address
         };
         let bare = Frame { module, address, kind, guessed, ..Frame::default() };
+        let outermost = self.frames.len();
         if lines.is_empty() {
             self.frames.push(self.profile.frames.intern(bare));
         }
@@ -240,7 +253,17 @@ impl<'a> Builder<'a> {
             let frame = self.named(Frame { kind, ..bare }, function, line);
             self.frames.push(self.profile.frames.intern(frame));
         }
-        Ok(())
+        let function = self.profile.frames.get(self.frames[outermost]).function;
+        let build_id = self.intern(mapping.build_id);
+        let instruction = Address { module, build_id, function, offset: address };
+        Ok((is_mapped && !module.is_empty()).then_some(instruction))
+    }
+
+    /// The instruction of a location that was placed.
+    fn instruction(&mut self, leaf: Option<&u64>) -> Option<AddressId> {
+        let at = self.tables.locations.position(*leaf?)?;
+        let address = (*self.addresses.get(at)?)?;
+        Some(self.profile.addresses.intern(address))
     }
 
     /// Gives a frame its function, file and line.
@@ -293,7 +316,9 @@ impl<'a> Builder<'a> {
                 self.warnings.add(WarningKind::Truncated(cause), 1, []);
                 break;
             };
-            let sample = self.labelled(Sample::new(stack), &scratch.labels);
+            let address = self.instruction(scratch.locations.first());
+            let sample = Sample { address, ..Sample::new(stack) };
+            let sample = self.labelled(sample, &scratch.labels);
             self.rows.push(sample, &scratch.values);
         }
         if damaged > 0 {

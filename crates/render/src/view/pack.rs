@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use pyrograph_analyze::{Diff, Verdict, ViewData, ViewFrame, ViewSample, ViewThread};
+use pyrograph_analyze::{Diff, Verdict, ViewAddress, ViewData, ViewFrame, ViewSample, ViewThread};
 use serde_json::Value;
 
 use super::ViewLook;
@@ -64,6 +64,12 @@ enum Column {
     Verdicts = 29,
     /// Text and verdict, of functions that have one.
     FunctionVerdicts = 30,
+    AddressModules = 31,
+    AddressBuildIds = 32,
+    AddressFunctions = 33,
+    AddressOffsets = 34,
+    /// Of samples: 0 if it is not known, else one more than the address.
+    SampleAddresses = 35,
     /// Of threads.
     Cgroups = 37,
 }
@@ -99,6 +105,7 @@ pub(super) fn pack(
     out.all_numbers(Column::SampleThreads, data.samples.iter().map(|of| of.thread.into()))?;
     threads(data, &mut out)?;
     samples(data, &mut out)?;
+    addresses(data, &mut out)?;
     if let Some(diff) = look.compared {
         verdicts(data, diff, &mut out)?;
     }
@@ -180,6 +187,22 @@ fn samples(data: &ViewData<'_>, out: &mut Packed) -> io::Result<()> {
         out.numbers(Column::SampleStackSteps, steps)?;
     }
     out.numbers(Column::Values, data.values.iter().flatten().copied())
+}
+
+fn addresses(data: &ViewData<'_>, out: &mut Packed) -> io::Result<()> {
+    if data.addresses.is_empty() {
+        return Ok(());
+    }
+    let mut column = |column, value: fn(&ViewAddress) -> u64| {
+        out.numbers(column, data.addresses.iter().map(value))
+    };
+    column(Column::AddressModules, |of| of.module.into())?;
+    column(Column::AddressBuildIds, |of| of.build_id.into())?;
+    column(Column::AddressFunctions, |of| of.function.into())?;
+    // This one is always there: it says that there are so many.
+    out.all_numbers(Column::AddressOffsets, data.addresses.iter().map(|of| of.offset))?;
+    let of_samples = data.samples.iter().map(|of| of.address.map_or(0, |at| u64::from(at) + 1));
+    out.numbers(Column::SampleAddresses, of_samples)
 }
 
 fn greatest_common_divisor(a: u64, b: u64) -> u64 {

@@ -30,6 +30,7 @@ pub(super) struct Mapping {
     pub limit: u64,
     pub offset: u64,
     pub file: u64,
+    pub build_id: u64,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -67,8 +68,8 @@ impl<'a> Tables<'a> {
             1 => self.value_types.push(value_type(value)?),
             2 => self.samples.push(value.bytes()),
             3 => {
-                let [id, start, limit, offset, file] = numbers(value)?;
-                self.mappings.insert(id, Mapping { start, limit, offset, file });
+                let [id, start, limit, offset, file, build_id] = numbers(value)?;
+                self.mappings.insert(id, Mapping { start, limit, offset, file, build_id });
             }
             4 => {
                 let [id] = numbers(value)?;
