@@ -7,11 +7,12 @@ use std::time::SystemTime;
 
 use pyrograph_disassemble::Arch;
 use pyrograph_elf::object::{Architecture, Object};
-use pyrograph_symbol::{BuildId, Module, Options, Source};
+use pyrograph_symbol::{BuildId, JitDump, Module, Options, Source};
 
-use crate::{Error, Function};
+use crate::{Error, Function, jit, kernel};
 
 /// Code of a function.
+#[derive(Default)]
 pub(crate) struct Code {
     /// The path of its file, or what stands for it.
     pub module_path: String,
@@ -25,18 +26,34 @@ pub(crate) struct Code {
     pub samples: Vec<(u64, Vec<u64>)>,
     /// The file, which has symbols and lines of what is at an address.
     pub module: Option<Module>,
+    /// Lines of code made at run time.
+    pub lines: Option<JitLines>,
     /// When the file was written: sources that are younger are others.
     pub modified: Option<SystemTime>,
 }
 
+/// The function with a number in a jitdump file.
+pub(crate) struct JitLines {
+    pub dump: JitDump<File>,
+    pub number: u32,
+}
+
+/// The kernel, as perf names it.
+const KERNEL: &str = "[kernel.kallsyms]";
+
 impl Code {
-    /// Finds it.
+    /// Finds it. `name`: that of the function.
     pub fn find(
         function: &Function,
+        name: &str,
         options: &Options,
         notes: &mut Vec<String>,
     ) -> Result<Self, Error> {
-        Self::of_file(function, options, notes)
+        match function.module.as_str() {
+            KERNEL => kernel::find(function, options, notes),
+            path if path.ends_with(".dump") => jit::find(function, name, options, notes),
+            _ => Self::of_file(function, options, notes),
+        }
     }
 
     fn of_file(
@@ -81,8 +98,13 @@ impl Code {
         });
         let Some(bytes) = bytes else { return no_code("does not hold its own code") };
         let module_path = function.module.clone();
-        Ok(Self { module_path, arch, start, bytes, samples, module: Some(module), modified })
+        Ok(Self { module_path, arch, start, bytes, samples, module: Some(module), modified, lines: None })
     }
+}
+
+/// The instruction set of this machine.
+pub(crate) fn native() -> Arch {
+    if cfg!(target_arch = "aarch64") { Arch::Aarch64 } else { Arch::X86_64 }
 }
 
 /// Opens the file that held the code when samples were taken.

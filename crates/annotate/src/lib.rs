@@ -3,6 +3,8 @@
 
 mod choose;
 mod code;
+mod jit;
+mod kernel;
 mod lines;
 mod sources;
 
@@ -72,7 +74,8 @@ pub fn annotate_function(
     mut notes: Vec<String>,
     options: &Options,
 ) -> Result<Annotation, Error> {
-    let code = Code::find(function, &options.symbols, &mut notes)?;
+    let name = profile.strings.get(function.name);
+    let mut code = Code::find(function, name, &options.symbols, &mut notes)?;
     let mut decoded: Vec<Instruction> =
         disassemble(code.arch, &code.bytes, code.start).take(MOST_INSTRUCTIONS + 1).collect();
     if decoded.len() > MOST_INSTRUCTIONS {
@@ -106,7 +109,7 @@ pub fn annotate_function(
         }
     }
     let mut annotation = Annotation {
-        function: profile.strings.get(function.name).to_owned(),
+        function: name.to_owned(),
         module: code.module_path.clone(),
         value_types: profile.value_types.clone(),
         totals,
@@ -116,8 +119,8 @@ pub fn annotate_function(
         ..Annotation::default()
     };
     lines::name_targets(&mut annotation, &decoded, &code, &options.symbols);
-    lines::add_lines(&mut annotation, &code, &options.symbols);
-    options.sources.add_texts(&mut annotation, &code);
+    lines::add_lines(&mut annotation, &mut code, &options.symbols);
+    options.sources.add_texts(&mut annotation, &code, &options.symbols);
     Ok(annotation)
 }
 

@@ -7,7 +7,7 @@ use pyrograph_analyze::{Annotation, Scope, SourceFile, SourcePlace};
 use pyrograph_disassemble::Instruction;
 use pyrograph_symbol::{Frame, Options, Symbolized};
 
-use crate::code::Code;
+use crate::code::{Code, JitLines};
 
 /// Puts the names of functions that instructions call or jump to, and of data that they name, behind them.
 pub(crate) fn name_targets(
@@ -44,8 +44,11 @@ fn holds(code: &Code, address: u64) -> bool {
 }
 
 /// Gives instructions their lines, and says whose code they are.
-pub(crate) fn add_lines(annotation: &mut Annotation, code: &Code, options: &Options) {
+pub(crate) fn add_lines(annotation: &mut Annotation, code: &mut Code, options: &Options) {
     annotation.scopes = vec![Scope::default()];
+    if let Some(lines) = &mut code.lines {
+        add_jit_lines(annotation, lines);
+    }
     let Some(module) = &code.module else { return };
     let addresses: Vec<u64> = annotation.instructions.iter().map(|of| of.address).collect();
     let wanted = Options { inlines: true, lines: true, ..options.clone() };
@@ -70,6 +73,22 @@ pub(crate) fn add_lines(annotation: &mut Annotation, code: &Code, options: &Opti
         annotation.notes.push(format!(
             "no source lines: {path} has no debug information; compile with -g, or install its debug package"
         ));
+    }
+}
+
+/// The lines that the process has written down with the code that it made.
+fn add_jit_lines(annotation: &mut Annotation, JitLines { dump, number }: &mut JitLines) {
+    let mut tables = Tables::default();
+    for instruction in &mut annotation.instructions {
+        let Some(found) = dump.function(*number, instruction.address) else { continue };
+        let file = found.file.map(Arc::from);
+        let frame = Frame { function: found.name.into(), file, line: found.line, start_line: 0 };
+        instruction.place = tables.place(&frame);
+    }
+    annotation.files = tables.files;
+    if annotation.instructions.iter().all(|of| of.place.is_none()) {
+        let path = &annotation.module;
+        annotation.notes.push(format!("no source lines: the process has written none to {path}"));
     }
 }
 

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 
 use pyrograph_analyze::{Annotation, SourcePlace};
+use pyrograph_symbol::Options as SymbolOptions;
 
 use crate::code::Code;
 
@@ -46,16 +47,33 @@ const MOST_BYTES: u64 = 16 << 20;
 /// Longer lines are cut: those of generated files can have megabytes.
 const LONGEST_LINE: usize = 400;
 
+/// So many last parts of a path are looked for below /usr/src.
+const MOST_PARTS: usize = 12;
+
 /// Source lines around a function's own that may be shown.
 const MARGIN: u32 = 20;
 
 impl Sources {
     /// Gives files the text of the lines that the annotation may show.
-    pub(crate) fn add_texts(&self, annotation: &mut Annotation, code: &Code) {
+    pub(crate) fn add_texts(
+        &self,
+        annotation: &mut Annotation,
+        code: &Code,
+        options: &SymbolOptions,
+    ) {
+        let embedded = match &code.module {
+            Some(module) => module.embedded_sources(code.start, options),
+            None => Vec::new(),
+        };
         let wanted = wanted_lines(annotation);
         let (mut missing, mut younger) = (Vec::new(), Vec::new());
         for (file, lines) in annotation.files.iter_mut().zip(wanted) {
             if lines.is_empty() {
+                continue;
+            }
+            let inside = embedded.iter().find(|(path, _)| **path == *file.path);
+            if let Some((_, text)) = inside {
+                file.lines = lines_of(text, &lines);
                 continue;
             }
             let Some((text, found)) = self.read(&file.path) else {
@@ -98,8 +116,76 @@ impl Sources {
             found.push(symfs.join(path.strip_prefix("/").unwrap_or(path)));
         }
         found.push(path.to_owned());
+        found.extend(toolchain_paths(path, &self.toolchains()));
+        found.extend(registry_paths(path, &self.registries()));
+        found.extend(below_src(path, &self.root().join("usr/src")));
         found
     }
+
+    fn root(&self) -> PathBuf {
+        self.symfs.clone().unwrap_or_else(|| PathBuf::from("/"))
+    }
+
+    /// The folders of Rust's toolchains.
+    fn toolchains(&self) -> Vec<PathBuf> {
+        let home = std::env::home_dir().unwrap_or_default();
+        let rustup = std::env::var_os("RUSTUP_HOME").map_or_else(|| home.join(".rustup"), PathBuf::from);
+        let mut found = folders(&rustup.join("toolchains"));
+        found.push(self.root().join("usr"));
+        found.push(self.root().join("usr/local"));
+        found
+    }
+
+    /// The folders of the packages that Cargo has unpacked.
+    fn registries(&self) -> Vec<PathBuf> {
+        let home = std::env::home_dir().unwrap_or_default();
+        let cargo = std::env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from);
+        folders(&cargo.join("registry/src"))
+    }
+}
+
+fn folders(of: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> =
+        fs::read_dir(of).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    found.sort();
+    found
+}
+
+/// `/rustc/1159e78c…/library/core/src/iter/range.rs`, as rustc writes paths of its standard library, which rustup installs
+/// as the component rust-src.
+fn toolchain_paths(path: &Path, toolchains: &[PathBuf]) -> Vec<PathBuf> {
+    let Ok(rest) = path.strip_prefix("/rustc") else { return Vec::new() };
+    let mut parts = rest.components();
+    parts.next();
+    let place = |of: &PathBuf| of.join("lib/rustlib/src/rust").join(parts.as_path());
+    toolchains.iter().map(place).collect()
+}
+
+/// `/home/ci/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/memchr-2.7.4/src/lib.rs`, as of another machine, and
+/// `memchr-2.7.4/src/lib.rs`, to which Cargo's `trim-paths` shortens that.
+fn registry_paths(path: &Path, registries: &[PathBuf]) -> Vec<PathBuf> {
+    let text = path.to_string_lossy();
+    let package = match text.split_once("/registry/src/").and_then(|(_, rest)| rest.split_once('/')) {
+        Some((_, package)) => package.to_owned(),
+        None if path.is_relative() => text.into_owned(),
+        None => return Vec::new(),
+    };
+    registries.iter().map(|of| of.join(&package)).collect()
+}
+
+/// The file in a folder such as /usr/src, by its last parts: `/build/glibc-6iIyft/glibc-2.36/malloc/malloc.c` as
+/// `glibc-2.36/malloc/malloc.c`. The file's name alone is not enough.
+fn below_src(path: &Path, src: &Path) -> Vec<PathBuf> {
+    let parts: Vec<_> = path
+        .components()
+        .filter_map(|part| match part {
+            Component::Normal(name) => Some(name),
+            _ => None,
+        })
+        .collect();
+    let first = parts.len().saturating_sub(MOST_PARTS);
+    let tails = (first..parts.len().saturating_sub(1)).map(|at| parts[at..].iter().collect::<PathBuf>());
+    tails.flat_map(|tail| [src.join(&tail), src.join("debug").join(&tail)]).collect()
 }
 
 fn files_note(paths: &[String], defect: &str, remedy: &str) -> Option<String> {
@@ -159,4 +245,73 @@ fn expanded(line: &str) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dirs(texts: &[&str]) -> Sources {
+        let dirs = texts.iter().map(|text| text.parse().expect("FROM=TO")).collect();
+        Sources { dirs, symfs: None }
+    }
+
+    #[test]
+    fn folders_are_given_as_from_and_to() {
+        let of = |text: &str| text.parse::<SourceDir>();
+        let expect = SourceDir { from: "/build".into(), to: "/src".into() };
+        assert_eq!(of("/build=/src"), Ok(expect));
+        assert_eq!(of("/src").expect("a folder").from, PathBuf::new());
+        assert!(of("/build=").is_err());
+    }
+
+    #[test]
+    fn paths_are_looked_for_where_they_were_moved_to() {
+        let first = |of: &Sources, path: &str| of.candidates(path)[0].clone();
+        let of = dirs(&["/build/app=/src", "./=/here"]);
+        assert_eq!(first(&of, "/build/app/a/b.c"), PathBuf::from("/src/a/b.c"));
+        // Not in the middle of a name.
+        assert_eq!(first(&of, "/build/application/b.c"), PathBuf::from("/build/application/b.c"));
+        assert_eq!(first(&dirs(&["/only"]), "b.c"), PathBuf::from("/only/b.c"));
+        let symfs = Sources { symfs: Some("/other".into()), ..Sources::default() };
+        assert_eq!(first(&symfs, "/a/b.c"), PathBuf::from("/other/a/b.c"));
+    }
+
+    #[test]
+    fn remapped_paths_of_rust_lead_to_its_sources() {
+        let toolchains = [PathBuf::from("/t")];
+        let path = Path::new("/rustc/1159e78c4747b02ef996e55082b704c09b970588/library/core/src/a.rs");
+        let expect = ["/t/lib/rustlib/src/rust/library/core/src/a.rs"].map(PathBuf::from);
+        assert_eq!(toolchain_paths(path, &toolchains), expect);
+        assert!(toolchain_paths(Path::new("/home/library/core/src/a.rs"), &toolchains).is_empty());
+        let registries = [PathBuf::from("/r/index")];
+        for path in [
+            "/home/ci/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/memchr-2.7.4/src/lib.rs",
+            "memchr-2.7.4/src/lib.rs",
+        ] {
+            let expect = [PathBuf::from("/r/index/memchr-2.7.4/src/lib.rs")];
+            assert_eq!(registry_paths(Path::new(path), &registries), expect);
+        }
+        assert!(registry_paths(Path::new("/src/lib.rs"), &registries).is_empty());
+    }
+
+    #[test]
+    fn packages_of_distributions_are_below_usr_src() {
+        let found = below_src(Path::new("/build/x/glibc-2.36/./malloc/malloc.c"), Path::new("/s"));
+        assert!(found.contains(&PathBuf::from("/s/glibc-2.36/malloc/malloc.c")));
+        assert!(found.contains(&PathBuf::from("/s/debug/malloc/malloc.c")));
+        assert!(!found.contains(&PathBuf::from("/s/malloc.c")), "any package may have one");
+    }
+
+    #[test]
+    fn tabs_stop_at_every_eighth_column() {
+        assert_eq!(expanded("\tif (x)\t{ \r"), "        if (x)  {");
+        assert_eq!(expanded(&"x".repeat(1000)).chars().count(), LONGEST_LINE + 1);
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_read() {
+        assert_eq!(read_text(Path::new("/dev/zero")), None);
+        assert_eq!(read_text(Path::new("/")), None);
+    }
 }

@@ -6,9 +6,10 @@ mod aarch64;
 mod x86_64;
 
 /// Instruction sets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Arch {
     /// x86, 64-bit mode.
+    #[default]
     X86_64,
     /// 64-bit Arm.
     Aarch64,

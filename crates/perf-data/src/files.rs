@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use pyrograph_resolve::{Files, Identity, Locator, MapWriter, MappedFile, open_regular, own_vdso};
-use pyrograph_symbol::{BuildId, Module, Source};
+use pyrograph_symbol::{BuildId, Module, Source, running_kernel_build_id};
 
 use crate::recording::Recording;
 
@@ -116,8 +116,8 @@ impl Files for RecordedFiles {
             self.kernel_start.is_none_or(|start| first_symbols(path).contains(&start))
         };
         let recorded = self.build_ids.get(KERNEL);
-        let is_ours = match (recorded, own_kernel_build_id()) {
-            (Some(recorded), Some(ours)) => *recorded == ours,
+        let is_ours = match (recorded, running_kernel_build_id()) {
+            (Some(recorded), Some(ours)) => recorded.as_slice() == ours.as_bytes(),
             (Some(_), None) => false,
             (None, _) => self.same_kernel,
         };
@@ -163,24 +163,4 @@ fn first_symbols(path: &Path) -> Vec<u64> {
         }
     }
     found
-}
-
-/// The running kernel's build ID, from its notes.
-fn own_kernel_build_id() -> Option<Vec<u8>> {
-    const BUILD_ID: u32 = 3;
-    let notes = std::fs::read("/sys/kernel/notes").ok()?;
-    let mut rest = notes.as_slice();
-    let word = |bytes: &[u8], at: usize| {
-        bytes.get(at..)?.first_chunk().map(|word| u32::from_ne_bytes(*word))
-    };
-    loop {
-        let (name, size, kind) = (word(rest, 0)?, word(rest, 4)?, word(rest, 8)?);
-        let name_end = 12usize.checked_add(usize::try_from(name).ok()?)?;
-        let start = name_end.checked_next_multiple_of(4)?;
-        let end = start.checked_add(usize::try_from(size).ok()?)?;
-        if kind == BUILD_ID && rest.get(12..name_end)? == b"GNU\0" {
-            return rest.get(start..end).map(<[u8]>::to_vec);
-        }
-        rest = rest.get(end.checked_next_multiple_of(4)?..)?;
-    }
 }

@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::path::Path;
 
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use pyrograph_profile::{Address, AddressId, Frame, FrameId, FrameKind, Marker, Profile, StringId, Strings};
-use pyrograph_symbol::inlined_names;
+use pyrograph_symbol::{KALLSYMS, inlined_names, running_kernel_build_id};
 use pyrograph_unwind::UnwindInfo;
 
 use crate::languages::FunctionLabel;
@@ -38,6 +39,8 @@ pub struct FrameRows<'a> {
     by_name: Vec<Rows>,
     /// One row or more, for those that are several: how many, and these.
     several: Vec<FrameId>,
+    /// In hexadecimal digits; empty if it is not known.
+    kernel_build_id: Option<String>,
 }
 
 /// The rows of a frame: mostly one, whose number this is. Otherwise it is where they begin in a table, with the
@@ -77,6 +80,7 @@ impl<'a> FrameRows<'a> {
             by_frame: vec![Rows::NONE; names.frames.len()],
             by_name: vec![Rows::NONE; names.all.len()],
             several: Vec::new(),
+            kernel_build_id: None,
             names,
         }
     }
@@ -94,23 +98,30 @@ impl<'a> FrameRows<'a> {
     pub fn address(&mut self, frame: FrameId, profile: &mut Profile) -> Option<AddressId> {
         let raw = self.names.frames[frame.index()];
         let module = self.held.get(&raw.module).filter(|_| raw.is_code())?;
-        let build_id = match &module.kind {
-            ModuleKind::Elf { symbols, .. } => symbols.as_ref().and_then(|of| of.build_id()),
-            ModuleKind::Kernel => None,
-            ModuleKind::Jit { dump: Some(_), .. } => None,
+        let (path, build_id) = match &module.kind {
+            ModuleKind::Elf { symbols, .. } => {
+                let build_id = symbols.as_ref().and_then(|of| of.build_id());
+                (&module.path, build_id.map(ToString::to_string).unwrap_or_default())
+            }
+            ModuleKind::Kernel => (&module.path, self.kernel_build_id().to_owned()),
+            ModuleKind::Jit { dump: Some(dump), .. } => (&dump.path, String::new()),
             _ => return None,
         };
-        let path = match &module.kind {
-            ModuleKind::Jit { dump: Some(dump), .. } => &dump.path,
-            _ => &module.path,
-        };
-        let build_id = build_id.map(ToString::to_string).unwrap_or_default();
         let (module, build_id) = (profile.strings.intern(path), profile.strings.intern(&build_id));
         let outermost = self.of(frame, profile).first().copied();
         let function =
             outermost.map_or(StringId::EMPTY, |row| profile.frames.get(row).function);
         let address = Address { module, build_id, function, offset: raw.address };
         Some(profile.addresses.intern(address))
+    }
+
+    /// That of the running kernel, if samples are of it.
+    fn kernel_build_id(&mut self) -> &str {
+        self.kernel_build_id.get_or_insert_with(|| {
+            let is_ours = self.options.kallsyms.as_deref() == Some(Path::new(KALLSYMS));
+            let build_id = is_ours.then(running_kernel_build_id).flatten();
+            build_id.map(|build_id| build_id.to_string()).unwrap_or_default()
+        })
     }
 
     #[cold]

@@ -134,8 +134,10 @@ struct Function {
     name: Span,
     /// Its line entries in the file.
     lines: Option<Lines>,
-    /// Its code in the file, and its `.eh_frame`.
-    unwinding: Option<(Span, Span)>,
+    /// Its code in the file.
+    code: Option<Span>,
+    /// Its `.eh_frame`, if the writer has made one.
+    eh_frame: Option<Span>,
 }
 
 /// File and line; 0 for an unknown one.
@@ -226,13 +228,22 @@ impl<R: Read + Seek> JitDump<R> {
     ///
     /// `None` as well if the file cannot be read any more.
     pub fn unwinding(&mut self, number: u32) -> Option<JitUnwinding> {
-        let Function { start, unwinding, .. } = *self.functions.get(number as usize)?;
-        let (code, eh_frame) = unwinding?;
-        let mut whole = |span: Span| {
-            let bytes = self.read(span, span.size).ok()?;
-            (bytes.len() as u64 == span.size).then_some(bytes)
-        };
-        Some(JitUnwinding { start, code: whole(code)?, eh_frame: whole(eh_frame)? })
+        let Function { start, code, eh_frame, .. } = *self.functions.get(number as usize)?;
+        let (code, eh_frame) = code.zip(eh_frame)?;
+        Some(JitUnwinding { start, code: self.whole(code)?, eh_frame: self.whole(eh_frame)? })
+    }
+
+    /// Where the code of a function with a number starts, and the code, at most 64 MiB.
+    ///
+    /// `None` as well if the file cannot be read any more.
+    pub fn code(&mut self, number: u32) -> Option<(u64, Vec<u8>)> {
+        let Function { start, code, .. } = *self.functions.get(number as usize)?;
+        Some((start, self.whole(code?)?))
+    }
+
+    fn whole(&mut self, span: Span) -> Option<Vec<u8>> {
+        let bytes = self.read(span, span.size).ok()?;
+        (bytes.len() as u64 == span.size).then_some(bytes)
     }
 
     fn line(&mut self, function: &Function, name: &str, address: u64) -> Option<Line> {
@@ -275,7 +286,7 @@ impl<R> JitDump<R> {
 
     /// Returns true if any function came with a table to unwind it.
     pub fn has_unwinding(&self) -> bool {
-        self.functions.iter().any(|function| function.unwinding.is_some())
+        self.functions.iter().any(|function| function.code.and(function.eh_frame).is_some())
     }
 
     /// The addresses of a function with a number.
@@ -374,9 +385,16 @@ impl Scan {
         let lines = lines.map(|(_, lines)| lines);
         let has_code = code <= (size - 40).min(MAX_CODE);
         let code_span = Span { offset: name.offset + name.size, size: code };
-        let unwinding = self.unwinding.take().filter(|_| has_code);
-        let unwinding = unwinding.map(|eh_frame| (code_span, eh_frame));
-        let function = Function { start, size: code, first_start: start, name, lines, unwinding };
+        let eh_frame = self.unwinding.take().filter(|_| has_code);
+        let function = Function {
+            start,
+            size: code,
+            first_start: start,
+            name,
+            lines,
+            code: has_code.then_some(code_span),
+            eh_frame,
+        };
         self.add(function, since);
         Ok(())
     }

@@ -64,6 +64,18 @@ impl<'a, 'q> Files<'a, 'q> {
     }
 }
 
+/// The source files whose text the line program holds (`DW_LNCT_LLVM_source`), with their paths.
+pub(crate) fn embedded(dwarf: &Dwarf<'_>, unit: &Unit<'_>) -> Vec<(Arc<str>, String)> {
+    let Some(program) = &unit.line_program else { return Vec::new() };
+    let files = (0u64..).zip(program.header().file_names());
+    let first = u64::from(program.header().version() < 5);
+    let source = |(at, file): (u64, &gimli::FileEntry<Reader<'_>>)| {
+        let text = dwarf.attr_string(unit, file.source()?).ok()?.to_string_lossy().into_owned();
+        Some((path(dwarf, unit, at + first)?, text)).filter(|(_, text)| !text.is_empty())
+    };
+    files.filter_map(source).collect()
+}
+
 fn path(dwarf: &Dwarf<'_>, unit: &Unit<'_>, file: u64) -> Option<Arc<str>> {
     let header = unit.line_program.as_ref()?.header();
     let file = header.file(file)?;

@@ -10,11 +10,36 @@ use std::path::Path;
 use foldhash::quality::FixedState;
 use pyrograph_cache::{Folder, Stamp};
 
+use crate::build_id::BuildId;
 use crate::kallsyms::{Kallsyms, KernelSymbol};
 
 /// Where they are.
 pub const KALLSYMS: &str = "/proc/kallsyms";
 const FILE: &str = "symbols";
+
+/// The build ID of the running kernel, in `/sys/kernel/notes`.
+pub fn running_kernel_build_id() -> Option<BuildId> {
+    note_build_id(&fs::read("/sys/kernel/notes").ok()?)
+}
+
+/// The build ID among ELF notes of this machine's byte order.
+fn note_build_id(notes: &[u8]) -> Option<BuildId> {
+    const BUILD_ID: u32 = 3;
+    let mut rest = notes;
+    let word = |bytes: &[u8], at: usize| {
+        bytes.get(at..)?.first_chunk().map(|word| u32::from_ne_bytes(*word))
+    };
+    loop {
+        let (name, size, kind) = (word(rest, 0)?, word(rest, 4)?, word(rest, 8)?);
+        let name_end = 12usize.checked_add(usize::try_from(name).ok()?)?;
+        let start = name_end.checked_next_multiple_of(4)?;
+        let end = start.checked_add(usize::try_from(size).ok()?)?;
+        if kind == BUILD_ID && rest.get(12..name_end)? == b"GNU\0" {
+            return BuildId::new(rest.get(start..end)?);
+        }
+        rest = rest.get(end.checked_next_multiple_of(4)?..)?;
+    }
+}
 
 /// The symbols of the running kernel.
 #[derive(Debug)]
