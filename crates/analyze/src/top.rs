@@ -33,6 +33,8 @@ pub struct TopLine {
     pub file: String,
     /// The line, from 1; 0 if only the file is known.
     pub line: u32,
+    /// Its text; empty if nobody has looked for it.
+    pub text: String,
     /// The value of the samples that end in it. Saturated sum.
     pub self_value: u64,
     /// The value of the samples that it is in; each stack counts once. Saturated sum.
@@ -81,7 +83,13 @@ pub fn top(profile: &Profile, labels: &LabelOptions, column: usize) -> Vec<TopRo
     for (&(frame, (_, _, file, line)), sums) in lines.list.iter().zip(of_lines) {
         let function = functions.of_frame[frame.index()] as usize;
         let (self_value, total) = (sums.own, sums.total);
-        rows[function].lines.push(TopLine { file: text(file), line, self_value, total });
+        rows[function].lines.push(TopLine {
+            file: text(file),
+            line,
+            text: String::new(),
+            self_value,
+            total,
+        });
     }
     if own[StackId::ROOT.index()] > 0 {
         rows.push(unknown(own[StackId::ROOT.index()]));

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
+use std::rc::Rc;
 use std::time::SystemTime;
 
 use pyrograph_disassemble::Arch;
@@ -25,7 +26,7 @@ pub(crate) struct Code {
     /// Values of samples by their addresses.
     pub samples: Vec<(u64, Vec<u64>)>,
     /// The file, which has symbols and lines of what is at an address.
-    pub module: Option<Module>,
+    pub module: Option<Rc<Module>>,
     /// Lines of code made at run time.
     pub lines: Option<JitLines>,
     /// When the file was written: sources that are younger are others.
@@ -47,21 +48,23 @@ impl Code {
         function: &Function,
         name: &str,
         options: &Options,
+        modules: &mut Modules,
         notes: &mut Vec<String>,
     ) -> Result<Self, Error> {
         match function.module.as_str() {
             KERNEL => kernel::find(function, options, notes),
             path if path.ends_with(".dump") => jit::find(function, name, options, notes),
-            _ => Self::of_file(function, options, notes),
+            _ => Self::of_file(function, options, modules, notes),
         }
     }
 
     fn of_file(
         function: &Function,
         options: &Options,
+        modules: &mut Modules,
         notes: &mut Vec<String>,
     ) -> Result<Self, Error> {
-        let (module, modified) = open(function, options)?;
+        let (module, modified) = modules.open(function, options)?;
         let no_code = |reason: &str| {
             Err(Error::NoCode(format!("the code cannot be shown: {} {reason}", function.module)))
         };
@@ -99,6 +102,24 @@ impl Code {
         let Some(bytes) = bytes else { return no_code("does not hold its own code") };
         let module_path = function.module.clone();
         Ok(Self { module_path, arch, start, bytes, samples, module: Some(module), modified, lines: None })
+    }
+}
+
+/// A file that was opened, and when it was written.
+type Opened = (Rc<Module>, Option<SystemTime>);
+
+/// Files that were opened, by path and build ID.
+#[derive(Debug, Default)]
+pub(crate) struct Modules(BTreeMap<(String, String), Opened>);
+
+impl Modules {
+    fn open(&mut self, function: &Function, options: &Options) -> Result<Opened, Error> {
+        let key = (function.module.clone(), function.build_id.clone());
+        if let Some(known) = self.0.get(&key) {
+            return Ok(known.clone());
+        }
+        let (module, modified) = open(function, options)?;
+        Ok(self.0.entry(key).or_insert((Rc::new(module), modified)).clone())
     }
 }
 

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use pyrograph_elf::object::elf::{FileHeader64, PT_LOAD};
 use pyrograph_elf::object::read::elf::{FileHeader, ProgramHeader};
@@ -75,7 +76,7 @@ pub(crate) fn find(
             symbol.and_then(|symbol| image.code_of(&symbol).map(<[u8]>::to_vec)).unwrap_or_default()
         }
     };
-    Ok(Code { module_path, arch: native(), start: at, bytes, samples, module: Some(module), ..Code::default() })
+    Ok(Code { module_path, arch: native(), start: at, bytes, samples, module: Some(Rc::new(module)), ..Code::default() })
 }
 
 /// Where the function at an address begins and ends.

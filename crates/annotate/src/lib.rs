@@ -15,8 +15,8 @@ use pyrograph_symbol::Options as SymbolOptions;
 use thiserror::Error;
 
 pub use crate::choose::{Function, functions};
-pub use crate::sources::{Sources, SourceDir};
-use crate::code::Code;
+pub use crate::sources::{SourceDir, SourceTexts, Sources};
+use crate::code::{Code, Modules};
 
 /// Where code and sources are looked for.
 #[derive(Clone, Debug, Default)]
@@ -52,76 +52,106 @@ pub enum Error {
 /// More are not shown of one function; the largest of the kernel and of interpreters have a tenth of it.
 const MOST_INSTRUCTIONS: usize = 1 << 17;
 
-/// The function of this name: its whole name; or, if none has it, its name without parameters, or the last part of its path.
-/// Of several the one with the most samples is taken, which a note says.
-///
-/// # Errors
-///
-/// If there is no such function, or its code cannot be found.
-pub fn annotate(profile: &Profile, name: &str, options: &Options) -> Result<Annotation, Error> {
-    let (function, notes) = choose::choose(profile, name)?;
-    annotate_function(profile, &function, notes, options)
+/// Annotates functions of one profile; files are opened once.
+#[derive(Debug)]
+pub struct Annotator<'a> {
+    profile: &'a Profile,
+    options: Options,
+    modules: Modules,
 }
 
-/// A function that [`functions`] has listed.
-///
-/// # Errors
-///
-/// If its code cannot be found.
-pub fn annotate_function(
-    profile: &Profile,
-    function: &Function,
-    mut notes: Vec<String>,
-    options: &Options,
-) -> Result<Annotation, Error> {
-    let name = profile.strings.get(function.name);
-    let mut code = Code::find(function, name, &options.symbols, &mut notes)?;
-    let mut decoded: Vec<Instruction> =
-        disassemble(code.arch, &code.bytes, code.start).take(MOST_INSTRUCTIONS + 1).collect();
+impl<'a> Annotator<'a> {
+    /// Nothing is opened yet.
+    pub fn new(profile: &'a Profile, options: Options) -> Self {
+        Self { profile, options, modules: Modules::default() }
+    }
+
+    /// The function of this name: its whole name; or, if none has it, its name without parameters, or the last part of its
+    /// path. Of several the one with the most samples is taken, which a note says.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such function, or its code cannot be found.
+    pub fn named(&mut self, name: &str) -> Result<Annotation, Error> {
+        let (function, notes) = choose::choose(self.profile, name)?;
+        self.annotate(&function, notes)
+    }
+
+    /// A function that [`functions`] has listed.
+    ///
+    /// # Errors
+    ///
+    /// If its code cannot be found.
+    pub fn function(&mut self, function: &Function) -> Result<Annotation, Error> {
+        self.annotate(function, Vec::new())
+    }
+
+    fn annotate(&mut self, function: &Function, mut notes: Vec<String>) -> Result<Annotation, Error> {
+        let (profile, options) = (self.profile, &self.options);
+        let name = profile.strings.get(function.name);
+        let mut code =
+            Code::find(function, name, &options.symbols, &mut self.modules, &mut notes)?;
+        let decoded = decode(&code, &mut notes);
+        let columns = profile.value_types.len();
+        let mut instructions: Vec<AnnotatedInstruction> = decoded
+            .iter()
+            .map(|of| AnnotatedInstruction {
+                address: of.address,
+                text: of.text.clone(),
+                target: of.target.and_then(|target| at(&decoded, target)),
+                values: vec![0; columns],
+                ..AnnotatedInstruction::default()
+            })
+            .collect();
+        let totals = count(&code.samples, &decoded, &mut instructions, columns);
+        let mut annotation = Annotation {
+            function: name.to_owned(),
+            module: code.module_path.clone(),
+            value_types: profile.value_types.clone(),
+            totals,
+            wholes: (0..columns).map(|column| profile.whole(column)).collect(),
+            instructions,
+            notes,
+            ..Annotation::default()
+        };
+        lines::name_targets(&mut annotation, &decoded, &code, &options.symbols);
+        lines::add_lines(&mut annotation, &mut code, &options.symbols);
+        options.sources.add_texts(&mut annotation, &code, &options.symbols);
+        Ok(annotation)
+    }
+}
+
+fn decode(code: &Code, notes: &mut Vec<String>) -> Vec<Instruction> {
+    let all = disassemble(code.arch, &code.bytes, code.start);
+    let mut decoded: Vec<Instruction> = all.take(MOST_INSTRUCTIONS + 1).collect();
     if decoded.len() > MOST_INSTRUCTIONS {
         decoded.truncate(MOST_INSTRUCTIONS);
         notes.push(format!("only the first {MOST_INSTRUCTIONS} instructions are shown"));
     }
-    let columns = profile.value_types.len();
-    let mut instructions: Vec<AnnotatedInstruction> = decoded
-        .iter()
-        .map(|of| AnnotatedInstruction {
-            address: of.address,
-            text: of.text.clone(),
-            target: of.target.and_then(|target| at(&decoded, target)),
-            values: vec![0; columns],
-            ..AnnotatedInstruction::default()
-        })
-        .collect();
-    let mut elsewhere = vec![0u64; columns];
-    for (address, values) in &code.samples {
+    decoded
+}
+
+/// Gives each sample to the instruction that holds its address. Returns the sums of all samples, also of those that are in
+/// none.
+fn count(
+    samples: &[(u64, Vec<u64>)],
+    decoded: &[Instruction],
+    instructions: &mut [AnnotatedInstruction],
+    columns: usize,
+) -> Vec<u64> {
+    let mut totals = vec![0u64; columns];
+    for (address, values) in samples {
         let place = decoded.partition_point(|of| of.address <= *address).checked_sub(1);
-        let of = place.filter(|&at| address - decoded[at].address < decoded[at].len as u64);
-        let sums = of.map_or(&mut elsewhere, |at| &mut instructions[at].values);
-        for (sum, value) in sums.iter_mut().zip(values) {
-            *sum = sum.saturating_add(*value);
+        let holder = place.filter(|&at| address - decoded[at].address < decoded[at].len as u64);
+        let mut none = Vec::new();
+        let sums = holder.map_or(&mut none, |at| &mut instructions[at].values);
+        for sums in [sums, &mut totals] {
+            for (sum, value) in sums.iter_mut().zip(values) {
+                *sum = sum.saturating_add(*value);
+            }
         }
     }
-    let mut totals = elsewhere;
-    for instruction in &instructions {
-        for (sum, value) in totals.iter_mut().zip(&instruction.values) {
-            *sum = sum.saturating_add(*value);
-        }
-    }
-    let mut annotation = Annotation {
-        function: name.to_owned(),
-        module: code.module_path.clone(),
-        value_types: profile.value_types.clone(),
-        totals,
-        wholes: (0..columns).map(|column| profile.whole(column)).collect(),
-        instructions,
-        notes,
-        ..Annotation::default()
-    };
-    lines::name_targets(&mut annotation, &decoded, &code, &options.symbols);
-    lines::add_lines(&mut annotation, &mut code, &options.symbols);
-    options.sources.add_texts(&mut annotation, &code, &options.symbols);
-    Ok(annotation)
+    totals
 }
 
 /// The instruction that begins at an address.

@@ -1,6 +1,6 @@
 //! The text of source lines, by the paths that compilers wrote.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
@@ -186,6 +186,30 @@ fn below_src(path: &Path, src: &Path) -> Vec<PathBuf> {
     let first = parts.len().saturating_sub(MOST_PARTS);
     let tails = (first..parts.len().saturating_sub(1)).map(|at| parts[at..].iter().collect::<PathBuf>());
     tails.flat_map(|tail| [src.join(&tail), src.join("debug").join(&tail)]).collect()
+}
+
+/// Lines of sources, each file read once.
+#[derive(Debug)]
+pub struct SourceTexts {
+    sources: Sources,
+    files: HashMap<String, Vec<String>>,
+}
+
+impl SourceTexts {
+    /// None is read yet.
+    pub fn new(sources: Sources) -> Self {
+        Self { sources, files: HashMap::new() }
+    }
+
+    /// The text of a line, from 1; `None` if the file is not found, or has no such line.
+    pub fn line(&mut self, path: &str, line: u32) -> Option<String> {
+        let at = usize::try_from(line).ok()?.checked_sub(1)?;
+        if !self.files.contains_key(path) {
+            let text = self.sources.read(path).map(|(text, _)| text).unwrap_or_default();
+            self.files.insert(path.to_owned(), text.lines().map(expanded).collect());
+        }
+        self.files.get(path)?.get(at).cloned()
+    }
 }
 
 fn files_note(paths: &[String], defect: &str, remedy: &str) -> Option<String> {

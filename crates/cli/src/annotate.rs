@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::ColorChoice;
 use pyrograph_analyze::Annotation;
-use pyrograph_annotate::{Options as AnnotateOptions, SourceDir, Sources, annotate};
+use pyrograph_annotate::{Annotator, Options as AnnotateOptions, SourceDir, Sources};
 use pyrograph_format::Options;
 use pyrograph_render::{
     AnnotationParts, AnnotationStyle, annotation_html, annotation_json, annotation_text,
@@ -90,7 +90,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let symbols = args.reading.symbols();
     let sources = Sources { dirs: args.source_dir.clone(), symfs: symbols.locator.symfs.clone() };
     let options = AnnotateOptions { symbols, sources };
-    let annotation = annotate(&profile, &args.function, &options)
+    let annotation = Annotator::new(&profile, options)
+        .named(&args.function)
         .with_context(|| format!("failed to annotate {}", args.function))?;
     write(&annotation, &args, profile.shown)?;
     Ok(ExitCode::SUCCESS)

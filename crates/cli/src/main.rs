@@ -7,6 +7,7 @@
 #![deny(clippy::print_stderr)]
 
 mod annotate;
+mod code;
 mod convert;
 mod diff;
 mod filters;

@@ -99,11 +99,15 @@ fn show(plan: &Plan) {
 /// Writes every output, whatever becomes of the others; the first error is returned.
 fn write_all(plan: &Plan, resolved: &Resolved) -> anyhow::Result<()> {
     let mut result = Ok(());
+    let mut picture = plan.picture.clone();
+    if plan.outputs.iter().any(Output::holds_instructions) {
+        picture.code = plan.code.of(&resolved.profile, &plan.recording.symbols);
+    }
     for output in &plan.outputs {
         if output.is_kept() {
             found::keep_before();
         }
-        match output.write(&resolved.profile, &plan.labels, &plan.title, &plan.picture) {
+        match output.write(&resolved.profile, &plan.labels, &plan.title, &picture) {
             Ok(written) => {
                 say_written(written);
                 if output.holds_sources() {

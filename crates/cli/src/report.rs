@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::{ArgAction, ColorChoice};
 use pyrograph_analyze::{CallTreeOptions, Direction, Report, ReportOptions, report};
+use pyrograph_annotate::{SourceDir, SourceTexts, Sources};
 use pyrograph_format::{Options, SymbolOptions};
 use pyrograph_profile::LabelOptions;
 use pyrograph_render::{ReportStyle, report_json, report_markdown, report_text};
@@ -54,6 +55,10 @@ pub struct Args {
     /// The source lines of each function, where the input or debug information tells them
     #[arg(long)]
     lines: bool,
+
+    /// Of --lines: sources whose paths begin with FROM are below TO; can be given several times
+    #[arg(long, value_name = "FROM=TO")]
+    source_dir: Vec<SourceDir>,
 
     /// The call tree from the root: below each function what it calls [the default]
     #[arg(long, conflicts_with = "callers")]
@@ -126,7 +131,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             depth: args.depth,
         },
     };
-    let report = report(&profile, &options);
+    let mut report = report(&profile, &options);
+    let symfs = args.reading.symbols().locator.symfs;
+    let mut texts = SourceTexts::new(Sources { dirs: args.source_dir.clone(), symfs });
+    for line in report.functions.iter_mut().flat_map(|row| &mut row.lines) {
+        line.text = texts.line(&line.file, line.line).unwrap_or_default();
+    }
     let output = args.output.as_deref();
     match form(&args, output) {
         Form::Json => write_output(output, |out| report_json(&report, out))?,

@@ -8,10 +8,11 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use pyrograph_format::{Options, ThreadDetail};
-use pyrograph_output::Output;
+use pyrograph_output::{Output, Picture};
 use pyrograph_profile::LabelOptions;
 use pyrograph_terminal::{Screen, browser};
 
+use crate::code::CodeArgs;
 use crate::reading::ReadArgs;
 use crate::say::{misuse, say};
 use crate::streams::{PictureArgs, inputs};
@@ -57,6 +58,9 @@ pub struct Args {
     title: Option<String>,
 
     #[command(flatten)]
+    code: CodeArgs,
+
+    #[command(flatten)]
     picture: PictureArgs,
 
     #[command(flatten)]
@@ -100,7 +104,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let title = args.title();
     let inputs = inputs(&args.files)?;
     let (profile, _) = args.reading.read(inputs, options).context("failed to make a page")?;
-    output.write(&profile, &LabelOptions::default(), &title, &args.picture.into())?;
+    let code = args.code.of(&profile, &args.reading.symbols());
+    let picture = Picture { code, ..args.picture.into() };
+    output.write(&profile, &LabelOptions::default(), &title, &picture)?;
     let Some(path) = path else { return Ok(ExitCode::SUCCESS) };
     say!("wrote {output}");
     if args.open {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use pyrograph_analyze::{FlameError, FlameOptions, flame, origin, top, view_data};
+use pyrograph_analyze::{Annotation, FlameError, FlameOptions, flame, origin, top, view_data};
 use pyrograph_format::{
     Detail, NotWritable, PERFETTO_ENDINGS, WRITERS, Warnings, WriteOptions, Writer, check_writable,
     counts_of_folded, not_held, similar_endings, writer_for, writer_named,
@@ -67,6 +67,8 @@ pub struct Picture {
     pub theme: Theme,
     /// Pages open with the map of when within so many nanoseconds samples were taken.
     pub second: Option<u64>,
+    /// Functions with source and instructions, the hottest first, for pages.
+    pub code: Vec<Annotation>,
 }
 
 /// Something to write.
@@ -290,6 +292,7 @@ fn write_page(
         theme: picture.theme,
         second: picture.second,
         palette: profile.value_types.get(profile.shown).map(Palette::of).unwrap_or_default(),
+        code: &picture.code,
         ..ViewLook::default()
     };
     view_html(&view_data(profile, MOST_SAMPLES), &look, out)

@@ -2,9 +2,11 @@
 
 mod html;
 mod json;
+mod packed;
 mod rows;
 mod text;
 
+pub(crate) use packed::packed;
 pub use html::annotation_html;
 pub use json::annotation_json;
 pub use text::annotation_text;

@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use pyrograph_analyze::{Diff, Scale, ViewData, origin};
+use pyrograph_analyze::{Annotation, Diff, Scale, ViewData, origin};
 use pyrograph_profile::{FrameKind, Marker, Profile};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -66,6 +66,8 @@ pub struct ViewLook<'a> {
     /// It opens with the map of when within so many nanoseconds samples were taken; otherwise with the load over time, and the
     /// map is of seconds.
     pub second: Option<u64>,
+    /// Functions with source and instructions, the hottest first: as many as there is room for are in the page.
+    pub code: &'a [Annotation],
 }
 
 /// Writes the page.

@@ -15,6 +15,7 @@ use super::question::{QuestionArgs, possible_engine};
 use crate::found;
 use crate::languages::LanguageArgs;
 use crate::say::{be_quiet, misuse, say};
+use crate::code::CodeArgs;
 use crate::streams::PictureArgs;
 use crate::tables::TableArgs;
 use crate::targets::TargetArgs;
@@ -162,6 +163,9 @@ pub struct Args {
 
     #[command(flatten)]
     picture: PictureArgs,
+
+    #[command(flatten)]
+    code: CodeArgs,
 }
 
 fn parse_stack_memory(text: &str) -> Result<usize, String> {
@@ -188,6 +192,8 @@ pub(super) struct Plan {
     pub labels: LabelOptions,
     pub title: String,
     pub picture: Picture,
+    /// What pages have of code.
+    pub code: CodeArgs,
 }
 
 impl Plan {
@@ -210,6 +216,7 @@ impl Plan {
             title: args.title.unwrap_or_else(|| target.title()),
             open: args.open,
             picture: args.picture.into(),
+            code: args.code,
             recording: pyrograph_recorder::Plan {
                 threads: Some(args.tid).filter(|tids| !tids.is_empty()),
                 cpus: args.target.cpu.take().map(|cpus| cpus.0),

@@ -8,7 +8,7 @@ use super::{AnnotationParts, AnnotationStyle};
 use crate::report::{base_name, plain};
 
 /// A row. All text is plain.
-pub(super) enum Row {
+pub(crate) enum Row {
     /// A source line, before its instructions or with a share of its own.
     Source { label: String, text: String, values: Option<Vec<u64>> },
     /// Whose code follows.
@@ -29,7 +29,7 @@ const LEAST_LEFT_OUT: usize = 4;
 const LANES: usize = 8;
 
 /// The rows to show.
-pub(super) fn rows(of: &Annotation, style: AnnotationStyle) -> Vec<Row> {
+pub(crate) fn rows(of: &Annotation, style: AnnotationStyle) -> Vec<Row> {
     match style.parts {
         AnnotationParts::Source => source_rows(of),
         AnnotationParts::Both => instruction_rows(of, style, true),

@@ -23,6 +23,7 @@ pub fn report_json(report: &Report, out: &mut dyn Write) -> io::Result<()> {
         json!({
             "file": line.file,
             "line": line.line,
+            "text": line.text,
             "self": number(line.self_value),
             "total": number(line.total),
         })

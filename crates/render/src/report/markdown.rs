@@ -52,8 +52,11 @@ fn write_functions(figures: &Figures<'_>, out: &mut dyn Write) -> io::Result<()>
     for row in rows {
         let of = code(base_name(&row.module));
         line(out, row.self_value, row.total, &code(&row.name), &of)?;
-        for TopLine { file, line: number, self_value, total } in &row.lines {
-            let place = format!("– {}", code(&format!("{file}:{number}")));
+        for TopLine { file, line: number, text, self_value, total } in &row.lines {
+            let mut place = format!("– {}", code(&format!("{file}:{number}")));
+            if !text.trim().is_empty() {
+                place.push_str(&format!(" {}", code(text.trim())));
+            }
             line(out, *self_value, *total, &place, "")?;
         }
         if row.more_lines > 0 {

@@ -67,9 +67,10 @@ fn write_functions(
     table.rows.push((Vec::new(), name(heading, "Function")));
     for row in &rows {
         table.rows.push((cells(row.self_value, row.total), name(&module(row), &plain(&row.name))));
-        for TopLine { file, line, self_value, total } in &row.lines {
-            let place = format!("  {}:{line}", plain(file));
-            table.rows.push((cells(*self_value, *total), name("", &place)));
+        for TopLine { file, line, text, self_value, total } in &row.lines {
+            let place = format!("  {}:{line}  {}", plain(file), plain(text.trim()));
+            let place = place.trim_end();
+            table.rows.push((cells(*self_value, *total), name("", place)));
         }
         if row.more_lines > 0 {
             table.rows.push((Vec::new(), name("", &format!("  … {}", more_lines(row)))));

@@ -23,7 +23,8 @@
     }
     const verdicts = columns.has(29) ? list(29, counts.stacks, Uint8Array) : null;
     const threads = threadsOf(list, counts.threads, about);
-    return { about, texts, frames, stacks, threads, verdicts, functions: functionsOf(frames),
+    const code = columns.has(36) ? JSON.parse(new TextDecoder().decode(columns.get(36))) : [];
+    return { about, code, texts, frames, stacks, threads, verdicts, functions: functionsOf(frames),
       functionVerdicts: pairsOf(columns.get(30)), samples: samplesOf(columns, list, about) };
   }
   function columnsOf(bytes) {

@@ -270,9 +270,21 @@
         button("Callers", "Enter in the table", () => go({ view: "callers" })),
         button("Focus", "f", () => addFilter("focus")), button("Ignore", "x", () => addFilter("ignore")),
         button("Hide", "h", () => addFilter("hide")), button("From here", "b", () => addFilter("from-frame")),
-        button("Copy name", "c", copyName), button("Copy stack", "C", copyStack))])] :
+        button("Copy name", "c", copyName), button("Copy stack", "C", copyStack))]), ...codeOf(key)] :
       [element("span", { class: "noise" }, "Point at a frame, or choose one, and here is what is known of it.")]));
   } };
+  // Source and instructions, as they were packed: `crates/render/src/annotate/packed.rs` says what rows are.
+  function codeOf(key) {
+    const code = key === null ? null : data.code.find((of) => of.name === functionName(key) && of.module === moduleOf(key));
+    if (!code) { return []; }
+    const line = (row) => row.length > 2 ? element("div", {},
+      element("span", { class: "share" }, row[0] ? (100 * row[0] / code.self).toFixed(2) : ""), row[2] + " " + row[1] + "  " + row[3]) :
+      element("div", { class: "source" }, row.length > 1 ? row.join("  ") :
+        typeof row[0] === "number" ? "\u2026 " + row[0] + " instructions without samples" : row[0]);
+    return [element("details", { open: true }, element("summary", {}, "Source and instructions (whole profile)"),
+      ...[code.hottest && "hottest: " + code.hottest, ...code.notes].filter(Boolean).map((text) => element("p", {}, text)),
+      element("pre", {}, ...code.rows.map(line)))];
+  }
   function changeWords(before, after) { return changeText(before, after) + (ofShares() ? " points" : ""); }
   function verdictText(verdict) {
     if (verdict === null) { return " (not judged: only whole profiles are)"; }

@@ -12,6 +12,7 @@ use pyrograph_analyze::{Diff, Verdict, ViewAddress, ViewData, ViewFrame, ViewSam
 use serde_json::Value;
 
 use super::ViewLook;
+use crate::annotate::packed;
 
 /// Counts up when a column that is there means something else.
 const VERSION: u8 = 1;
@@ -70,6 +71,8 @@ enum Column {
     AddressOffsets = 34,
     /// Of samples: 0 if it is not known, else one more than the address.
     SampleAddresses = 35,
+    /// JSON.
+    Code = 36,
     /// Of threads.
     Cgroups = 37,
 }
@@ -106,6 +109,10 @@ pub(super) fn pack(
     threads(data, &mut out)?;
     samples(data, &mut out)?;
     addresses(data, &mut out)?;
+    if !look.code.is_empty() {
+        let code = packed(look.code, data.profile.shown);
+        out.column(Column::Code, &serde_json::to_vec(&code)?)?;
+    }
     if let Some(diff) = look.compared {
         verdicts(data, diff, &mut out)?;
     }
