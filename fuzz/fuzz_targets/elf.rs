@@ -12,4 +12,10 @@ fuzz_target!(|bytes: &[u8]| {
     let mut addresses: Vec<u64> = module.segments().iter().flat_map(|s| [s.address, s.address.wrapping_add(16)]).collect();
     addresses.extend((0..64).map(|n| n * 64));
     module.symbolize(&addresses, &options);
+    for &address in &addresses[..addresses.len().min(8)] {
+        if let Some(extent) = module.extent(address, &options.locator) {
+            assert!(extent.contains(&address));
+        }
+        module.embedded_sources(address, &options);
+    }
 });

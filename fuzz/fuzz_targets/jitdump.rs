@@ -16,5 +16,8 @@ fuzz_target!(|bytes: &[u8]| {
             assert_eq!(dump.lookup(address, time), dump.lookup(address, time));
         }
         dump.changes(address);
+        if let Some(number) = dump.last(address) {
+            dump.code(number);
+        }
     }
 });

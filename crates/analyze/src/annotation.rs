@@ -152,19 +152,22 @@ impl Annotation {
         {
             lines.entry(line).or_insert_with(|| none.clone());
         }
-        let block = |((inlined, file), mut lines): ((Option<&str>, usize), BTreeMap<_, Vec<u64>>)| {
-            let mut totals = none.clone();
-            lines.values().for_each(|values| add(&mut totals, values));
-            let known: Vec<u32> = lines.keys().copied().collect();
-            for pair in known.windows(2).filter(|pair| pair[1] - pair[0] <= LONGEST_RUN_WITHOUT_CODE) {
-                for line in pair[0] + 1..pair[1] {
-                    if self.text(SourcePlace { file, line }).is_some() {
-                        lines.insert(line, none.clone());
+        let block =
+            |((inlined, file), mut lines): ((Option<&str>, usize), BTreeMap<_, Vec<u64>>)| {
+                let mut totals = none.clone();
+                lines.values().for_each(|values| add(&mut totals, values));
+                let known: Vec<u32> = lines.keys().copied().collect();
+                for pair in
+                    known.windows(2).filter(|pair| pair[1] - pair[0] <= LONGEST_RUN_WITHOUT_CODE)
+                {
+                    for line in pair[0] + 1..pair[1] {
+                        if self.text(SourcePlace { file, line }).is_some() {
+                            lines.insert(line, none.clone());
+                        }
                     }
                 }
-            }
-            SourceBlock { inlined: inlined.map(str::to_owned), file, lines, totals }
-        };
+                SourceBlock { inlined: inlined.map(str::to_owned), file, lines, totals }
+            };
         let mut blocks: Vec<SourceBlock> = blocks.into_iter().map(block).collect();
         blocks.sort_by_key(|block| {
             let first = block.totals.first().copied().unwrap_or_default();
@@ -219,9 +222,12 @@ mod tests {
     fn a_line_has_the_sum_of_its_own_instructions() {
         let mut of = annotation(&[1, 2, 4, 8]);
         let place = |file, line| Some(SourcePlace { file, line });
-        for (instruction, (place, scope)) in
-            of.instructions.iter_mut().zip([(place(0, 3), 0), (place(1, 9), 1), (place(0, 5), 0), (None, 0)])
-        {
+        for (instruction, (place, scope)) in of.instructions.iter_mut().zip([
+            (place(0, 3), 0),
+            (place(1, 9), 1),
+            (place(0, 5), 0),
+            (None, 0),
+        ]) {
             (instruction.place, instruction.scope) = (place, scope);
         }
         of.scopes.push(Scope { inlined: vec![("get".to_owned(), place(0, 3))] });

@@ -95,4 +95,6 @@ pub use sched::{
     sched_latency_table,
 };
 pub use top::{TopLine, TopRow, top};
-pub use view::{VIEW_STEP, ViewAddress, ViewData, ViewFrame, ViewSample, ViewStack, ViewThread, view_data};
+pub use view::{
+    VIEW_STEP, ViewAddress, ViewData, ViewFrame, ViewSample, ViewStack, ViewThread, view_data,
+};

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use pyrograph_profile::{
-    Address, FrameId, FrameKind, LabelOptions, Labels, ProcessLabel, Profile, Sample, StackId, Strings,
-    Thread,
+    Address, FrameId, FrameKind, LabelOptions, Labels, ProcessLabel, Profile, Sample, StackId,
+    Strings, Thread,
 };
 
 /// The span to which the times of samples are rounded down where there are too many, in nanoseconds.

@@ -55,7 +55,8 @@ pub fn functions(profile: &Profile) -> Vec<Function> {
 pub(crate) fn choose(profile: &Profile, wanted: &str) -> Result<(Function, Vec<String>), Error> {
     let functions = functions(profile);
     if functions.is_empty() {
-        return Err(Error::NoAddresses);
+        let has_any = profile.samples.iter().any(|sample| sample.address.is_some());
+        return Err(if has_any { Error::NoNames } else { Error::NoAddresses });
     }
     let name = |of: &Function| profile.strings.get(of.name);
     for form in [whole as fn(&str) -> &str, without_parameters, last_part] {
@@ -100,7 +101,8 @@ fn container(profile: &Profile, wanted: &str) -> Option<StringId> {
         let Some(address) = sample.address else { continue };
         let frames = profile.stacks.leaf_first(sample.stack).map(|id| profile.frames.get(id));
         let mut inlined = frames.take_while(|frame| frame.kind == FrameKind::Inlined);
-        let is_it = |name| [whole, without_parameters, last_part].iter().any(|form| form(name) == wanted);
+        let is_it =
+            |name| [whole, without_parameters, last_part].iter().any(|form| form(name) == wanted);
         if inlined.any(|frame| is_it(profile.strings.get(frame.function))) {
             let sum = values.entry(profile.addresses.get(address).function).or_default();
             *sum = sum.saturating_add(profile.samples.values(profile.shown)[row]);
@@ -160,9 +162,17 @@ mod tests {
         for (name, plain, last) in [
             ("main", "main", "main"),
             ("ns::f(int) const", "ns::f", "f"),
-            ("std::vector<int (*)(char)>::at(unsigned long)", "std::vector<int (*)(char)>::at", "at"),
+            (
+                "std::vector<int (*)(char)>::at(unsigned long)",
+                "std::vector<int (*)(char)>::at",
+                "at",
+            ),
             ("<a::B as c::D>::f", "<a::B as c::D>::f", "f"),
-            ("core::ops::FnOnce::call_once<main::{closure#0}>", "core::ops::FnOnce::call_once<main::{closure#0}>", "call_once<main::{closure#0}>"),
+            (
+                "core::ops::FnOnce::call_once<main::{closure#0}>",
+                "core::ops::FnOnce::call_once<main::{closure#0}>",
+                "call_once<main::{closure#0}>",
+            ),
             ("F::operator()(int)", "F::operator()", "operator()"),
             ("(anonymous namespace)::f(int)", "(anonymous namespace)::f", "f"),
         ] {

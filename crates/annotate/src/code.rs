@@ -84,13 +84,19 @@ impl Code {
         // Several functions of a file may have one name, if they are static.
         let count = parts.len();
         let value = |samples: &Vec<(u64, Vec<u64>)>| -> u64 {
-            samples.iter().filter_map(|(_, values)| values.first()).fold(0, |a, b| a.saturating_add(*b))
+            samples
+                .iter()
+                .filter_map(|(_, values)| values.first())
+                .fold(0, |a, b| a.saturating_add(*b))
         };
-        let Some(((start, end), samples)) = parts.into_iter().max_by_key(|(_, of)| value(of)) else {
+        let Some(((start, end), samples)) = parts.into_iter().max_by_key(|(_, of)| value(of))
+        else {
             return no_code("has no symbol there");
         };
         if count > 1 {
-            notes.push(format!("{count} functions of this file have the name: this one has the most samples"));
+            notes.push(format!(
+                "{count} functions of this file have the name: this one has the most samples"
+            ));
         }
         let image = module.image();
         let bytes = image.offset_of(start).and_then(|offset| {
@@ -101,7 +107,16 @@ impl Code {
         });
         let Some(bytes) = bytes else { return no_code("does not hold its own code") };
         let module_path = function.module.clone();
-        Ok(Self { module_path, arch, start, bytes, samples, module: Some(module), modified, lines: None })
+        Ok(Self {
+            module_path,
+            arch,
+            start,
+            bytes,
+            samples,
+            module: Some(module),
+            modified,
+            lines: None,
+        })
     }
 }
 
@@ -148,6 +163,7 @@ fn open(function: &Function, options: &Options) -> Result<(Module, Option<System
     let modified = file.metadata().and_then(|data| data.modified()).ok();
     let source = Source { path: &function.module, build_id: build_id.as_ref(), root: None };
     let module = Module::open(&file, source);
-    let module = module.map_err(|error| Error::NoCode(format!("the code cannot be shown: {error}")))?;
+    let module =
+        module.map_err(|error| Error::NoCode(format!("the code cannot be shown: {error}")))?;
     Ok((module, modified))
 }

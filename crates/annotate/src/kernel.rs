@@ -31,16 +31,19 @@ pub(crate) fn find(
     options: &Options,
     notes: &mut Vec<String>,
 ) -> Result<Code, Error> {
-    let no_code = |reason: String| Error::NoCode(format!("the kernel's code cannot be shown: {reason}"));
+    let no_code =
+        |reason: String| Error::NoCode(format!("the kernel's code cannot be shown: {reason}"));
     let recorded = function.build_id.parse::<BuildId>().ok();
     if recorded.is_none() || recorded != running_kernel_build_id() {
         return Err(no_code(
-            "the samples are of another kernel than the one that runs: annotate where it runs".to_owned(),
+            "the samples are of another kernel than the one that runs: annotate where it runs"
+                .to_owned(),
         ));
     }
     let hottest = function.offsets.iter().max_by_key(|(_, values)| values.first());
     let Some((address, _)) = hottest else { return Err(no_code("there is no sample".to_owned())) };
-    let symbols = Kallsyms::open(Path::new(KALLSYMS)).map_err(|error| no_code(error.to_string()))?;
+    let symbols =
+        Kallsyms::open(Path::new(KALLSYMS)).map_err(|error| no_code(error.to_string()))?;
     let Some((start, end)) = extent(&symbols, *address) else {
         return Err(no_code(format!("{KALLSYMS} hides addresses: run as root")));
     };
@@ -61,7 +64,10 @@ pub(crate) fn find(
                  kernel's debug package"
             ))
         })?;
-        notes.push("no source lines: there is no vmlinux of this kernel; its debug package has it".to_owned());
+        notes.push(
+            "no source lines: there is no vmlinux of this kernel; its debug package has it"
+                .to_owned(),
+        );
         return Ok(Code { module_path, arch: native(), start, bytes, samples, ..Code::default() });
     };
     // In the addresses of the file, which the kernel moves as it starts.
@@ -70,13 +76,23 @@ pub(crate) fn find(
     let bytes = match memory {
         Ok(bytes) => bytes,
         Err(_) => {
-            notes.push(format!("code is that of the file: {KCORE}, which has it as it was patched, cannot be read"));
+            notes.push(format!(
+                "code is that of the file: {KCORE}, which has it as it was patched, cannot be read"
+            ));
             let image = module.image();
             let symbol = image.functions_named(&name).next();
             symbol.and_then(|symbol| image.code_of(&symbol).map(<[u8]>::to_vec)).unwrap_or_default()
         }
     };
-    Ok(Code { module_path, arch: native(), start: at, bytes, samples, module: Some(Rc::new(module)), ..Code::default() })
+    Ok(Code {
+        module_path,
+        arch: native(),
+        start: at,
+        bytes,
+        samples,
+        module: Some(Rc::new(module)),
+        ..Code::default()
+    })
 }
 
 /// Where the function at an address begins and ends.
@@ -113,7 +129,8 @@ fn vmlinux(options: &Options, build_id: &Option<BuildId>) -> Option<Module> {
 
 /// Bytes of memory at an address, out of a core file.
 fn read_memory(core: &Path, address: u64, len: usize) -> io::Result<Vec<u8>> {
-    let damaged = || io::Error::new(io::ErrorKind::InvalidData, "it is no core file with this address");
+    let damaged =
+        || io::Error::new(io::ErrorKind::InvalidData, "it is no core file with this address");
     let file = File::open(core)?;
     let mut head = vec![0; MOST_HEADERS];
     let mut read = 0;
@@ -130,11 +147,12 @@ fn read_memory(core: &Path, address: u64, len: usize) -> io::Result<Vec<u8>> {
     let header = FileHeader64::<Endianness>::parse(head).map_err(|_| damaged())?;
     let endian = header.endian().map_err(|_| damaged())?;
     let segments = header.program_headers(endian, head).map_err(|_| damaged())?;
-    let offset = segments.iter().filter(|segment| segment.p_type(endian) == PT_LOAD).find_map(|segment| {
-        let into = address.checked_sub(segment.p_vaddr(endian))?;
-        let fits = into.checked_add(len as u64)? <= segment.p_memsz(endian);
-        fits.then(|| segment.p_offset(endian).checked_add(into))?
-    });
+    let offset =
+        segments.iter().filter(|segment| segment.p_type(endian) == PT_LOAD).find_map(|segment| {
+            let into = address.checked_sub(segment.p_vaddr(endian))?;
+            let fits = into.checked_add(len as u64)? <= segment.p_memsz(endian);
+            fits.then(|| segment.p_offset(endian).checked_add(into))?
+        });
     let mut bytes = vec![0; len];
     file.read_exact_at(&mut bytes, offset.ok_or_else(damaged)?)?;
     Ok(bytes)

@@ -15,8 +15,8 @@ use pyrograph_symbol::Options as SymbolOptions;
 use thiserror::Error;
 
 pub use crate::choose::{Function, functions};
-pub use crate::sources::{SourceDir, SourceTexts, Sources};
 use crate::code::{Code, Modules};
+pub use crate::sources::{SourceDir, SourceTexts, Sources};
 
 /// Where code and sources are looked for.
 #[derive(Clone, Debug, Default)]
@@ -36,6 +36,9 @@ pub enum Error {
         "the input has no addresses of instructions: perf.data, pprof with mappings and the page of `record -o app.html` have them"
     )]
     NoAddresses,
+    /// No function of a sample with an address has a name.
+    #[error("no function that samples are in has a name: the files that ran are gone, or stripped")]
+    NoNames,
     /// No sample is in a function of this name.
     #[error("no sample is in a function {name}{}", choose::similar_text(similar))]
     NoFunction {
@@ -86,11 +89,14 @@ impl<'a> Annotator<'a> {
         self.annotate(function, Vec::new())
     }
 
-    fn annotate(&mut self, function: &Function, mut notes: Vec<String>) -> Result<Annotation, Error> {
+    fn annotate(
+        &mut self,
+        function: &Function,
+        mut notes: Vec<String>,
+    ) -> Result<Annotation, Error> {
         let (profile, options) = (self.profile, &self.options);
         let name = profile.strings.get(function.name);
-        let mut code =
-            Code::find(function, name, &options.symbols, &mut self.modules, &mut notes)?;
+        let mut code = Code::find(function, name, &options.symbols, &mut self.modules, &mut notes)?;
         let decoded = decode(&code, &mut notes);
         let columns = profile.value_types.len();
         let mut instructions: Vec<AnnotatedInstruction> = decoded

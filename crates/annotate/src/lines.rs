@@ -18,7 +18,8 @@ pub(crate) fn name_targets(
 ) {
     let Some(module) = &code.module else { return };
     let is_outside = |of: &&Instruction| of.target.is_some_and(|target| !holds(code, target));
-    let mut targets: Vec<u64> = decoded.iter().filter(is_outside).filter_map(|of| of.target).collect();
+    let mut targets: Vec<u64> =
+        decoded.iter().filter(is_outside).filter_map(|of| of.target).collect();
     targets.sort_unstable();
     targets.dedup();
     let plain = Options { inlines: false, lines: false, ..options.clone() };

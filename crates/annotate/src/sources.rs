@@ -86,6 +86,13 @@ impl Sources {
                 younger.push(file.path.clone());
             }
         }
+        let is_of_rust = |path: &String| path.starts_with("/rustc/");
+        let (of_rust, missing): (Vec<_>, Vec<_>) = missing.into_iter().partition(is_of_rust);
+        annotation.notes.extend(files_note(
+            &of_rust,
+            "not found",
+            "`rustup component add rust-src` installs Rust's own sources",
+        ));
         annotation.notes.extend(files_note(
             &missing,
             "not found",
@@ -129,7 +136,8 @@ impl Sources {
     /// The folders of Rust's toolchains.
     fn toolchains(&self) -> Vec<PathBuf> {
         let home = std::env::home_dir().unwrap_or_default();
-        let rustup = std::env::var_os("RUSTUP_HOME").map_or_else(|| home.join(".rustup"), PathBuf::from);
+        let rustup =
+            std::env::var_os("RUSTUP_HOME").map_or_else(|| home.join(".rustup"), PathBuf::from);
         let mut found = folders(&rustup.join("toolchains"));
         found.push(self.root().join("usr"));
         found.push(self.root().join("usr/local"));
@@ -139,7 +147,8 @@ impl Sources {
     /// The folders of the packages that Cargo has unpacked.
     fn registries(&self) -> Vec<PathBuf> {
         let home = std::env::home_dir().unwrap_or_default();
-        let cargo = std::env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from);
+        let cargo =
+            std::env::var_os("CARGO_HOME").map_or_else(|| home.join(".cargo"), PathBuf::from);
         folders(&cargo.join("registry/src"))
     }
 }
@@ -165,7 +174,8 @@ fn toolchain_paths(path: &Path, toolchains: &[PathBuf]) -> Vec<PathBuf> {
 /// `memchr-2.7.4/src/lib.rs`, to which Cargo's `trim-paths` shortens that.
 fn registry_paths(path: &Path, registries: &[PathBuf]) -> Vec<PathBuf> {
     let text = path.to_string_lossy();
-    let package = match text.split_once("/registry/src/").and_then(|(_, rest)| rest.split_once('/')) {
+    let package = match text.split_once("/registry/src/").and_then(|(_, rest)| rest.split_once('/'))
+    {
         Some((_, package)) => package.to_owned(),
         None if path.is_relative() => text.into_owned(),
         None => return Vec::new(),
@@ -184,7 +194,8 @@ fn below_src(path: &Path, src: &Path) -> Vec<PathBuf> {
         })
         .collect();
     let first = parts.len().saturating_sub(MOST_PARTS);
-    let tails = (first..parts.len().saturating_sub(1)).map(|at| parts[at..].iter().collect::<PathBuf>());
+    let tails =
+        (first..parts.len().saturating_sub(1)).map(|at| parts[at..].iter().collect::<PathBuf>());
     tails.flat_map(|tail| [src.join(&tail), src.join("debug").join(&tail)]).collect()
 }
 
@@ -304,7 +315,8 @@ mod tests {
     #[test]
     fn remapped_paths_of_rust_lead_to_its_sources() {
         let toolchains = [PathBuf::from("/t")];
-        let path = Path::new("/rustc/1159e78c4747b02ef996e55082b704c09b970588/library/core/src/a.rs");
+        let path =
+            Path::new("/rustc/1159e78c4747b02ef996e55082b704c09b970588/library/core/src/a.rs");
         let expect = ["/t/lib/rustlib/src/rust/library/core/src/a.rs"].map(PathBuf::from);
         assert_eq!(toolchain_paths(path, &toolchains), expect);
         assert!(toolchain_paths(Path::new("/home/library/core/src/a.rs"), &toolchains).is_empty());

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::ColorChoice;
 use pyrograph_analyze::Annotation;
 use pyrograph_annotate::{Annotator, Options as AnnotateOptions, SourceDir, Sources};
@@ -87,6 +87,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let options = Options { instructions: true, ..Options::default() };
     let inputs = inputs(&args.files)?;
     let profile = args.reading.read_events(inputs, options).context("failed to annotate")?;
+    if profile.samples.is_empty() {
+        bail!("nothing to annotate: there is no sample");
+    }
     let symbols = args.reading.symbols();
     let sources = Sources { dirs: args.source_dir.clone(), symfs: symbols.locator.symfs.clone() };
     let options = AnnotateOptions { symbols, sources };

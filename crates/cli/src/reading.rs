@@ -118,9 +118,12 @@ impl ReadArgs {
         Ok((self.filters.filter(&profile).apply(profile)?, warnings))
     }
 
-    /// As [`ReadArgs::read`], but events stay columns of their own.
+    /// As [`ReadArgs::read`], but with one column, or one for each event, if these are wanted.
     pub fn read_events(&self, inputs: Vec<Input>, options: Options) -> anyhow::Result<Profile> {
-        let (profile, _) = self.read_columns(inputs, options, |profile| profile)?;
+        let (mut profile, _) = self.read_columns(inputs, options, |profile| profile)?;
+        if !self.filters.events() {
+            profile.keep_shown();
+        }
         let mut filter = self.filters.filter(&profile);
         filter.by.retain(|&level| level != Level::Event);
         Ok(filter.apply(profile)?)

@@ -7,6 +7,8 @@ use serde_json::Value;
 /// The crates and which of ours each may use, as in ARCHITECTURE.md. `cli` may use all.
 const MAY_USE: &[(&str, &[&str])] = &[
     ("profile", &[]),
+    ("annotate", &["analyze", "disassemble", "elf", "profile", "symbol"]),
+    ("disassemble", &[]),
     ("cache", &[]),
     ("bpf", &["cache", "elf", "event", "syscall", "unwind"]),
     ("elf", &[]),

@@ -10,9 +10,10 @@ const LEN: usize = 4;
 
 pub fn instructions(code: &[u8], address: u64) -> impl Iterator<Item = Instruction> + '_ {
     let decoder = InstDecoder::default();
-    (0..).step_by(LEN).zip(code.chunks(LEN)).map(move |(offset, bytes)| {
-        instruction(&decoder, bytes, address.wrapping_add(offset))
-    })
+    (0..)
+        .step_by(LEN)
+        .zip(code.chunks(LEN))
+        .map(move |(offset, bytes)| instruction(&decoder, bytes, address.wrapping_add(offset)))
 }
 
 fn instruction(decoder: &InstDecoder, bytes: &[u8], address: u64) -> Instruction {
@@ -34,8 +35,7 @@ fn instruction(decoder: &InstDecoder, bytes: &[u8], address: u64) -> Instruction
     let is_flow = matches!(flow, Flow::Jump | Flow::Branch | Flow::Call);
     let page = decoded.opcode == Opcode::ADRP;
     let place_of_data = place.map(|place| if page { place & !0xfff } else { place });
-    let (target, data) =
-        if is_flow { (place, None) } else { (None, place_of_data) };
+    let (target, data) = if is_flow { (place, None) } else { (None, place_of_data) };
     Instruction { text, flow, target, data, ..none }
 }
 
@@ -45,9 +45,7 @@ fn text(text: &str, place: Option<u64>) -> String {
     let plain = match relative {
         Some((at, place)) => {
             let rest = &text[at + 2..];
-            let end = rest
-                .find(|c: char| !c.is_ascii_hexdigit() && c != 'x')
-                .unwrap_or(rest.len());
+            let end = rest.find(|c: char| !c.is_ascii_hexdigit() && c != 'x').unwrap_or(rest.len());
             format!("{}{place:x}{}", &text[..at], &rest[end..])
         }
         None => text.to_owned(),
@@ -61,7 +59,11 @@ fn flow(opcode: Opcode) -> Flow {
             Flow::Jump
         }
         Opcode::Bcc(_) | Opcode::CBZ | Opcode::CBNZ | Opcode::TBZ | Opcode::TBNZ => Flow::Branch,
-        Opcode::BL | Opcode::BLR | Opcode::BLRAA | Opcode::BLRAB | Opcode::BLRAAZ
+        Opcode::BL
+        | Opcode::BLR
+        | Opcode::BLRAA
+        | Opcode::BLRAB
+        | Opcode::BLRAAZ
         | Opcode::BLRABZ => Flow::Call,
         Opcode::RET | Opcode::RETAA | Opcode::RETAB | Opcode::ERET => Flow::Return,
         Opcode::BRK | Opcode::UDF | Opcode::HLT => Flow::Trap,
@@ -77,7 +79,8 @@ mod tests {
     fn check(word: u32, text: &str, flow: Flow, target: Option<u64>, data: Option<u64>) {
         let code = word.to_le_bytes();
         let found: Vec<_> = instructions(&code, 0x1000).collect();
-        let expect = Instruction { address: 0x1000, len: 4, text: text.to_owned(), flow, target, data };
+        let expect =
+            Instruction { address: 0x1000, len: 4, text: text.to_owned(), flow, target, data };
         assert_eq!(found, [expect]);
     }
 

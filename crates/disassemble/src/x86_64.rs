@@ -26,8 +26,8 @@ pub fn instructions(code: &[u8], address: u64) -> impl Iterator<Item = Instructi
         formatter.format(&decoded, &mut text);
         let flow = flow(decoded.flow_control());
         let is_near = matches!(flow, Flow::Jump | Flow::Branch | Flow::Call);
-        let target = (is_near && decoded.near_branch_target() != 0)
-            .then(|| decoded.near_branch_target());
+        let target =
+            (is_near && decoded.near_branch_target() != 0).then(|| decoded.near_branch_target());
         if let Some(target) = target {
             text = text.replacen(&format!("0x{target:x}"), &format!("{target:x}"), 1);
         }
@@ -66,8 +66,14 @@ mod tests {
     #[track_caller]
     fn check(code: &[u8], text: &str, flow: Flow, target: Option<u64>, data: Option<u64>) {
         let found: Vec<_> = instructions(code, 0x1000).collect();
-        let expect =
-            Instruction { address: 0x1000, len: code.len(), text: text.to_owned(), flow, target, data };
+        let expect = Instruction {
+            address: 0x1000,
+            len: code.len(),
+            text: text.to_owned(),
+            flow,
+            target,
+            data,
+        };
         assert_eq!(found, [expect]);
     }
 

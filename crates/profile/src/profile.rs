@@ -1,8 +1,8 @@
 //! The profile: all tables together.
 
 use crate::{
-    About, Addresses, Frame, FrameKind, Frames, Marker, Quantity, Sample, Samples, StackId, Stacks, Strings,
-    Thread, ThreadId, Threads, UnitKind, ValueType,
+    About, Addresses, Frame, FrameKind, Frames, Marker, Quantity, Sample, Samples, StackId, Stacks,
+    Strings, Thread, ThreadId, Threads, UnitKind, ValueType,
 };
 
 /// A profile: what every reader makes and every view takes.

@@ -6,9 +6,9 @@ mod packed;
 mod rows;
 mod text;
 
-pub(crate) use packed::packed;
 pub use html::annotation_html;
 pub use json::annotation_json;
+pub(crate) use packed::packed;
 pub use text::annotation_text;
 
 use pyrograph_analyze::Annotation;

@@ -389,8 +389,12 @@ impl<'a> Worker<'a> {
         recent.places.extend_from_slice(places);
         recent.end = frames.len();
         let (cpu, time) = (sample.id.cpu, sample.id.time);
-        let sample =
-            profile::Sample { thread: item.thread, cpu, time, ..profile::Sample::new(StackId::ROOT) };
+        let sample = profile::Sample {
+            thread: item.thread,
+            cpu,
+            time,
+            ..profile::Sample::new(StackId::ROOT)
+        };
         let (len, value) = (places.len(), item.value);
         Row { sample, len, value, keep_time: present.keep_time }
     }

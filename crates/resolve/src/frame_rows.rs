@@ -6,7 +6,9 @@ use std::path::Path;
 
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
-use pyrograph_profile::{Address, AddressId, Frame, FrameId, FrameKind, Marker, Profile, StringId, Strings};
+use pyrograph_profile::{
+    Address, AddressId, Frame, FrameId, FrameKind, Marker, Profile, StringId, Strings,
+};
 use pyrograph_symbol::{KALLSYMS, inlined_names, running_kernel_build_id};
 use pyrograph_unwind::UnwindInfo;
 
@@ -109,8 +111,7 @@ impl<'a> FrameRows<'a> {
         };
         let (module, build_id) = (profile.strings.intern(path), profile.strings.intern(&build_id));
         let outermost = self.of(frame, profile).first().copied();
-        let function =
-            outermost.map_or(StringId::EMPTY, |row| profile.frames.get(row).function);
+        let function = outermost.map_or(StringId::EMPTY, |row| profile.frames.get(row).function);
         let address = Address { module, build_id, function, offset: raw.address };
         Some(profile.addresses.intern(address))
     }

@@ -161,12 +161,7 @@ pub fn name_chains(
     stats
 }
 
-fn add_stacks(
-    raw: &RawStacks,
-    rows: &mut FrameRows<'_>,
-    options: &Naming,
-    profile: &mut Profile,
-) {
+fn add_stacks(raw: &RawStacks, rows: &mut FrameRows<'_>, options: &Naming, profile: &mut Profile) {
     let mut stacks = vec![StackId::ROOT; raw.stacks.len()];
     // Which ones end in the stack of a waker, which is turned round: callees stand below their callers.
     let mut turned = vec![false; raw.stacks.len()];

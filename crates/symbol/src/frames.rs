@@ -83,7 +83,11 @@ pub(crate) fn find(
     frames
 }
 
-pub(crate) fn open<'a>(file: &'a DwarfFile, image: &'a Image, lowest: u64) -> (Dwarf<'a>, &'a UnitIndex) {
+pub(crate) fn open<'a>(
+    file: &'a DwarfFile,
+    image: &'a Image,
+    lowest: u64,
+) -> (Dwarf<'a>, &'a UnitIndex) {
     let dwarf = file.sections.dwarf(image);
     let index = file.index.get_or_init(|| UnitIndex::build(&dwarf, lowest).unwrap_or_default());
     (dwarf, index)

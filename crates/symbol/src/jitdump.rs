@@ -233,7 +233,7 @@ impl<R: Read + Seek> JitDump<R> {
         Some(JitUnwinding { start, code: self.whole(code)?, eh_frame: self.whole(eh_frame)? })
     }
 
-    /// Where the code of a function with a number starts, and the code, at most 64 MiB.
+    /// Where the code of a function with a number starts, and the code, at most 16 MiB.
     ///
     /// `None` as well if the file cannot be read any more.
     pub fn code(&mut self, number: u32) -> Option<(u64, Vec<u8>)> {

@@ -12,10 +12,10 @@ use pyrograph_recorder::{Engine, Filters, Question, Rate, StackMode, Target, Tri
 
 use super::filters::{FilterArgs, check_names};
 use super::question::{QuestionArgs, possible_engine};
+use crate::code::CodeArgs;
 use crate::found;
 use crate::languages::LanguageArgs;
 use crate::say::{be_quiet, misuse, say};
-use crate::code::CodeArgs;
 use crate::streams::PictureArgs;
 use crate::tables::TableArgs;
 use crate::targets::TargetArgs;

@@ -17,8 +17,8 @@ use std::ops::Range;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use pyrograph_profile::{
-    About, Address, AddressId, Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Thread, ThreadId,
-    ValueType,
+    About, Address, AddressId, Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId,
+    Thread, ThreadId, ValueType,
 };
 use serde::Deserialize;
 

@@ -86,7 +86,8 @@ impl Reader for PerfJson {
             let thread = Thread { pid: taken.pid, tid: taken.tid, process, ..Thread::default() };
             let thread = rows.thread(&mut out.profile, thread);
             let stack = out.profile.stacks.intern_path(out.frames.drain(..).rev());
-            let sample = Sample { thread, cpu: taken.cpu, time: taken.timestamp, ..Sample::new(stack) };
+            let sample =
+                Sample { thread, cpu: taken.cpu, time: taken.timestamp, ..Sample::new(stack) };
             rows.push(sample, &[1]);
         }
         rows.finish(&mut out.profile);

@@ -32,7 +32,8 @@ mod tables;
 use std::ops::Range;
 
 use pyrograph_profile::{
-    About, Address, AddressId, Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Thread, ThreadId,
+    About, Address, AddressId, Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId,
+    Thread, ThreadId,
 };
 use pyrograph_symbol::demangle;
 

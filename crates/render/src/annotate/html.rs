@@ -32,7 +32,11 @@ pub fn annotation_html(
          form-action 'none'; base-uri 'none'\">"
     )?;
     writeln!(out, "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">")?;
-    writeln!(out, "<title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>", text(&of.function))?;
+    writeln!(
+        out,
+        "<title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>",
+        text(&of.function)
+    )?;
     write_header(of, style, out)?;
     writeln!(out, "<main>\n<table>")?;
     write!(out, "<tr>")?;
@@ -86,8 +90,7 @@ fn write_row(
         Row::Instruction { at, arrows } => {
             let instruction = &of.instructions[*at];
             // What has the focus is scrolled into view.
-            let mark =
-                if hot == Some(*at) { " id=\"hot\" tabindex=\"0\" autofocus" } else { "" };
+            let mark = if hot == Some(*at) { " id=\"hot\" tabindex=\"0\" autofocus" } else { "" };
             writeln!(
                 out,
                 "<tr{mark}>{}<td class=\"lanes\">{}</td><td class=\"label\">{:x}</td><td>{}</td></tr>",

@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 ///
 /// Those of `out`.
 pub fn annotation_json(of: &Annotation, out: &mut dyn Write) -> io::Result<()> {
-    let value_types = of.value_types.iter().map(
-        |of| json!({ "name": of.name, "unit": of.unit, "decimals": of.decimals }),
-    );
+    let value_types = of
+        .value_types
+        .iter()
+        .map(|of| json!({ "name": of.name, "unit": of.unit, "decimals": of.decimals }));
     let place = |place: Option<SourcePlace>| match place {
         Some(SourcePlace { file, line }) => json!({ "file": of.files[file].path, "line": line }),
         None => Value::Null,

@@ -32,7 +32,12 @@ fn function(of: &Annotation, column: usize) -> Value {
         Row::Instruction { at, arrows } => {
             let instruction = &of.instructions[at];
             let address = format!("{:x}", instruction.address);
-            json!([instruction.values[column], address, arrows, crate::report::plain(&instruction.text)])
+            json!([
+                instruction.values[column],
+                address,
+                arrows,
+                crate::report::plain(&instruction.text)
+            ])
         }
     };
     json!({

@@ -25,6 +25,9 @@ const CONTEXT: usize = 6;
 /// Fewer instructions are not left out: the line that says so takes as much room.
 const LEAST_LEFT_OUT: usize = 4;
 
+/// So many of the functions between an inlined one and the annotated one are named.
+const MOST_BETWEEN: usize = 2;
+
 /// Most arrows side by side.
 const LANES: usize = 8;
 
@@ -109,17 +112,36 @@ fn add_source(
     }
 }
 
-/// `get, inlined from work.c:12`; for several, the innermost first.
+/// `get, inlined at work.c:12 through read, next and 2 more`: the innermost function, the line of the annotated function that
+/// calls it, with its text, and the functions between them, the outermost first.
 fn owner(of: &Annotation, scope: usize) -> String {
     let inlined = of.scopes.get(scope).map_or(&[][..], |of| &of.inlined);
-    if inlined.is_empty() {
+    let (Some((innermost, _)), Some((_, call))) = (inlined.last(), inlined.first()) else {
         return plain(&of.function);
-    }
-    let call = |(name, place): &(String, Option<SourcePlace>)| match place {
-        Some(place) => format!("{}, inlined at {}", plain(name), label(of, *place)),
-        None => format!("{}, inlined", plain(name)),
     };
-    inlined.iter().rev().map(call).collect::<Vec<_>>().join(" in ")
+    let mut text = format!("{}, inlined", plain(innermost));
+    if let Some(place) = call {
+        text.push_str(&format!(" at {}", label(of, *place)));
+    }
+    let between = &inlined[..inlined.len() - 1];
+    let names: Vec<String> =
+        between.iter().take(MOST_BETWEEN).map(|(name, _)| plain(without_arguments(name))).collect();
+    if !names.is_empty() {
+        text.push_str(&format!(" through {}", names.join(", ")));
+    }
+    let more = between.len().saturating_sub(MOST_BETWEEN);
+    if more > 0 {
+        text.push_str(&format!(" and {more} more"));
+    }
+    match call.and_then(|place| of.text(place)) {
+        Some(line) => text + ":  " + plain(line).trim(),
+        None => text,
+    }
+}
+
+/// `next<usize>` → `next`.
+fn without_arguments(name: &str) -> &str {
+    name.find('<').filter(|&at| at > 0).map_or(name, |at| &name[..at])
 }
 
 /// Which instructions are shown: those with samples, and those around them.
@@ -188,9 +210,27 @@ fn cells(active: &[Option<&Arrow>], at: usize) -> String {
             (false, false) => '│',
             (false, true) => '┼',
             (true, _) if is_single => '↻',
-            (true, joined) if at == arrow.top() => if joined { '┬' } else { '┌' },
-            (true, joined) if at == arrow.bottom() => if joined { '┴' } else { '└' },
-            (true, joined) => if joined { '┼' } else { '├' },
+            (true, joined) if at == arrow.top() => {
+                if joined {
+                    '┬'
+                } else {
+                    '┌'
+                }
+            }
+            (true, joined) if at == arrow.bottom() => {
+                if joined {
+                    '┴'
+                } else {
+                    '└'
+                }
+            }
+            (true, joined) => {
+                if joined {
+                    '┼'
+                } else {
+                    '├'
+                }
+            }
         });
         is_joined |= touches;
         is_head |= is_target;

@@ -37,7 +37,8 @@ pub fn annotation_text(
     writeln!(out)?;
     let rows = rows(of, style);
     let widths = widths(of);
-    let titles = titles(of).into_iter().zip(&widths).map(|(title, width)| format!("{title:>width$}"));
+    let titles =
+        titles(of).into_iter().zip(&widths).map(|(title, width)| format!("{title:>width$}"));
     writeln!(out, "{bold}{}{reset} │", titles.collect::<Vec<_>>().join(" "))?;
     let digits = of.instructions.last().map_or(1, |last| format!("{:x}", last.address).len());
     let labels = rows.iter().filter_map(|row| match row {

@@ -183,7 +183,10 @@ impl Joined {
             let thread = self.thread(*part, &parts[*part].tables, row.key.thread);
             let column = self.column(*part, row);
             values[column] = row.weight;
-            self.profile.push(Sample { thread, cpu: row.cpu, time: row.time, ..Sample::new(stack) }, &values);
+            self.profile.push(
+                Sample { thread, cpu: row.cpu, time: row.time, ..Sample::new(stack) },
+                &values,
+            );
             values[column] = 0;
         }
     }
