@@ -7,7 +7,8 @@ use proptest::test_runner::TestRng;
 use pyrograph_analyze::view_data;
 use pyrograph_format::{Detail, Input, Options, ThreadDetail, read};
 use pyrograph_profile::{
-    About, Frame, FrameKind, Marker, Profile, Sample, StackId, Thread, ThreadId, ValueType,
+    About, Address, AddressId, Frame, FrameKind, Marker, Profile, Sample, StackId, Thread,
+    ThreadId, ValueType,
 };
 use pyrograph_render::{ViewLook, view_html};
 
@@ -61,6 +62,14 @@ fn thread(rng: &mut TestRng, profile: &mut Profile) -> ThreadId {
     profile.threads.intern(Thread { pid, tid, process, name, host, cgroup })
 }
 
+fn address(rng: &mut TestRng, profile: &mut Profile) -> AddressId {
+    let mut text =
+        |rng: &mut TestRng| profile.strings.intern(TEXTS[rng.random_range(0..TEXTS.len())]);
+    let (module, build_id, function) = (text(rng), text(rng), text(rng));
+    let offset = number(rng);
+    profile.addresses.intern(Address { module, build_id, function, offset })
+}
+
 fn profile(rng: &mut TestRng) -> Profile {
     let columns = rng.random_range(1..4);
     let types = (0..columns).map(|of| ValueType {
@@ -80,7 +89,7 @@ fn profile(rng: &mut TestRng) -> Profile {
         comments: vec!["a remark".to_owned(); rng.random_range(0..3)],
     };
     let (has_times, has_cpus) = (rng.random_bool(0.6), rng.random::<bool>());
-    let has_threads = rng.random_bool(0.7);
+    let (has_threads, has_addresses) = (rng.random_bool(0.7), rng.random());
     for _ in 0..rng.random_range(0..40) {
         let mut stack = StackId::ROOT;
         for _ in 0..rng.random_range(0..6) {
@@ -92,7 +101,8 @@ fn profile(rng: &mut TestRng) -> Profile {
         let time = optional(rng, number).filter(|_| has_times);
         let cpu = optional(rng, |rng| rng.random_range(0..300)).filter(|_| has_cpus);
         let values: Vec<u64> = (0..columns).map(|_| number(rng)).collect();
-        profile.push(Sample { stack, thread, cpu, time }, &values);
+        let address = optional(rng, |rng| address(rng, &mut profile)).filter(|_| has_addresses);
+        profile.push(Sample { stack, thread, cpu, time, address }, &values);
     }
     profile
 }
@@ -116,7 +126,12 @@ fn said(profile: &Profile) -> String {
         let thread = (thread.pid, thread.tid, thread.texts().map(text));
         let values: Vec<u64> =
             (0..profile.samples.columns()).map(|of| profile.samples.values(of)[row]).collect();
-        let key = format!("{frames:?} {thread:?} {:?} {:?} {values:?}", sample.cpu, sample.time);
+        let address = sample.address.map(|address| {
+            let Address { module, build_id, function, offset } = profile.addresses.get(address);
+            (text(module), text(build_id), text(function), offset)
+        });
+        let place = (sample.cpu, sample.time, address);
+        let key = format!("{frames:?} {thread:?} {place:?} {values:?}");
         *samples.entry(key).or_insert(0) += 1;
     }
     let whole = (&profile.value_types, profile.shown, profile.rooted, &profile.unfiltered);
@@ -125,8 +140,12 @@ fn said(profile: &Profile) -> String {
 
 #[test]
 fn a_page_is_read_back_as_it_was() {
-    let options =
-        Options { detail: Detail::Samples, threads: ThreadDetail::Thread, ..Options::default() };
+    let options = Options {
+        detail: Detail::Samples,
+        threads: ThreadDetail::Thread,
+        instructions: true,
+        ..Options::default()
+    };
     proptest!(|(mut rng in any::<u64>().prop_perturb(|_, rng| rng))| {
         let profile = profile(&mut rng);
         prop_assert_eq!(profile.check(), Ok(()));
