@@ -14,7 +14,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use pyrograph_profile::{
-    Address, AddressId, Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Strings, ValueType,
+    Address, AddressId, Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Strings,
+    ValueType,
 };
 
 use crate::modules::{Held, ModuleKind, Modules};
