@@ -166,6 +166,10 @@ fn pages_and_pprof_hold_what_perf_data_has() {
         assert!(annotate(&page, "sum", &[]) == expect, "the same as from perf.data");
         let only_time = annotate(&page, "sum", &["--time", "0..0.05"]);
         assert!(number(&only_time["self"][0]) < number(&expect["self"][0]));
+        let live = folder.join("live.html");
+        run(pyrograph().arg("record").arg("-o").arg(&live).arg("--").arg(&program));
+        let (values, total) = values(&annotate(&live, "sum", &[]));
+        assert!(total > 0.0 && values.values().sum::<f64>() == total, "{values:?}");
         // Filters choose samples there, too.
         let none = pyrograph().args(["annotate", "sum", "--comm", "other"]).arg(&page).output();
         let none = none.expect("it runs");

@@ -139,6 +139,27 @@ mod tests {
     }
 
     #[test]
+    fn samples_keep_their_addresses() {
+        let of = |offset| {
+            let mut profile = profile(&[], 0);
+            let function = profile.strings.intern(&format!("f{offset}"));
+            let address = Address { function, offset, ..Address::default() };
+            let address = Some(profile.addresses.intern(address));
+            profile.push(Sample { address, ..Sample::default() }, &[1]);
+            profile
+        };
+        let mut a = of(1);
+        a.merge(&of(2)).expect("the same value type");
+        a.merge(&of(1)).expect("the same value type");
+        let addresses = a.samples.iter().filter_map(|sample| sample.address);
+        let found: Vec<_> = addresses
+            .map(|id| a.addresses.get(id))
+            .map(|of| (a.strings.get(of.function), of.offset))
+            .collect();
+        assert_eq!((found, a.addresses.len()), (vec![("f1", 1), ("f2", 2), ("f1", 1)], 2));
+    }
+
+    #[test]
     fn decimals_are_brought_to_the_finer_of_the_two() {
         let mut a = profile(&[(&["main"], 15)], 1);
         a.merge(&profile(&[(&["main"], 2)], 0)).expect("the same value type");

@@ -23,8 +23,7 @@ pub fn annotation_text(
     style: AnnotationStyle,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let paint = |code: &'static str| if style.color { (code, RESET) } else { ("", "") };
-    let (bold, reset) = paint(BOLD);
+    let (bold, reset) = if style.color { (BOLD, RESET) } else { ("", "") };
     writeln!(out, "{bold}{}{reset} in {}", plain(&of.function), plain(&of.module))?;
     for line in heading(of) {
         writeln!(out, "{line}")?;
@@ -36,55 +35,9 @@ pub fn annotation_text(
     }
     writeln!(out)?;
     let rows = rows(of, style);
-    let widths = widths(of);
-    let titles =
-        titles(of).into_iter().zip(&widths).map(|(title, width)| format!("{title:>width$}"));
-    writeln!(out, "{bold}{}{reset} │", titles.collect::<Vec<_>>().join(" "))?;
-    let digits = of.instructions.last().map_or(1, |last| format!("{:x}", last.address).len());
-    let labels = rows.iter().filter_map(|row| match row {
-        Row::Source { label, .. } => Some(label.chars().count()),
-        _ => None,
-    });
-    let label_width = labels.max().unwrap_or_default();
-    let lane_width = rows.iter().filter_map(|row| match row {
-        Row::Instruction { arrows, .. } => Some(arrows.chars().count()),
-        _ => None,
-    });
-    let lane_width = lane_width.max().unwrap_or_default();
-    let empty = widths.iter().map(|width| " ".repeat(*width)).collect::<Vec<_>>().join(" ");
-    for row in &rows {
-        match row {
-            Row::Owner(text) => {
-                let (dim, reset) = paint(BOLD);
-                writeln!(out, "{empty} │ {dim}{text}{reset}")?;
-            }
-            Row::Source { label, text, values } => {
-                let shares = values.as_ref().map_or_else(
-                    || empty.clone(),
-                    |values| shares(of, values, &widths, style.color),
-                );
-                let (dim, reset) = if values.is_none() { paint(DIM) } else { ("", "") };
-                let line = format!("{shares} │ {dim}{label:>label_width$}  {text}");
-                writeln!(out, "{}{reset}", line.trim_end())?;
-            }
-            Row::Instruction { at, arrows } => {
-                let instruction = &of.instructions[*at];
-                let shares = shares(of, &instruction.values, &widths, style.color);
-                let (dim, reset) = paint(DIM);
-                writeln!(
-                    out,
-                    "{shares} │ {dim}{arrows:lane_width$}{reset} {dim}{:digits$x}{reset}  {}",
-                    instruction.address,
-                    plain(&instruction.text)
-                )?;
-            }
-            Row::LeftOut(count) => {
-                let (dim, reset) = paint(DIM);
-                let count = grouped(*count as u64);
-                writeln!(out, "{empty} │ {dim}… {count} instructions without samples{reset}")?;
-            }
-        }
-    }
+    let table = Table::new(of, &rows, style.color);
+    writeln!(out, "{bold}{}{reset} │", table.titles())?;
+    rows.iter().try_for_each(|row| table.write(row, out))?;
     if !of.notes.is_empty() {
         writeln!(out)?;
     }
@@ -92,6 +45,97 @@ pub fn annotation_text(
         writeln!(out, "{}", plain(note))?;
     }
     Ok(())
+}
+
+/// Widths of columns, in characters.
+struct Table<'a> {
+    of: &'a Annotation,
+    color: bool,
+    shares: Vec<usize>,
+    arrows: usize,
+    addresses: usize,
+    labels: usize,
+}
+
+impl<'a> Table<'a> {
+    fn new(of: &'a Annotation, rows: &[Row], color: bool) -> Self {
+        let last = of.instructions.last().map_or(0, |last| last.address);
+        let mut table = Self {
+            of,
+            color,
+            shares: widths(of),
+            arrows: 0,
+            addresses: format!("{last:x}").len(),
+            labels: 0,
+        };
+        for row in rows {
+            match row {
+                Row::Source { label, .. } => {
+                    table.labels = table.labels.max(label.chars().count());
+                }
+                Row::Instruction { arrows, .. } => {
+                    table.arrows = table.arrows.max(arrows.chars().count());
+                }
+                Row::Owner(_) | Row::LeftOut(_) => {}
+            }
+        }
+        table
+    }
+
+    fn titles(&self) -> String {
+        let titles = titles(self.of);
+        let cells =
+            titles.iter().zip(&self.shares).map(|(title, width)| format!("{title:>width$}"));
+        cells.collect::<Vec<_>>().join(" ")
+    }
+
+    fn write(&self, row: &Row, out: &mut dyn Write) -> io::Result<()> {
+        let Self { of, arrows: lanes, addresses, labels, .. } = *self;
+        let empty = || self.shares(&vec![0; of.value_types.len()]);
+        let (dim, bold, reset) = if self.color { (DIM, BOLD, RESET) } else { ("", "", "") };
+        match row {
+            Row::Owner(text) => writeln!(out, "{} │ {bold}{text}{reset}", empty()),
+            Row::Source { label, text, values } => {
+                let (shares, dim, reset) = match values {
+                    Some(values) => (self.shares(values), "", ""),
+                    None => (empty(), dim, reset),
+                };
+                let line = format!("{shares} │ {dim}{label:>labels$}  {text}");
+                writeln!(out, "{}{reset}", line.trim_end())
+            }
+            Row::Instruction { at, arrows } => {
+                let instruction = &of.instructions[*at];
+                let (address, text) = (instruction.address, plain(&instruction.text));
+                let shares = self.shares(&instruction.values);
+                writeln!(
+                    out,
+                    "{shares} │ {dim}{arrows:lanes$} {address:addresses$x}{reset}  {text}"
+                )
+            }
+            Row::LeftOut(count) => {
+                let count = grouped(*count as u64);
+                let text = format!("… {count} instructions without samples");
+                writeln!(out, "{} │ {dim}{text}{reset}", empty())
+            }
+        }
+    }
+
+    /// The shares of a row; those that are 0 are left out.
+    fn shares(&self, values: &[u64]) -> String {
+        let cell = |(column, width): (usize, &usize)| {
+            if values[column] == 0 {
+                return " ".repeat(*width);
+            }
+            let share = self.of.share(values, column);
+            let text = format!("{:>width$.2}", 100.0 * share);
+            match Heat::of(share) {
+                Heat::Hot if self.color => format!("\x1b[31m{text}{RESET}"),
+                Heat::Warm if self.color => format!("\x1b[32m{text}{RESET}"),
+                _ => text,
+            }
+        };
+        self.shares.iter().enumerate().map(cell).collect::<Vec<_>>().join(" ")
+    }
 }
 
 /// The titles of the columns of shares: of one value only what they are.
@@ -104,21 +148,4 @@ fn titles(of: &Annotation) -> Vec<String> {
 
 fn widths(of: &Annotation) -> Vec<usize> {
     titles(of).iter().map(|title| title.chars().count().max("100.00".len() + 1)).collect()
-}
-
-/// The shares of a row; those that are 0 are left out.
-fn shares(of: &Annotation, values: &[u64], widths: &[usize], color: bool) -> String {
-    let cell = |(column, width): (usize, &usize)| {
-        if values[column] == 0 {
-            return " ".repeat(*width);
-        }
-        let share = of.share(values, column);
-        let text = format!("{:>width$.2}", 100.0 * share);
-        match Heat::of(share) {
-            Heat::Hot if color => format!("\x1b[31m{text}{RESET}"),
-            Heat::Warm if color => format!("\x1b[32m{text}{RESET}"),
-            _ => text,
-        }
-    };
-    widths.iter().enumerate().map(cell).collect::<Vec<_>>().join(" ")
 }
