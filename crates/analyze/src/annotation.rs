@@ -136,16 +136,23 @@ impl Annotation {
         self.files.get(place.file)?.lines.get(&place.line).map(String::as_str)
     }
 
-    /// The source lines of the function, then those of the functions that were inlined into it, most samples first. Each
-    /// instruction counts for its own line only.
+    /// The source lines of the function, each with what was inlined there; then the own lines of the functions that were
+    /// inlined, most samples first.
     pub fn source_blocks(&self) -> Vec<SourceBlock> {
         let mut blocks: BTreeMap<(Option<&str>, usize), BTreeMap<u32, Vec<u64>>> = BTreeMap::new();
         let none = vec![0u64; self.value_types.len()];
         for instruction in &self.instructions {
-            let Some(SourcePlace { file, line }) = instruction.place else { continue };
-            let inlined = self.scopes.get(instruction.scope).and_then(|of| of.inlined.last());
-            let lines = blocks.entry((inlined.map(|(name, _)| name.as_str()), file)).or_default();
-            add(lines.entry(line).or_insert_with(|| none.clone()), &instruction.values);
+            let inlined = self.scopes.get(instruction.scope).map_or(&[][..], |of| &of.inlined);
+            let (own, owner) = match (inlined.first(), inlined.last()) {
+                (Some((_, call)), Some((name, _))) => (*call, Some(name.as_str())),
+                _ => (instruction.place, None),
+            };
+            let inner = instruction.place.filter(|_| owner.is_some());
+            for (owner, place) in [(None, own), (owner, inner)] {
+                let Some(SourcePlace { file, line }) = place else { continue };
+                let lines = blocks.entry((owner, file)).or_default();
+                add(lines.entry(line).or_insert_with(|| none.clone()), &instruction.values);
+            }
         }
         if let Some(SourcePlace { file, line }) = self.start
             && let Some(lines) = blocks.get_mut(&(None, file))
@@ -219,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_the_sum_of_its_own_instructions() {
+    fn a_line_has_the_sum_of_its_instructions() {
         let mut of = annotation(&[1, 2, 4, 8]);
         let place = |file, line| Some(SourcePlace { file, line });
         for (instruction, (place, scope)) in of.instructions.iter_mut().zip([
@@ -238,9 +245,9 @@ mod tests {
         let lines = |at: usize| -> Vec<(u32, u64)> {
             blocks[at].lines.iter().map(|(line, values)| (*line, values[0])).collect()
         };
-        assert_eq!(lines(0), [(2, 0), (3, 1), (4, 0), (5, 4)]);
+        assert_eq!(lines(0), [(2, 0), (3, 3), (4, 0), (5, 4)]);
         assert_eq!(lines(1), [(9, 2)]);
         assert_eq!(blocks[1].inlined.as_deref(), Some("get"));
-        assert_eq!((&blocks[0].totals, &blocks[1].totals), (&vec![5], &vec![2]));
+        assert_eq!((&blocks[0].totals, &blocks[1].totals), (&vec![7], &vec![2]));
     }
 }
