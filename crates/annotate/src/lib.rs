@@ -104,7 +104,7 @@ impl<'a> Annotator<'a> {
             .iter()
             .map(|of| AnnotatedInstruction {
                 address: of.address,
-                text: of.text.clone(),
+                text: with_data(of),
                 target: of.target.and_then(|target| at(&decoded, target)),
                 values: vec![0; columns],
                 ..AnnotatedInstruction::default()
@@ -125,6 +125,14 @@ impl<'a> Annotator<'a> {
         lines::add_lines(&mut annotation, &mut code, &options.symbols);
         options.sources.add_texts(&mut annotation, &code, &options.symbols);
         Ok(annotation)
+    }
+}
+
+/// The text, and the place of data that it names, as `objdump` has it: `mov 0x2ee4(%rip),%eax  # 4010`.
+fn with_data(instruction: &Instruction) -> String {
+    match instruction.data {
+        Some(place) => format!("{}  # {place:x}", instruction.text),
+        None => instruction.text.clone(),
     }
 }
 

@@ -9,7 +9,7 @@ use pyrograph_symbol::{Frame, Options, Symbolized};
 
 use crate::code::{Code, JitLines};
 
-/// Puts the names of functions that instructions call or jump to, and of data that they name, behind them.
+/// Puts the names of functions that instructions call or jump to behind them.
 pub(crate) fn name_targets(
     annotation: &mut Annotation,
     decoded: &[Instruction],

@@ -43,7 +43,7 @@ fn formatter() -> GasFormatter {
     options.set_uppercase_hex(false);
     options.set_small_hex_numbers_in_decimal(false);
     options.set_branch_leading_zeros(false);
-    options.set_rip_relative_addresses(false);
+    options.set_rip_relative_addresses(true);
     options.set_gas_show_mnemonic_size_suffix(false);
     formatter
 }
