@@ -24,6 +24,14 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Reads the time between two tables: shorter ones would show nothing new, and take time.
+pub fn parse_interval(text: &str) -> Result<Duration, String> {
+    match parse_duration(text)? {
+        interval if interval >= Duration::from_millis(100) => Ok(interval),
+        _ => Err("must be 100ms at least".to_owned()),
+    }
+}
+
 /// Reads a size: bytes (`4096`), or with a unit (`64K`, `256M`, `1G`; powers of 1024).
 pub fn parse_size(text: &str) -> Result<usize, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());

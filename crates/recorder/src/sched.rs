@@ -230,6 +230,11 @@ impl SchedRecording {
         self.started.1
     }
 
+    /// The tasks that were seen in events so far.
+    pub fn tasks(&self) -> &SchedTasks {
+        self.tasks.rows()
+    }
+
     /// Waits a while, and hands out events, in the order of time; where the scheduler is counted, waits until the next
     /// interval is over. Returns false when all is over.
     ///

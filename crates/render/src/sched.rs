@@ -8,6 +8,8 @@ mod timehist;
 
 use pyrograph_profile::{SchedTask, StackLine};
 
+use crate::text::one_line;
+
 pub use latency::{LatencyStyle, write_latency};
 pub use map::{MapLook, write_map_line};
 pub use script::{SchedScriptStyle, write_sched_event};
@@ -32,16 +34,10 @@ fn short_name(task: &SchedTask, cpu: u32) -> String {
     }
 }
 
-/// A name without what would end a line or what a terminal would obey: programs choose their names.
-fn one_line(name: &str) -> String {
-    let clean = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
-    name.chars().map(clean).collect()
-}
-
 /// The name of a frame.
 fn frame_name(line: &StackLine) -> String {
     match (line.function.is_empty(), line.offset) {
-        (false, _) => one_line(&line.function),
+        (false, _) => one_line(&line.function).into_owned(),
         (true, Some(offset)) if !line.module.is_empty() => {
             format!("{}+{offset:#x}", one_line(&line.module))
         }

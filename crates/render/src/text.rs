@@ -1,4 +1,6 @@
-//! Text in pictures: what may stand in XML, how wide it is, and how it is cut.
+//! Text from outside: what may stand in XML and in a line, how wide it is in pictures, and how it is cut.
+
+use std::borrow::Cow;
 
 /// Writes text that came from outside so that it is text, in an element or in an attribute's
 /// quotes. What XML cannot hold, and what would turn the line's direction round, is replaced.
@@ -21,6 +23,27 @@ pub(crate) fn escape(out: &mut String, text: &str) {
         clean = at + c.len_utf8();
     }
     out.push_str(&text[clean..]);
+}
+
+/// The text in one line, whatever is in it: what would end the line, what a terminal would obey, and what would turn the line's
+/// direction round is written as Rust does it, `\n`, `\u{1b}`. Programs choose the names of their threads.
+pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
+    if text.chars().all(|c| !breaks_line(c)) {
+        return text.into();
+    }
+    let mut out = String::new();
+    for c in text.chars() {
+        match breaks_line(c) {
+            true => out.extend(c.escape_default()),
+            false => out.push(c),
+        }
+    }
+    out.into()
+}
+
+fn breaks_line(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Of a name that is cut, so many letters are left at least: fewer say nothing.
@@ -161,6 +184,15 @@ mod tests {
         let mut out = String::new();
         escape(&mut out, "<a href=\"x\">&]]>\0\x1b[1m\u{202e}é\u{ffff}\n");
         assert_eq!(out, "&lt;a href=&quot;x&quot;&gt;&amp;]]&gt;��[1m�é� ");
+    }
+
+    #[test]
+    fn a_name_is_one_line() {
+        assert_eq!(
+            one_line("a\nb\tc\r\x1b[31m\u{7f}\u{9b}\u{202e}\u{2028}é\\"),
+            "a\\nb\\tc\\r\\u{1b}[31m\\u{7f}\\u{9b}\\u{202e}\\u{2028}é\\"
+        );
+        assert!(matches!(one_line("kworker/0:1"), Cow::Borrowed("kworker/0:1")));
     }
 
     #[test]

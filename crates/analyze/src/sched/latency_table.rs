@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use pyrograph_profile::{Durations, SchedCount};
 
@@ -64,6 +65,8 @@ pub struct LatencyTable {
     pub rows: Vec<LatencyRow>,
     /// All together.
     pub total: LatencyRow,
+    /// The time that it is of, from when the recording began, where it is one of several; in nanoseconds.
+    pub interval: Option<Range<u64>>,
 }
 
 impl LatencyRow {
@@ -126,7 +129,7 @@ pub fn sched_latency_table(
             }
         }
     }
-    LatencyTable { by, rows, total }
+    LatencyTable { by, rows, total, interval: None }
 }
 
 fn distinct(threads: &mut Vec<i32>) -> usize {

@@ -97,7 +97,7 @@ impl SchedSummary {
     }
 
     /// Adds a row's idle time.
-    pub(super) fn add_cpu(&mut self, row: &TimehistRow<'_>) {
+    pub(super) fn add_cpu(&mut self, row: &TimehistRow) {
         let TimehistEvent::Switch { stint, next, .. } = &row.what else { return };
         let idle = self.idle.entry(row.cpu).or_default();
         if *next == TaskId::IDLE {
@@ -110,7 +110,7 @@ impl SchedSummary {
     }
 
     /// Adds a row to its task's sums.
-    pub(super) fn add_task(&mut self, row: &TimehistRow<'_>) {
+    pub(super) fn add_task(&mut self, row: &TimehistRow) {
         match &row.what {
             TimehistEvent::Switch { stint, .. } => {
                 self.switches += 1;

@@ -16,11 +16,13 @@ pub struct Timehist {
     summary: SchedSummary,
     /// The task that was seen last on each CPU.
     current: BTreeMap<u32, TaskId>,
+    /// The stack with which the task left each CPU that is idle since.
+    before_idle: BTreeMap<u32, Arc<[Arc<StackLine>]>>,
 }
 
 /// A row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TimehistRow<'a> {
+pub struct TimehistRow {
     /// Nanoseconds on the recording's clock.
     pub time: u64,
     /// The CPU.
@@ -28,12 +30,12 @@ pub struct TimehistRow<'a> {
     /// The task that ran there.
     pub task: TaskId,
     /// What happened.
-    pub what: TimehistEvent<'a>,
+    pub what: TimehistEvent,
 }
 
 /// What a row is of.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TimehistEvent<'a> {
+pub enum TimehistEvent {
     /// The task left the CPU.
     Switch {
         /// What it had done there.
@@ -41,7 +43,9 @@ pub enum TimehistEvent<'a> {
         /// The task that has the CPU now.
         next: TaskId,
         /// Its stack, the innermost frame first; empty if it was not taken.
-        stack: &'a [Arc<StackLine>],
+        stack: Arc<[Arc<StackLine>]>,
+        /// Of the idle task, the stack of the task that left the CPU before it.
+        idle_since: Option<Arc<[Arc<StackLine>]>>,
     },
     /// It woke another.
     Wakeup(TaskId),
@@ -58,12 +62,12 @@ pub enum TimehistEvent<'a> {
 
 impl Timehist {
     /// Follows an event. Returns its row, if it is one, and `filter` keeps it.
-    pub fn push<'a>(
+    pub fn push(
         &mut self,
         tasks: &SchedTasks,
         filter: &SchedFilter,
-        event: &'a SchedEvent,
-    ) -> Option<TimehistRow<'a>> {
+        event: &SchedEvent,
+    ) -> Option<TimehistRow> {
         let current = self.current.get(&event.cpu).copied();
         if let SchedAction::Switch { next: task, .. } | SchedAction::Wakeup { waker: task, .. } =
             event.action
@@ -71,6 +75,7 @@ impl Timehist {
             self.current.insert(event.cpu, task);
         }
         let switched = self.track.event(event);
+        let idle_since = self.follow_idle(event);
         if !filter.keeps_time(event.time) || !filter.keeps_cpu(event.cpu) {
             return None;
         }
@@ -78,7 +83,8 @@ impl Timehist {
         let (task, what) = match event.action {
             SchedAction::Switch { previous, next, .. } => {
                 let stint = switched?.left;
-                (previous, TimehistEvent::Switch { stint, next, stack: &event.stack })
+                let stack = Arc::clone(&event.stack);
+                (previous, TimehistEvent::Switch { stint, next, stack, idle_since })
             }
             SchedAction::Wakeup { task, waker, .. } => (waker, TimehistEvent::Wakeup(task)),
             SchedAction::Migrate { task, from, to } => {
@@ -99,6 +105,16 @@ impl Timehist {
         }
         self.summary.add_task(&row);
         Some(row)
+    }
+
+    /// Keeps the stack with which a CPU becomes idle, and returns it when it is no longer.
+    fn follow_idle(&mut self, event: &SchedEvent) -> Option<Arc<[Arc<StackLine>]>> {
+        let SchedAction::Switch { next, .. } = event.action else { return None };
+        let before = self.before_idle.remove(&event.cpu);
+        if next == TaskId::IDLE {
+            self.before_idle.insert(event.cpu, Arc::clone(&event.stack));
+        }
+        before
     }
 
     /// The sums of all rows.

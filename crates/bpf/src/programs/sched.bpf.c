@@ -135,20 +135,27 @@ static __always_inline void inherit(struct task_struct *parent, struct task_stru
 		to->member = 1;
 }
 
+// Here there is memory. Where a task is woken or runs, interrupts are off, and of what the kernel keeps ready for that there
+// may be a single piece on a CPU, which is replaced once they are on. So also what starts before anything is followed, but
+// after the tasks were listed, has its row made here.
+static __always_inline void prepare_row(struct task_struct *parent, struct task_struct *child)
+{
+	inherit(parent, child);
+	if (is_kept(child, known_row(child)))
+		row_of(child);
+}
+
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_counted_start, struct task_struct *parent, struct task_struct *child)
 {
-	inherit(parent, child);
-	// Here there is memory; where a task is woken or runs, there may be none at once.
-	if (state.on && is_kept(child, known_row(child)))
-		row_of(child);
+	prepare_row(parent, child);
 	return 0;
 }
 
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_start, struct task_struct *parent, struct task_struct *child)
 {
-	inherit(parent, child);
+	prepare_row(parent, child);
 	if (state.on)
 		send_start(parent, child);
 	return 0;

@@ -76,7 +76,7 @@ pub fn run(args: ChartArgs) -> anyhow::Result<ExitCode> {
 fn chart(source: Source, with_stacks: bool) -> anyhow::Result<(SchedChart, SourceEnd)> {
     let mut builder = SchedChartBuilder::default();
     let end = source.each(with_stacks, &mut |_, _, event| {
-        builder.push(&event);
+        event.iter().for_each(|event| builder.push(event));
         Ok(())
     })?;
     end.say_remarks();
@@ -95,6 +95,7 @@ fn chart(source: Source, with_stacks: bool) -> anyhow::Result<(SchedChart, Sourc
 fn write_perfetto(source: Source, path: &Path) -> anyhow::Result<ExitCode> {
     perfetto::write(Some(path), |push| {
         let end = source.each(false, &mut |tasks, filter, event| {
+            let Some(event) = event else { return Ok(()) };
             let is_shown = filter.keeps_time(event.time) && filter.keeps_cpu(event.cpu);
             if is_shown { push(tasks, &event) } else { Ok(()) }
         })?;

@@ -1,14 +1,16 @@
 //! `pyrograph sched latency`: how long tasks ran, and how long they waited for a CPU.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
-use pyrograph_analyze::{LatencyBy, LatencySort, SchedLatency, sched_latency_table};
+use pyrograph_analyze::{LatencyBy, LatencySort, LatencyTable, SchedLatency, sched_latency_table};
 use pyrograph_recorder::SchedKey;
 use pyrograph_render::{LatencyStyle, write_latency};
 
 use super::source::SourceArgs;
-use crate::units::one_of;
+use crate::units::{one_of, parse_interval};
 
 /// Show how long each task ran, and how long it waited for a CPU when it could have run
 #[derive(clap::Args)]
@@ -29,6 +31,10 @@ pub struct LatencyArgs {
     /// How many delays were how long, in powers of two, as bcc's runqlat has it; of all tasks together, or with --by of each
     #[arg(long)]
     histogram: bool,
+
+    /// A table each interval, of what was counted in it: seconds, or with a unit (500ms); as JSON a line each
+    #[arg(short = 'I', long, value_name = "TIME", value_parser = parse_interval)]
+    interval: Option<Duration>,
 
     /// The table as JSON
     #[arg(long, conflicts_with = "csv")]
@@ -89,12 +95,20 @@ pub fn run(args: LatencyArgs) -> anyhow::Result<ExitCode> {
         matches!(style, LatencyStyle::Text | LatencyStyle::Histogram),
     );
     destination.check()?;
-    let (counts, exit_code) = match source.counts(key)? {
+    let mut out = args.interval.map(|_| destination.open()).transpose()?;
+    let counted = source.counts(key, args.interval, &mut |interval, counts| {
+        let Some(out) = &mut out else { return Ok(()) };
+        let table = sched_latency_table(counts, by, &args.sort);
+        write_latency(style, &LatencyTable { interval: Some(interval), ..table }, out)?;
+        Ok(out.flush()?)
+    })?;
+    let (counts, exit_code) = match counted {
+        Ok((_, exit_code)) if args.interval.is_some() => return Ok(exit_code),
         Ok(counts) => counts,
         Err(source) => {
             let mut latency = SchedLatency::new(by == LatencyBy::Cpu);
             let end = source.each(false, &mut |tasks, filter, event| {
-                latency.push(tasks, filter, &event);
+                event.iter().for_each(|event| latency.push(tasks, filter, event));
                 Ok(())
             })?;
             latency.finish(&end.tasks, &end.filter);

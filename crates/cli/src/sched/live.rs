@@ -1,18 +1,20 @@
 //! The scheduler's events and counts of what runs.
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyrograph_analyze::SchedFilter;
 use pyrograph_cache::user_folder;
-use pyrograph_profile::{SchedCount, SchedEvent, SchedTasks};
+use pyrograph_profile::{SchedCount, SchedTasks};
 use pyrograph_record::descendants;
 use pyrograph_recorder::{
     Error, Filters, SchedEnd, SchedKey, SchedPlan, SchedRecording, Target, control_group,
 };
 use pyrograph_terminal::Interrupt;
 
+use super::source::OnEvent;
 use crate::say::say;
 use crate::targets::TargetArgs;
 use crate::units::{counted, parse_duration, parse_size};
@@ -39,6 +41,9 @@ pub struct LiveArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     buffer: Option<usize>,
 }
+
+/// Takes the counts of an interval, and when it began and ended, in nanoseconds from the beginning.
+pub type OnInterval<'a> = dyn FnMut(Range<u64>, &[SchedCount]) -> anyhow::Result<()> + 'a;
 
 /// What is to be followed.
 pub struct Live {
@@ -92,7 +97,7 @@ impl Live {
         mut self,
         with_stacks: bool,
         filter: &mut SchedFilter,
-        on_event: &mut dyn FnMut(&SchedTasks, &SchedFilter, SchedEvent) -> anyhow::Result<()>,
+        on_event: &mut OnEvent<'_>,
     ) -> anyhow::Result<(SchedTasks, ExitCode, Vec<String>)> {
         self.plan.stacks = with_stacks;
         let interrupt = Interrupt::catch()?;
@@ -110,21 +115,36 @@ impl Live {
             }
             Target::System => Vec::new(),
         };
-        while recording.step(&mut |tasks, event| on_event(tasks, filter, event))? {}
+        while recording.step(&mut |tasks, event| on_event(tasks, filter, Some(event)))? {
+            on_event(recording.tasks(), filter, None)?;
+        }
         let mut end = recording.finish();
         let remarks = lost(&end);
         let code = self.exit_code(&mut end, &interrupt)?;
         Ok((end.tasks, code, remarks))
     }
 
-    /// The counts of the kernel.
-    pub fn counts(mut self, key: SchedKey) -> anyhow::Result<(Vec<SchedCount>, ExitCode)> {
-        self.plan.counts = Some(key);
+    /// The counts of the kernel: those of each interval are handed to `on_interval`, with when it began and ended, in nanoseconds
+    /// from the beginning; those of the whole time are returned.
+    pub fn counts(
+        mut self,
+        key: SchedKey,
+        interval: Option<Duration>,
+        on_interval: &mut OnInterval<'_>,
+    ) -> anyhow::Result<(Vec<SchedCount>, ExitCode)> {
+        (self.plan.counts, self.plan.interval) = (Some(key), interval);
         let interrupt = Interrupt::catch()?;
         let mut recording = SchedRecording::open(&self.plan)?;
         let stopper = recording.stopper();
         let _stops = interrupt.on_signal(move || stopper.stop())?;
-        while recording.step(&mut |_, _| Ok::<(), Error>(()))? {}
+        let (started, mut from) = (Instant::now(), 0);
+        while recording.step(&mut |_, _| Ok::<(), Error>(()))? {
+            if interval.is_some() {
+                let counts = recording.counts()?;
+                let to = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                on_interval(std::mem::replace(&mut from, to)..to, &counts)?;
+            }
+        }
         let mut end = recording.finish();
         lost(&end).iter().for_each(|line| say!("{line}"));
         let code = self.exit_code(&mut end, &interrupt)?;

@@ -69,8 +69,12 @@ pub fn run(args: MapArgs) -> anyhow::Result<ExitCode> {
         let Some(line) = map.push(tasks, filter, event) else { return Ok(()) };
         write_map_line(&look, &line, tasks, out)
     };
-    let end = source
-        .each(false, &mut |tasks, filter, event| Ok(line_of(tasks, filter, &event, &mut out)?))?;
+    let end = source.each(false, &mut |tasks, filter, event| {
+        Ok(match event {
+            Some(event) => line_of(tasks, filter, &event, &mut out)?,
+            None => out.flush()?,
+        })
+    })?;
     out.flush()?;
     end.say_missing(map.missing());
     Ok(end.exit_code)

@@ -50,6 +50,7 @@ pub fn run(args: ScriptArgs) -> anyhow::Result<ExitCode> {
     let mut out = destination.open()?;
     let mut track = SchedTrack::default();
     let end = source.each(args.call_graph, &mut |tasks, filter, event| {
+        let Some(event) = event else { return Ok(out.flush()?) };
         let on_cpu = track.on(event.cpu).map(|arrival| arrival.task);
         let (current, others) = match event.action {
             SchedAction::Switch { previous, next, .. } => (previous, Some(next)),

@@ -4,13 +4,14 @@ use std::ops::ControlFlow;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use pyrograph_analyze::SchedFilter;
 use pyrograph_format::{Options, SchedInput, SymbolOptions};
 use pyrograph_profile::{SchedCount, SchedEvent, SchedTasks};
 use pyrograph_recorder::{Cpus, SchedKey};
 
-use super::live::{Live, LiveArgs};
+use super::live::{Live, LiveArgs, OnInterval};
 use crate::reading::limit_memory;
 use crate::say::{misuse, say};
 use crate::script::times::Times;
@@ -49,6 +50,11 @@ pub struct SourceArgs {
     #[command(flatten)]
     symbols: SymbolArgs,
 }
+
+/// Takes an event, with the tasks that were seen so far, and what is to be shown. `None`: there are no more for a while, and what
+/// was written is to be seen.
+pub type OnEvent<'a> =
+    dyn FnMut(&SchedTasks, &SchedFilter, Option<SchedEvent>) -> anyhow::Result<()> + 'a;
 
 /// A file that is open, or what is to be followed.
 pub struct Source {
@@ -185,14 +191,21 @@ impl Source {
         matches!(self.from, From::File(..))
     }
 
-    /// Counts in the kernel, if it can: all that `key` keeps apart is shown, of whatever runs.
+    /// Counts in the kernel, if it can: all that `key` keeps apart is shown, of whatever runs. Counts of each interval are handed
+    /// to `on_interval`.
     pub fn counts(
         self,
         key: SchedKey,
+        interval: Option<Duration>,
+        on_interval: &mut OnInterval<'_>,
     ) -> anyhow::Result<Result<(Vec<SchedCount>, ExitCode), Self>> {
         let is_all = self.filter.cpus.is_empty() && self.filter.tids.is_empty();
         match self.from {
-            From::Live(live) if is_all => live.counts(key).map(Ok),
+            From::Live(live) if is_all => live.counts(key, interval, on_interval).map(Ok),
+            From::File(..) if interval.is_some() => misuse!("-I is for what runs, not for a file"),
+            _ if interval.is_some() => misuse!(
+                "-I shows what the kernel counts, which is not by CPU or thread: choose with -p, --comm or --cgroup"
+            ),
             _ => Ok(Err(self)),
         }
     }
@@ -200,11 +213,7 @@ impl Source {
     /// Hands over each event in the order of time, with the tasks that were seen so far, and what is to be shown: all
     /// events are to be followed. `with_stacks`: with the stacks that were recorded, or are taken. The end has remarks, which
     /// are to be said.
-    pub fn each(
-        self,
-        with_stacks: bool,
-        on_event: &mut dyn FnMut(&SchedTasks, &SchedFilter, SchedEvent) -> anyhow::Result<()>,
-    ) -> anyhow::Result<SourceEnd> {
+    pub fn each(self, with_stacks: bool, on_event: &mut OnEvent<'_>) -> anyhow::Result<SourceEnd> {
         let Self { from, times, mut filter } = self;
         let (input, options) = match from {
             From::File(input, options) => (input, options),
@@ -223,7 +232,7 @@ impl Source {
             {
                 filter.times = times.ranges(span.unwrap_or((event.time, u64::MAX)));
             }
-            done = on_event(tasks, &filter, event);
+            done = on_event(tasks, &filter, Some(event));
             match done {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(_) => ControlFlow::Break(()),

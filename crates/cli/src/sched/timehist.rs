@@ -37,6 +37,10 @@ pub struct TimehistArgs {
     #[arg(short = 'g', long)]
     call_graph: bool,
 
+    /// Only times in which CPUs were idle; with -g, the stack of the task that left the CPU before
+    #[arg(short = 'I', long)]
+    idle_hist: bool,
+
     /// The longest stack to show, in frames
     #[arg(long, value_name = "N", default_value = "5")]
     max_stack: usize,
@@ -88,6 +92,7 @@ pub fn run(args: TimehistArgs) -> anyhow::Result<ExitCode> {
         next: args.next,
         state: args.state,
         frames: if args.call_graph { args.max_stack } else { 0 },
+        idle: args.idle_hist,
     };
     let destination = source.destination(args.output.as_deref(), look.style == TimehistStyle::Text);
     destination.check()?;
@@ -98,6 +103,7 @@ pub fn run(args: TimehistArgs) -> anyhow::Result<ExitCode> {
         let lines: &mut dyn Write = if args.summary { &mut nothing } else { &mut out };
         let mut writer = TimehistWriter::new(look, lines)?;
         source.each(args.call_graph, &mut |tasks, filter, event| {
+            let Some(event) = event else { return Ok(writer.flush()?) };
             if let Some(row) = history.push(tasks, filter, &event)
                 && !args.summary
             {

@@ -15,7 +15,7 @@ use crate::record::question::{QuestionArgs, possible_engine};
 use crate::say::{be_quiet, misuse};
 use crate::tables::TableArgs;
 use crate::targets::TargetArgs;
-use crate::units::{one_of, parse_duration};
+use crate::units::{one_of, parse_duration, parse_interval};
 
 /// Watch where the time goes: functions, a flame graph, callers and callees, on the terminal
 ///
@@ -162,14 +162,6 @@ pub struct Args {
     /// Stacks are always recorded: for the habit of perf's users
     #[arg(short, hide = true)]
     graph: bool,
-}
-
-/// Shorter ones would show nothing new, and take time.
-fn parse_interval(text: &str) -> Result<Duration, String> {
-    match parse_duration(text)? {
-        interval if interval >= Duration::from_millis(100) => Ok(interval),
-        _ => Err("must be 100ms at least".to_owned()),
-    }
 }
 
 /// What is recorded, and how it is shown.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::seconds;
 use crate::csv::field;
+use crate::text::one_line;
 use crate::trace::histogram_text;
 
 /// How the table is written.
@@ -22,7 +23,8 @@ pub enum LatencyStyle {
     Json,
 }
 
-/// Writes the table.
+/// Writes the table. One of several has the time that it is of: above it as text, in its first columns as CSV, of which the
+/// first table has the heads; as JSON it is a line.
 ///
 /// # Errors
 ///
@@ -32,11 +34,18 @@ pub fn write_latency(
     table: &LatencyTable,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    match style {
-        LatencyStyle::Text => text(table, out),
-        LatencyStyle::Histogram => histograms(table, out),
-        LatencyStyle::Csv => csv(table, out),
-        LatencyStyle::Json => writeln!(out, "{:#}", table_json(table)),
+    if let (LatencyStyle::Text | LatencyStyle::Histogram, Some(interval)) = (style, &table.interval)
+    {
+        let blank = if interval.start == 0 { "" } else { "\n" };
+        let [from, to] = [interval.start, interval.end].map(|time| time as f64 / 1e9);
+        writeln!(out, "{blank}From {from:.3} s to {to:.3} s")?;
+    }
+    match (style, &table.interval) {
+        (LatencyStyle::Text, _) => text(table, out),
+        (LatencyStyle::Histogram, _) => histograms(table, out),
+        (LatencyStyle::Csv, _) => csv(table, out),
+        (LatencyStyle::Json, None) => writeln!(out, "{:#}", table_json(table)),
+        (LatencyStyle::Json, Some(_)) => writeln!(out, "{}", table_json(table)),
     }
 }
 
@@ -44,8 +53,8 @@ pub fn write_latency(
 fn label(row: &LatencyRow) -> String {
     match (row.cpu, row.tid) {
         (Some(cpu), _) => format!("CPU {cpu}"),
-        (None, Some(tid)) => format!("{}:{tid}", row.name),
-        (None, None) => format!("{}:({})", row.name, row.threads),
+        (None, Some(tid)) => format!("{}:{tid}", one_line(&row.name)),
+        (None, None) => format!("{}:({})", one_line(&row.name), row.threads),
     }
 }
 
@@ -125,10 +134,13 @@ fn summary(row: &LatencyRow) -> String {
 }
 
 fn csv(table: &LatencyTable, out: &mut dyn Write) -> io::Result<()> {
-    write!(
-        out,
-        "name,tid,pid,threads,cpu,runtime_ns,switches,delays,avg_delay_ns,p50_delay_ns,p99_delay_ns,max_delay_ns,max_delay_start_ns\r\n"
-    )?;
+    if table.interval.as_ref().is_none_or(|interval| interval.start == 0) {
+        let times = table.interval.as_ref().map_or("", |_| "from_ns,to_ns,");
+        write!(
+            out,
+            "{times}name,tid,pid,threads,cpu,runtime_ns,switches,delays,avg_delay_ns,p50_delay_ns,p99_delay_ns,max_delay_ns,max_delay_start_ns\r\n"
+        )?;
+    }
     let rows: &[LatencyRow] = match table.by {
         LatencyBy::Total => std::slice::from_ref(&table.total),
         _ => &table.rows,
@@ -137,10 +149,13 @@ fn csv(table: &LatencyTable, out: &mut dyn Write) -> io::Result<()> {
         let number = |number: Option<String>| number.unwrap_or_default();
         let delays = &row.delays;
         let known = |text: String| if delays.count > 0 { text } else { String::new() };
+        if let Some(interval) = &table.interval {
+            write!(out, "{},{},", interval.start, interval.end)?;
+        }
         write!(
             out,
             "{},{},{},{},{},{},{},{},{},{},{},{},{}\r\n",
-            field(&row.name),
+            field(&one_line(&row.name)),
             number(row.tid.map(|tid| tid.to_string())),
             number(row.tid.filter(|_| row.pid >= 0).map(|_| row.pid.to_string())),
             row.threads,
@@ -188,5 +203,10 @@ fn table_json(table: &LatencyTable) -> Value {
         LatencyBy::Total => "total",
     };
     let rows: Vec<Value> = table.rows.iter().map(row).collect();
-    json!({"by": by, "rows": rows, "total": row(&table.total)})
+    let mut object = json!({"by": by, "rows": rows, "total": row(&table.total)});
+    if let Some(interval) = &table.interval {
+        object["from_ns"] = interval.start.into();
+        object["to_ns"] = interval.end.into();
+    }
+    object
 }

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use pyrograph_analyze::{MapLine, TaskLetters};
 use pyrograph_profile::{SchedTasks, TaskId};
 
-use super::{one_line, seconds};
+use super::seconds;
+use crate::text::one_line;
 
 /// How lines are written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use pyrograph_profile::{SchedAction, SchedEvent, SchedTask, SchedTasks, StackLine, TaskId};
 use serde_json::{Value, json};
 
-use super::{frame_name, one_line};
+use super::frame_name;
+use crate::text::one_line;
 
 /// How events are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,7 +66,7 @@ fn frame(line: &StackLine, out: &mut dyn Write) -> io::Result<()> {
 fn name(tasks: &SchedTasks, task: TaskId, cpu: u32) -> String {
     match task {
         TaskId::IDLE => format!("swapper/{cpu}"),
-        task => one_line(&tasks.get(task).name),
+        task => one_line(&tasks.get(task).name).into_owned(),
     }
 }
 

@@ -1,13 +1,15 @@
 //! The history of switches, in the columns of `perf sched timehist`.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use pyrograph_analyze::{Stint, TimehistEvent, TimehistRow};
 use pyrograph_profile::{SchedTasks, StackLine, TaskId};
 use serde_json::{Value, json};
 
-use super::{frame_name, milliseconds, one_line, seconds, short_name, task_name};
+use super::{frame_name, milliseconds, seconds, short_name, task_name};
 use crate::csv::field;
+use crate::text::one_line;
 
 /// How rows are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +40,8 @@ pub struct TimehistLook {
     pub state: bool,
     /// The longest stack that is shown, in frames; 0 for none.
     pub frames: usize,
+    /// Only rows of times in which CPUs were idle, with the stack of the task that left the CPU before.
+    pub idle: bool,
 }
 
 /// Writes rows.
@@ -67,18 +71,28 @@ impl<'a> TimehistWriter<'a> {
         Ok(Self { look, out })
     }
 
+    /// Flushes the output.
+    ///
+    /// # Errors
+    ///
+    /// Those of the output.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
     /// Writes a row, if it is of a kind that is shown.
     ///
     /// # Errors
     ///
     /// Those of the output.
-    pub fn row(&mut self, tasks: &SchedTasks, row: &TimehistRow<'_>) -> io::Result<()> {
+    pub fn row(&mut self, tasks: &SchedTasks, row: &TimehistRow) -> io::Result<()> {
         let is_shown = match row.what {
             TimehistEvent::Switch { .. } => true,
             TimehistEvent::Wakeup(_) => self.look.wakeups,
             TimehistEvent::Migration { .. } => self.look.migrations,
         };
-        if !is_shown {
+        let is_idle = row.task == TaskId::IDLE && matches!(row.what, TimehistEvent::Switch { .. });
+        if !is_shown || (self.look.idle && !is_idle) {
             return Ok(());
         }
         match self.look.style {
@@ -88,7 +102,7 @@ impl<'a> TimehistWriter<'a> {
         }
     }
 
-    fn text(&mut self, tasks: &SchedTasks, row: &TimehistRow<'_>) -> io::Result<()> {
+    fn text(&mut self, tasks: &SchedTasks, row: &TimehistRow) -> io::Result<()> {
         let (look, out) = (self.look, &mut *self.out);
         write!(out, "{:>15} [{:04}] ", seconds(row.time), row.cpu)?;
         if look.cpus > 0 {
@@ -105,12 +119,13 @@ impl<'a> TimehistWriter<'a> {
         }
         write!(out, " {:<NAME$} ", task_name(tasks.get(row.task)))?;
         match &row.what {
-            TimehistEvent::Switch { stint, next, stack } => {
+            TimehistEvent::Switch { stint, next, stack, idle_since } => {
                 let (wait, delay, run) = times(stint);
                 write!(out, " {:>9}  {:>9}  {:>9}", cell(wait), cell(delay), cell(run))?;
                 if look.state {
                     write!(out, "  {:>5}", stint.state.letter())?;
                 }
+                let stack = shown_stack(look, stack, idle_since.as_ref());
                 let has_stack = look.frames > 0 && !stack.is_empty();
                 if look.next {
                     let (name, width) =
@@ -132,15 +147,16 @@ impl<'a> TimehistWriter<'a> {
         writeln!(out)
     }
 
-    fn json(&self, tasks: &SchedTasks, row: &TimehistRow<'_>) -> Value {
+    fn json(&self, tasks: &SchedTasks, row: &TimehistRow) -> Value {
         let of = |task: TaskId| {
             let row = tasks.get(task);
             json!({"name": row.name, "tid": row.tid, "pid": (row.pid >= 0).then_some(row.pid)})
         };
         let mut object = json!({"time_ns": row.time, "cpu": row.cpu, "task": of(row.task)});
         let more = match &row.what {
-            TimehistEvent::Switch { stint, next, stack } => {
+            TimehistEvent::Switch { stint, next, stack, idle_since } => {
                 let (wait, delay, run) = times(stint);
+                let stack = shown_stack(self.look, stack, idle_since.as_ref());
                 let stack: Vec<String> = stack.iter().map(|line| frame_name(line)).collect();
                 json!({
                     "event": "switch",
@@ -164,12 +180,13 @@ impl<'a> TimehistWriter<'a> {
         object
     }
 
-    fn csv(&mut self, tasks: &SchedTasks, row: &TimehistRow<'_>) -> io::Result<()> {
+    fn csv(&mut self, tasks: &SchedTasks, row: &TimehistRow) -> io::Result<()> {
         let task = tasks.get(row.task);
         let number = |number: Option<u64>| number.map(|it| it.to_string()).unwrap_or_default();
         let pid = number(u64::try_from(task.pid).ok());
         let (event, times, state, other, cpus, stack) = match &row.what {
-            TimehistEvent::Switch { stint, next, stack } => {
+            TimehistEvent::Switch { stint, next, stack, idle_since } => {
+                let stack = shown_stack(self.look, stack, idle_since.as_ref());
                 let stack: Vec<String> = stack.iter().map(|line| frame_name(line)).collect();
                 let state = stint.state.letter().to_string();
                 ("switch", times(stint), state, *next, (None, None), stack.join(";"))
@@ -204,6 +221,19 @@ impl<'a> TimehistWriter<'a> {
     }
 }
 
+type StackText = Arc<[Arc<StackLine>]>;
+
+fn shown_stack<'a>(
+    look: TimehistLook,
+    own: &'a StackText,
+    idle_since: Option<&'a StackText>,
+) -> &'a [Arc<StackLine>] {
+    match idle_since {
+        Some(before) if look.idle => before,
+        _ => own,
+    }
+}
+
 /// How long the task had no CPU, how long it waited for one after it was woken, and how long it ran; each `None` if it is not
 /// known. As perf has it, a task that had to leave its CPU has no delay: it waited all the time.
 fn times(stint: &Stint) -> (Option<u64>, Option<u64>, Option<u64>) {
@@ -224,7 +254,7 @@ fn cell(time: Option<u64>) -> String {
 }
 
 /// `main <- start`: the innermost frames, without those of the scheduler itself.
-fn short_stack(stack: &[std::sync::Arc<StackLine>], most: usize) -> String {
+fn short_stack(stack: &[Arc<StackLine>], most: usize) -> String {
     const OWN: [&str; 7] = [
         "__traceiter_sched_switch",
         "__schedule",

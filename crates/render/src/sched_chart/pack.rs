@@ -25,6 +25,7 @@ use super::Shown;
 use super::graph::pack_frames;
 use crate::packed::Packed;
 use crate::role::without_mark;
+use crate::text::one_line;
 
 /// Codes of spans: from here on, those that are blocked.
 const BLOCKED: u8 = 5;
@@ -130,10 +131,10 @@ pub(super) fn pack(shown: &Shown<'_>, graph: Option<(&TimedGraph, &[u64])>) -> i
 fn names(shown: &Shown<'_>, rows: &[TaskId], graph: Option<&TimedGraph>) -> Strings {
     let mut names = Strings::default();
     for process in &shown.processes {
-        names.intern(&process.name);
+        names.intern(&one_line(&process.name));
     }
     for row in rows {
-        names.intern(&shown.tasks.get(*row).name);
+        names.intern(&one_line(&shown.tasks.get(*row).name));
     }
     for name in graph.into_iter().flat_map(|graph| graph.graph.names.iter()) {
         names.intern(without_mark(name));
@@ -156,13 +157,13 @@ fn processes_and_rows(
     list.number(shown.processes.len() as u64)?;
     for process in &shown.processes {
         list.number((i64::from(process.pid) + 1).max(0) as u64)?;
-        list.number(name(&process.name))?;
+        list.number(name(&one_line(&process.name)))?;
         list.number(process.tasks.len() as u64)?;
     }
     for row in rows {
         let (task, timeline) = (shown.tasks.get(*row), &chart.tasks[row.index()]);
         list.number(i64::from(task.tid).max(0) as u64)?;
-        list.number(name(&task.name))?;
+        list.number(name(&one_line(&task.name)))?;
         list.number(timeline.starts[0] - chart.start)?;
         list.number(timeline.starts.len() as u64)?;
     }

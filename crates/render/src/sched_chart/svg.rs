@@ -26,7 +26,7 @@ use crate::palette::hash;
 use crate::scale::Scale;
 use crate::svg::{BACKGROUND, FONT, MUTED, TEXT};
 use crate::tag::{end, tag};
-use crate::text::Metrics;
+use crate::text::{Metrics, one_line};
 use crate::units::{counted, percent};
 
 /// Writes the picture. `tasks` is the table of the chart's events. Of rows beyond [`SchedChartLook::rows`], the number is
@@ -338,7 +338,8 @@ impl<'a> Picture<'a> {
             let (from, to) = (at(range.start), at(range.end));
             bars.add(class, from, to);
             if let Some(task) = task {
-                bars.label(class, from, to, self.shown.tasks.get(task).name.clone());
+                let name = one_line(&self.shown.tasks.get(task).name).into_owned();
+                bars.label(class, from, to, name);
             }
         }
         for span in &timeline.idle {
@@ -484,7 +485,8 @@ fn rows(shown: &Shown<'_>, most: usize) -> (Vec<Row>, (u64, u64, u64)) {
 }
 
 fn numbered(name: &str, id: i32) -> String {
-    if id < 0 { name.to_owned() } else { format!("{name} {id}") }
+    let name = one_line(name);
+    if id < 0 { name.into_owned() } else { format!("{name} {id}") }
 }
 
 fn time(nanoseconds: u64) -> String {
