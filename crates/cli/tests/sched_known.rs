@@ -268,7 +268,7 @@ fn history_is_seen_as_it_happens() {
     }
     let mut command = pyrograph();
     command.args(["sched", "timehist", "--", "sh", "-c", "sleep 0.05; sleep 20; :"]);
-    let mut child = command.stderr(Stdio::piped()).spawn().expect("it runs");
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it runs");
     let lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
     let slept = lines.map(|line| line.expect("text")).find(|line| line.contains(" sleep["));
     assert!(slept.is_some());
@@ -300,21 +300,28 @@ fn live_figures_are_those_of_perf_in_the_same_run() {
         };
         let live = rows(&std::fs::read_to_string(&live).expect("written"));
         let of_file = rows(&of_file(&data, &["--pids", "--json"]));
-        let started = |row: &&Value| {
-            ["sh", "sleep", "seq", "cat", "sort", "wc"]
-                .contains(&row["name"].as_str().expect("a name"))
-        };
+        let history = self::of_file(&data, &["timehist", "--json"]);
+        let history: Vec<Value> =
+            history.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         let mut script = Command::new("perf");
-        let script =
-            text(&run_perf(script.args(["script", "-F", "event,trace", "-i"]).arg(&data)).stdout);
+        let script = script.args(["script", "-F", "event,trace", "-i"]).arg(&data);
+        let script = text(&run_perf(script).stdout);
         let (mut compared, mut all) = (0, [0, 0]);
-        for ours in live.iter().filter(started) {
+        for ours in &live {
             let tid = ours["tid"].as_i64().expect("a number");
-            // It was started by a shell, which was not there before.
-            if !script.contains(&format!(
-                "sched_process_fork: comm=sh pid={} child_comm=sh child_pid={tid}\n",
-                parent(&script, tid)
-            )) {
+            // A shell has started it while both recorded, and it has ended.
+            let fork = |line: &str| {
+                line.contains("sched_process_fork: comm=sh ")
+                    && line.trim().ends_with(&format!(" child_pid={tid}"))
+            };
+            let switches = left(&history, tid);
+            let has_ended = switches.last().is_some_and(|row| row["state"] == "X");
+            if !has_ended || !script.lines().any(fork) {
+                continue;
+            }
+            // Of some tasks, the idle one of a CPU among them, this kernel reports no switch to perf: what ran after them has
+            // come out of nowhere.
+            if switches.iter().any(|row| row["wait_ns"].is_null() && row["delay_ns"].is_null()) {
                 continue;
             }
             let theirs = row(&of_file, tid);
@@ -328,16 +335,7 @@ fn live_figures_are_those_of_perf_in_the_same_run() {
             all = [all[0] + a, all[1] + b];
             compared += 1;
         }
-        assert!(compared > 100, "{compared} of {}", live.len());
+        assert!(compared >= 20, "{compared} of {}", live.len());
         assert!(near(all[0], all[1], 0.01, 0), "{all:?}");
     });
-}
-
-/// The thread that started another, in the text of the events; 0 if that is not in it.
-fn parent(script: &str, tid: i64) -> i64 {
-    let fork = script.lines().find(|line| {
-        line.contains("sched_process_fork") && line.trim().ends_with(&format!("child_pid={tid}"))
-    });
-    let pid = fork.and_then(|line| line.split_once(" pid=")?.1.split(' ').next()?.parse().ok());
-    pid.unwrap_or(0)
 }
