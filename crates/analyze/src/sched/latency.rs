@@ -1,6 +1,6 @@
 //! How long tasks ran, and how long they waited for a CPU.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use pyrograph_profile::{Durations, SchedAction, SchedCount, SchedEvent, SchedTasks, TaskId};
 
@@ -14,13 +14,16 @@ pub struct SchedLatency {
     by_cpu: bool,
     rows: BTreeMap<(TaskId, Option<u32>), Row>,
     last: u64,
-    /// The kernel's own counts of run times are in the trace.
-    is_counted: bool,
+    /// Tasks of which the kernel's own counts of run times are in the trace.
+    counted: HashSet<TaskId>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Row {
-    run_time: u64,
+    /// The sum of the kernel's counts, which leave out interrupts, and time that a hypervisor takes.
+    counted: u64,
+    /// The time from switch to switch.
+    on_cpu: u64,
     switches: u64,
     delays: Durations,
     longest_since: u64,
@@ -30,7 +33,7 @@ impl SchedLatency {
     /// Counts of each task; if `by_cpu`, of each on each CPU.
     pub fn new(by_cpu: bool) -> Self {
         let track = SchedTrack::default();
-        Self { track, by_cpu, rows: BTreeMap::new(), last: 0, is_counted: false }
+        Self { track, by_cpu, rows: BTreeMap::new(), last: 0, counted: HashSet::new() }
     }
 
     /// Counts an event, if `filter` keeps it.
@@ -43,9 +46,10 @@ impl SchedLatency {
                 && filter.keeps_task(tasks, task)
         };
         if let SchedAction::Runtime { task, time } = event.action {
-            self.is_counted = true;
+            self.counted.insert(task);
             if keeps(task) {
-                self.row(task, event.cpu).ran(time);
+                let row = self.row(task, event.cpu);
+                row.counted = row.counted.saturating_add(time);
             }
         }
         let is_followed = self.track.on(event.cpu).is_some();
@@ -56,8 +60,7 @@ impl SchedLatency {
             let is_missed = is_followed && left.arrival.is_none();
             let row = self.row(left.task, event.cpu);
             row.switches += u64::from(is_missed);
-            // The kernel's counts were added as they came.
-            row.ran(left.on_cpu().filter(|_| left.counted.is_none()).unwrap_or(0));
+            row.ran(left.on_cpu().unwrap_or(0));
         }
         if keeps(came.task) {
             self.row(came.task, event.cpu).came(came);
@@ -68,11 +71,8 @@ impl SchedLatency {
         self.rows.entry((task, self.by_cpu.then_some(cpu))).or_default()
     }
 
-    /// Ends: adds the time of tasks that have their CPUs still, where the trace has no counts of the kernel.
+    /// Ends: adds the time of tasks that have their CPUs still.
     pub fn finish(&mut self, tasks: &SchedTasks, filter: &SchedFilter) {
-        if self.is_counted {
-            return;
-        }
         let last = self.last;
         let running: Vec<_> = self.track.cpus().map(|(cpu, arrival)| (cpu, *arrival)).collect();
         for (cpu, arrival) in running {
@@ -86,14 +86,14 @@ impl SchedLatency {
 
     /// The counts, by task and CPU.
     pub fn counts(&self, tasks: &SchedTasks) -> Vec<SchedCount> {
-        let count = |(&(task, cpu), row): (&(TaskId, Option<u32>), &Row)| {
-            let task = tasks.get(task);
+        let count = |(&(id, cpu), row): (&(TaskId, Option<u32>), &Row)| {
+            let task = tasks.get(id);
             SchedCount {
                 pid: task.pid,
                 tid: task.tid,
                 name: task.name.clone(),
                 cpu,
-                run_time: row.run_time,
+                run_time: if self.counted.contains(&id) { row.counted } else { row.on_cpu },
                 switches: row.switches,
                 delays: row.delays.clone(),
                 longest_since: row.longest_since,
@@ -110,7 +110,7 @@ impl SchedLatency {
 
 impl Row {
     fn ran(&mut self, time: u64) {
-        self.run_time = self.run_time.saturating_add(time);
+        self.on_cpu = self.on_cpu.saturating_add(time);
     }
 
     fn came(&mut self, came: &Arrival) {

@@ -1,10 +1,11 @@
 //! Views of the events of a scheduler that is simulated, and whose times are therefore known.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use pyrograph_profile::{
-    SchedAction, SchedEvent, SchedTask, SchedTasks, TaskId, TaskState, WaitReason,
+    SchedAction, SchedEvent, SchedTask, SchedTasks, StackLine, TaskId, TaskState, WaitReason,
 };
 
 use super::*;
@@ -356,4 +357,48 @@ fn cpus_are_idle_whatever_tasks_are_shown() {
     let summary = history.summary();
     assert_eq!(summary.idle, BTreeMap::from([(0, Some(30)), (1, None)]));
     assert_eq!((summary.switches, summary.tasks.len()), (1, 1));
+}
+
+/// A hypervisor may take all of the time that a task has its CPU, of which the kernel then counts nothing.
+#[test]
+fn a_stay_without_a_count_of_the_kernel_adds_no_run_time() {
+    use TaskState::{Runnable, Sleeping};
+    let mut latency = SchedLatency::new(false);
+    let (tasks, filter) = (tasks(), SchedFilter::default());
+    for event in [
+        event(100, 0, switch(0, Runnable, 1)),
+        event(150, 0, SchedAction::Runtime { task: TaskId(1), time: 45 }),
+        event(150, 0, switch(1, Runnable, 2)),
+        event(170, 0, switch(2, Sleeping, 1)),
+        event(190, 0, switch(1, Runnable, 2)),
+        event(200, 0, switch(2, Sleeping, 0)),
+    ] {
+        latency.push(&tasks, &filter, &event);
+    }
+    latency.finish(&tasks, &filter);
+    let times: Vec<u64> = latency.counts(&tasks).iter().map(|count| count.run_time).collect();
+    assert_eq!(times, [45, 30]);
+}
+
+/// The row of an idle time has the stack with which it began.
+#[test]
+fn idle_time_has_the_stack_of_the_task_before() {
+    use TaskState::{Runnable, Sleeping};
+    let (tasks, filter, mut history) = (tasks(), SchedFilter::default(), Timehist::default());
+    let stack = |name: &str| -> Arc<[Arc<StackLine>]> {
+        [Arc::new(StackLine { function: name.to_owned(), ..StackLine::default() })].into()
+    };
+    let mut found = Vec::new();
+    for (event, name) in [
+        (event(100, 0, switch(1, Sleeping, 0)), "do_nanosleep"),
+        (event(110, 1, switch(2, Sleeping, 0)), "pipe_read"),
+        (event(150, 0, switch(0, Runnable, 1)), "do_idle"),
+        (event(160, 0, switch(1, Runnable, 2)), "work"),
+    ] {
+        let event = SchedEvent { stack: stack(name), ..event };
+        let row = history.push(&tasks, &filter, &event).expect("a row");
+        let TimehistEvent::Switch { idle_since, .. } = row.what else { panic!("{row:?}") };
+        found.push(idle_since.map(|stack| stack[0].function.clone()));
+    }
+    assert_eq!(found, [None, None, Some("do_nanosleep".to_owned()), None]);
 }
