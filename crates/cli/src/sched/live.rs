@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pyrograph_analyze::SchedFilter;
 use pyrograph_cache::user_folder;
 use pyrograph_profile::{SchedCount, SchedTasks};
-use pyrograph_record::descendants;
+use pyrograph_record::{descendants, monotonic_now};
 use pyrograph_recorder::{
     Error, Filters, SchedEnd, SchedKey, SchedPlan, SchedRecording, Target, control_group,
 };
@@ -61,7 +61,11 @@ impl LiveArgs {
         };
         let group = self.cgroup.as_deref().map(control_group).transpose()?;
         let filters = Filters { names: names.to_vec(), group, by_cpu: false };
-        filters.check_names(&target, !self.no_inherit)?;
+        let beside = self.target.beside();
+        // What runs beside the target may get the name.
+        if beside.is_none() {
+            filters.check_names(&target, !self.no_inherit)?;
+        }
         let memory = self.buffer.unwrap_or(64 << 20);
         let plan = SchedPlan {
             target,
@@ -69,7 +73,7 @@ impl LiveArgs {
             filters,
             counts: None,
             stacks: false,
-            beside: self.target.beside(),
+            beside,
             duration: self.duration,
             interval: None,
             memory: u32::try_from(memory).unwrap_or(u32::MAX),
@@ -137,11 +141,11 @@ impl Live {
         let mut recording = SchedRecording::open(&self.plan)?;
         let stopper = recording.stopper();
         let _stops = interrupt.on_signal(move || stopper.stop())?;
-        let (started, mut from) = (Instant::now(), 0);
+        let mut from = 0;
         while recording.step(&mut |_, _| Ok::<(), Error>(()))? {
             if interval.is_some() {
                 let counts = recording.counts()?;
-                let to = u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                let to = monotonic_now().saturating_sub(recording.started());
                 on_interval(std::mem::replace(&mut from, to)..to, &counts)?;
             }
         }
