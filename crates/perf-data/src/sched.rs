@@ -74,7 +74,7 @@ impl SchedEvents<'_> {
         let mut threads = SchedThreads::default();
         let mut stacks = Stacks::new(self.events.locations());
         let order = self.recording.order();
-        let (mut states, mut unreadable) = (points::States::default(), 0);
+        let (mut states, mut unreadable, mut has_begun) = (points::States::default(), 0, false);
         let mut unread = self.events.each(false, &mut |one| {
             let fact = match (one.record, self.points.get(one.kind)) {
                 (Some(record), _) => fact_of(record),
@@ -89,8 +89,10 @@ impl SchedEvents<'_> {
             let current = current_thread(one, order);
             let action = threads.action(current, &fact);
             follow_process(&mut threads, one, current.tid);
-            // perf writes the threads that there are at the start with the time 0: these are no events.
-            let (Some(action), Some(time @ 1..)) = (action, one.time) else {
+            // Starts, ends and names of threads are recorded from before the tracepoints on, as are, with the time 0, the threads
+            // that there are at the start. They tell nothing of when CPUs ran what.
+            has_begun |= one.record.is_none();
+            let (Some(action), Some(time @ 1..), true) = (action, one.time, has_begun) else {
                 return ControlFlow::Continue(());
             };
             let cpu = one.cpu.unwrap_or(0);

@@ -230,7 +230,7 @@ impl Source {
             if std::mem::replace(&mut is_first, false)
                 && let Some(times) = &times
             {
-                filter.times = times.ranges(span.unwrap_or((event.time, u64::MAX)));
+                filter.times = times.ranges((event.time, span.map_or(u64::MAX, |span| span.1.max(event.time))));
             }
             done = on_event(tasks, &filter, Some(event));
             match done {
