@@ -279,14 +279,15 @@ fn the_history_is_that_of_perf() {
     with_perf_as_root("the_history_is_that_of_perf", |folder| {
         let data = record(folder);
         let theirs = history(&perf(&data, &["sched", "timehist"]));
-        // Both count the time from the first event of the scheduler on.
+        // Both count the time from the first switch to the last.
         let foot = |text: &str| -> Vec<String> {
             let of = ["Total number of context switches:", "Total scheduling time (msec):"];
             let value = |of: &str| Some(text.split_once(of)?.1.lines().next()?.trim().to_owned());
             of.map(|of| value(of).unwrap_or_else(|| panic!("{text}"))).into()
         };
         let sums = ["sched", "timehist", "-s"];
-        assert_eq!(foot(&self::ours(&data, &sums[1..])), foot(&perf(&data, &sums)));
+        let summary = ours(&data, &sums[1..]);
+        assert_eq!(foot(&summary), foot(&perf(&data, &sums)));
         let ours = history(&ours(&data, &["timehist"]));
         let stays = added_up(&events(&data)).stays;
         let seen = |when: &str, tid: i32| {

@@ -306,7 +306,7 @@ fn live_figures_are_those_of_perf_in_the_same_run() {
         let mut script = Command::new("perf");
         let script = script.args(["script", "-F", "event,trace", "-i"]).arg(&data);
         let script = text(&run_perf(script).stdout);
-        let (mut compared, mut all) = (0, [0, 0]);
+        let (mut compared, mut near_in_time, mut all) = (0, 0, [0, 0]);
         for ours in &live {
             let tid = ours["tid"].as_i64().expect("a number");
             // A shell has started it while both recorded, and it has ended.
@@ -327,8 +327,12 @@ fn live_figures_are_those_of_perf_in_the_same_run() {
             let theirs = row(&of_file, tid);
             assert_eq!(ours["switches"], theirs["switches"], "{ours} {theirs}");
             assert_eq!(ours["delays"], theirs["delays"], "{ours} {theirs}");
+            // Now and then perf gets no event of a part of the time that the kernel counts: then it is between that of the
+            // events and that between switches.
             let [a, b] = [ours, theirs].map(|row| number(row, "runtime_ns"));
-            assert!(near(a, b, 0.01, 2000), "{ours} {theirs}");
+            let on_cpu: u64 = switches.iter().map(|row| number(row, "run_ns")).sum();
+            assert!(near(a, b, 0.01, 2000) || (b..on_cpu).contains(&a), "{ours} {theirs} {on_cpu}");
+            near_in_time += usize::from(near(a, b, 0.01, 2000));
             // The clock is read twice for each event, one program after the other.
             let [a, b] = [ours, theirs].map(delay);
             assert!(near(a, b, 0.01, 3000 * number(ours, "delays")), "{ours} {theirs}");
@@ -336,6 +340,7 @@ fn live_figures_are_those_of_perf_in_the_same_run() {
             compared += 1;
         }
         assert!(compared >= 20, "{compared} of {}", live.len());
+        assert!(near_in_time * 20 >= compared * 19, "{near_in_time} of {compared}");
         assert!(near(all[0], all[1], 0.01, 0), "{all:?}");
     });
 }

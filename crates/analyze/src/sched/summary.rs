@@ -15,7 +15,7 @@ pub struct SchedSummary {
     pub idle: BTreeMap<u32, Option<u64>>,
     /// How many switches there were.
     pub switches: u64,
-    /// The times of the first and the last event.
+    /// The times of the first and the last switch, as perf has them.
     pub span: Option<(u64, u64)>,
 }
 
@@ -85,10 +85,12 @@ impl Spread {
 }
 
 impl SchedSummary {
-    /// Counts an event's time, and ends of tasks.
+    /// Follows the time, and ends of tasks.
     pub(super) fn saw(&mut self, event: &SchedEvent) {
-        let (first, last) = self.span.unwrap_or((event.time, event.time));
-        self.span = Some((first.min(event.time), last.max(event.time)));
+        if let SchedAction::Switch { .. } = event.action {
+            let (first, last) = self.span.unwrap_or((event.time, event.time));
+            self.span = Some((first.min(event.time), last.max(event.time)));
+        }
         if let SchedAction::Exit { task } = event.action
             && let Some(row) = self.tasks.get_mut(&task)
         {

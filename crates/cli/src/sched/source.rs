@@ -230,7 +230,8 @@ impl Source {
             if std::mem::replace(&mut is_first, false)
                 && let Some(times) = &times
             {
-                filter.times = times.ranges((event.time, span.map_or(u64::MAX, |span| span.1.max(event.time))));
+                filter.times = times
+                    .ranges((event.time, span.map_or(u64::MAX, |span| span.1.max(event.time))));
             }
             done = on_event(tasks, &filter, Some(event));
             match done {
