@@ -10,8 +10,9 @@ use std::process::{Command, Output, Stdio};
 use super::{Folded, pyrograph, run};
 
 /// perf 6.1 has aborted, as it now and then does in its own build-ID code (`assertion failed at
-/// util/build-id.c`): after a recording, or on reading some of those that it made itself. It is no
-/// matter of how it is called, and only another recording helps.
+/// util/build-id.c`): after a recording, or on reading some of those that it made itself. Some with
+/// programs that were loaded into the kernel meanwhile (records of type 17) it cannot read at all. It is no matter of how
+/// it is called, and only another recording helps.
 struct PerfAborted;
 
 /// How often a test begins anew because perf aborted.
@@ -72,6 +73,9 @@ pub fn run_perf(command: &mut Command) -> Output {
         resume_unwind(Box::new(PerfAborted));
     }
     let text = String::from_utf8_lossy(&output.stderr);
+    if text.contains("failed to process type: 17 [Bad address]") {
+        resume_unwind(Box::new(PerfAborted));
+    }
     assert!(output.status.success(), "{command:?}: {}\n{text}", output.status);
     output
 }
