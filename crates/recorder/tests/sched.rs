@@ -594,3 +594,26 @@ fn cpus_and_the_machine_have_what_tasks_have() {
     );
     assert!(ends[1].iter().all(|row| row.cpu.is_some()) && ends[2].len() == 1);
 }
+
+/// What starts while programs are being attached has room like all others: where a task runs first, there may be no memory for it.
+#[test]
+fn tasks_that_start_at_the_beginning_are_followed() {
+    let shell = |script: &str| Command::new("sh").args(["-c", script]).spawn().expect("a shell");
+    let mut starters = [0; 2].map(|_| shell("while :; do /bin/true; done"));
+    let beside = Some(
+        ["sh", "-c", "for i in 1 2 3 4 5; do /bin/true & done; wait"].map(Into::into).to_vec(),
+    );
+    for _ in 0..5 {
+        for of_machine in [counts(Target::System), plan(Target::System)] {
+            let Some(recording) = open(&SchedPlan { beside: beside.clone(), ..of_machine }) else {
+                break;
+            };
+            // It looks for tasks without room.
+            all(recording);
+        }
+    }
+    for starter in &mut starters {
+        starter.kill().expect("it runs");
+        starter.wait().expect("it has ended");
+    }
+}
