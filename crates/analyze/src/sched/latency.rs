@@ -71,8 +71,11 @@ impl SchedLatency {
         self.rows.entry((task, self.by_cpu.then_some(cpu))).or_default()
     }
 
-    /// Ends: adds the time of tasks that have their CPUs still.
+    /// Ends: adds the time of tasks that have their CPUs still, where the trace has no counts of the kernel.
     pub fn finish(&mut self, tasks: &SchedTasks, filter: &SchedFilter) {
+        if !self.counted.is_empty() {
+            return;
+        }
         let last = self.last;
         let running: Vec<_> = self.track.cpus().map(|(cpu, arrival)| (cpu, *arrival)).collect();
         for (cpu, arrival) in running {
