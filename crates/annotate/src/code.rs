@@ -10,6 +10,7 @@ use pyrograph_disassemble::Arch;
 use pyrograph_elf::object::{Architecture, Object};
 use pyrograph_symbol::{BuildId, JitDump, Module, Options, Source};
 
+use crate::kernel::Kernel;
 use crate::{Error, Function, jit, kernel};
 
 /// Code of a function.
@@ -52,7 +53,7 @@ impl Code {
         notes: &mut Vec<String>,
     ) -> Result<Self, Error> {
         match function.module.as_str() {
-            KERNEL => kernel::find(function, options, notes),
+            KERNEL => kernel::find(function, options, &mut modules.kernel, notes),
             path if path.ends_with(".dump") => jit::find(function, name, options, notes),
             _ => Self::of_file(function, options, modules, notes),
         }
@@ -123,18 +124,22 @@ impl Code {
 /// A file that was opened, and when it was written.
 type Opened = (Rc<Module>, Option<SystemTime>);
 
-/// Files that were opened, by path and build ID.
+/// What was opened.
 #[derive(Debug, Default)]
-pub(crate) struct Modules(BTreeMap<(String, String), Opened>);
+pub(crate) struct Modules {
+    /// By path and build ID.
+    files: BTreeMap<(String, String), Opened>,
+    kernel: Option<Kernel>,
+}
 
 impl Modules {
     fn open(&mut self, function: &Function, options: &Options) -> Result<Opened, Error> {
         let key = (function.module.clone(), function.build_id.clone());
-        if let Some(known) = self.0.get(&key) {
+        if let Some(known) = self.files.get(&key) {
             return Ok(known.clone());
         }
         let (module, modified) = open(function, options)?;
-        Ok(self.0.entry(key).or_insert((Rc::new(module), modified)).clone())
+        Ok(self.files.entry(key).or_insert((Rc::new(module), modified)).clone())
     }
 }
 

@@ -25,45 +25,67 @@ const MOST_BYTES: u64 = 1 << 20;
 /// The headers of a core file of a machine with thousands of pieces of memory.
 const MOST_HEADERS: usize = 1 << 20;
 
+/// What is known of the running kernel: to read it takes long, and samples are of many of its functions.
+#[derive(Debug)]
+pub(crate) struct Kernel {
+    /// None if they cannot be read.
+    symbols: Option<Kallsyms>,
+    debug: Option<Rc<Module>>,
+}
+
+impl Kernel {
+    fn read(options: &Options, build_id: Option<&BuildId>) -> Result<Self, Error> {
+        let debug = vmlinux(options, build_id).map(Rc::new);
+        if debug.is_none()
+            && let Err(error) = File::open(KCORE)
+        {
+            return Err(no_code(&format!(
+                "neither {KCORE} ({error}) nor a vmlinux with its build ID can be read; run as root, or install the \
+                 kernel's debug package"
+            )));
+        }
+        Ok(Self { symbols: Kallsyms::open(Path::new(KALLSYMS)).ok(), debug })
+    }
+}
+
+fn no_code(reason: &str) -> Error {
+    Error::NoCode(format!("the kernel's code cannot be shown: {reason}"))
+}
+
 /// The code of a function of the kernel.
 pub(crate) fn find(
     function: &Function,
     options: &Options,
+    known: &mut Option<Kernel>,
     notes: &mut Vec<String>,
 ) -> Result<Code, Error> {
-    let no_code =
-        |reason: String| Error::NoCode(format!("the kernel's code cannot be shown: {reason}"));
     let recorded = function.build_id.parse::<BuildId>().ok();
     if recorded.is_none() || recorded != running_kernel_build_id() {
         return Err(no_code(
-            "the samples are of another kernel than the one that runs: annotate where it runs"
-                .to_owned(),
+            "the samples are of another kernel than the one that runs: annotate where it runs",
         ));
     }
+    let kernel = match known {
+        Some(kernel) => kernel,
+        None => known.insert(Kernel::read(options, recorded.as_ref())?),
+    };
     let hottest = function.offsets.iter().max_by_key(|(_, values)| values.first());
-    let Some((address, _)) = hottest else { return Err(no_code("there is no sample".to_owned())) };
-    let symbols =
-        Kallsyms::open(Path::new(KALLSYMS)).map_err(|error| no_code(error.to_string()))?;
-    let Some((start, end)) = extent(&symbols, *address) else {
-        return Err(no_code(format!("{KALLSYMS} hides addresses: run as root")));
+    let Some((address, _)) = hottest else { return Err(no_code("there is no sample")) };
+    let place = kernel.symbols.as_ref().and_then(|of| Some((extent(of, *address)?, of)));
+    let Some(((start, end), symbols)) = place else {
+        return Err(no_code(&format!("{KALLSYMS} hides addresses: run as root")));
     };
     let is_in = |(address, _): &&(u64, Vec<u64>)| (start..end).contains(address);
     let samples: Vec<_> = function.offsets.iter().filter(is_in).cloned().collect();
-    let debug = vmlinux(options, &recorded);
     let memory = read_memory(Path::new(KCORE), start, (end - start) as usize);
     let name = symbols.lookup(start).map(|symbol| symbol.name.to_owned()).unwrap_or_default();
-    let in_file = debug.and_then(|module| {
+    let in_file = kernel.debug.clone().and_then(|module| {
         let at = module.image().functions_named(&name).next().map(|symbol| symbol.address())?;
         Some((module, at))
     });
     let module_path = function.module.clone();
     let Some((module, at)) = in_file else {
-        let bytes = memory.map_err(|error| {
-            no_code(format!(
-                "neither {KCORE} ({error}) nor a vmlinux with its build ID can be read; run as root, or install the \
-                 kernel's debug package"
-            ))
-        })?;
+        let bytes = memory.map_err(|error| no_code(&format!("{KCORE}: {error}; run as root")))?;
         notes.push(
             "no source lines: there is no vmlinux of this kernel; its debug package has it"
                 .to_owned(),
@@ -71,7 +93,7 @@ pub(crate) fn find(
         return Ok(Code { module_path, arch: native(), start, bytes, samples, ..Code::default() });
     };
     // In the addresses of the file, which the kernel moves as it starts.
-    let moved = |(address, values): (u64, Vec<u64>)| (address - start + at, values);
+    let moved = |(address, values): (u64, Vec<u64>)| (at.wrapping_add(address - start), values);
     let samples = samples.into_iter().map(moved).collect();
     let bytes = match memory {
         Ok(bytes) => bytes,
@@ -90,7 +112,7 @@ pub(crate) fn find(
         start: at,
         bytes,
         samples,
-        module: Some(Rc::new(module)),
+        module: Some(module),
         ..Code::default()
     })
 }
@@ -101,6 +123,9 @@ fn extent(symbols: &Kallsyms, address: u64) -> Option<(u64, u64)> {
     let is_in = |at: u64| symbols.lookup(at).is_some_and(|symbol| symbol.start == start);
     // All addresses up to the next symbol are of this one.
     let (mut inside, mut outside) = (address, start.saturating_add(MOST_BYTES));
+    if inside >= outside {
+        return None;
+    }
     while outside - inside > 1 {
         let middle = inside + (outside - inside) / 2;
         if is_in(middle) { inside = middle } else { outside = middle }
@@ -109,7 +134,7 @@ fn extent(symbols: &Kallsyms, address: u64) -> Option<(u64, u64)> {
 }
 
 /// A `vmlinux` with symbols, in the places where distributions have it.
-fn vmlinux(options: &Options, build_id: &Option<BuildId>) -> Option<Module> {
+fn vmlinux(options: &Options, build_id: Option<&BuildId>) -> Option<Module> {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
     let release = release.trim();
     let mut paths: Vec<PathBuf> = Vec::new();
@@ -122,7 +147,7 @@ fn vmlinux(options: &Options, build_id: &Option<BuildId>) -> Option<Module> {
     paths.push(format!("/lib/modules/{release}/vmlinux").into());
     paths.iter().find_map(|path| {
         let file = File::open(path).ok()?;
-        let source = Source { path: path.to_str()?, build_id: build_id.as_ref(), root: None };
+        let source = Source { path: path.to_str()?, build_id, root: None };
         Module::open(&file, source).ok()
     })
 }
@@ -171,6 +196,7 @@ mod tests {
             assert_eq!(extent(&symbols, address), Some(two));
         }
         assert_eq!(extent(&symbols, 5), None);
+        assert_eq!(extent(&symbols, 0xffff_ffff_8120_0000), None, "far behind the last one");
     }
 
     /// A core file with one piece of memory: 16 bytes at ffffffff81000000.
