@@ -89,6 +89,9 @@ pub struct SourceBlock {
     pub totals: Vec<u64>,
 }
 
+/// Values by line.
+type LineValues = BTreeMap<u32, Vec<u64>>;
+
 /// Farther apart are lines of different regions: instructions without samples between those that have some.
 const LONGEST_GAP: usize = 8;
 
@@ -139,7 +142,7 @@ impl Annotation {
     /// The source lines of the function, each with what was inlined there; then the own lines of the functions that were
     /// inlined, most samples first.
     pub fn source_blocks(&self) -> Vec<SourceBlock> {
-        let mut blocks: BTreeMap<(Option<&str>, usize), BTreeMap<u32, Vec<u64>>> = BTreeMap::new();
+        let mut blocks: BTreeMap<(Option<&str>, usize), LineValues> = BTreeMap::new();
         let none = vec![0u64; self.value_types.len()];
         for instruction in &self.instructions {
             let inlined = self.scopes.get(instruction.scope).map_or(&[][..], |of| &of.inlined);
@@ -159,22 +162,21 @@ impl Annotation {
         {
             lines.entry(line).or_insert_with(|| none.clone());
         }
-        let block =
-            |((inlined, file), mut lines): ((Option<&str>, usize), BTreeMap<_, Vec<u64>>)| {
-                let mut totals = none.clone();
-                lines.values().for_each(|values| add(&mut totals, values));
-                let known: Vec<u32> = lines.keys().copied().collect();
-                for pair in
-                    known.windows(2).filter(|pair| pair[1] - pair[0] <= LONGEST_RUN_WITHOUT_CODE)
-                {
-                    for line in pair[0] + 1..pair[1] {
-                        if self.text(SourcePlace { file, line }).is_some() {
-                            lines.insert(line, none.clone());
-                        }
+        let block = |((inlined, file), mut lines): ((Option<&str>, usize), LineValues)| {
+            let mut totals = none.clone();
+            lines.values().for_each(|values| add(&mut totals, values));
+            let known: Vec<u32> = lines.keys().copied().collect();
+            for pair in
+                known.windows(2).filter(|pair| pair[1] - pair[0] <= LONGEST_RUN_WITHOUT_CODE)
+            {
+                for line in pair[0] + 1..pair[1] {
+                    if self.text(SourcePlace { file, line }).is_some() {
+                        lines.insert(line, none.clone());
                     }
                 }
-                SourceBlock { inlined: inlined.map(str::to_owned), file, lines, totals }
-            };
+            }
+            SourceBlock { inlined: inlined.map(str::to_owned), file, lines, totals }
+        };
         let mut blocks: Vec<SourceBlock> = blocks.into_iter().map(block).collect();
         blocks.sort_by_key(|block| {
             let first = block.totals.first().copied().unwrap_or_default();

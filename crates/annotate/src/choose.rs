@@ -6,6 +6,9 @@ use pyrograph_profile::{FrameKind, Profile, StringId};
 
 use crate::Error;
 
+/// The place of an instruction, with the values of the samples there, one for each value type.
+pub(crate) type Located = (u64, Vec<u64>);
+
 /// A function of a profile that samples were taken in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
@@ -16,7 +19,7 @@ pub struct Function {
     /// Its build ID, in hexadecimal digits; empty if it is not known.
     pub(crate) build_id: String,
     /// Offsets of the samples' instructions, in order, with the samples' values, one for each value type.
-    pub(crate) offsets: Vec<(u64, Vec<u64>)>,
+    pub(crate) offsets: Vec<Located>,
     /// Its own value in the column that is shown.
     pub self_value: u64,
 }
@@ -31,7 +34,7 @@ pub fn functions(profile: &Profile) -> Vec<Function> {
             *sum = sum.saturating_add(profile.samples.values(column)[row]);
         }
     }
-    let mut found: BTreeMap<(StringId, StringId, StringId), Vec<(u64, Vec<u64>)>> = BTreeMap::new();
+    let mut found: BTreeMap<(StringId, StringId, StringId), Vec<Located>> = BTreeMap::new();
     for (address, values) in profile.addresses.iter().zip(by_address) {
         // Filters may have left out all samples of it.
         if values.iter().any(|&value| value > 0) && !address.function.is_empty() {
@@ -40,7 +43,7 @@ pub fn functions(profile: &Profile) -> Vec<Function> {
         }
     }
     let text = |id| profile.strings.get(id).to_owned();
-    let function = |((name, module, build_id), mut offsets): ((_, _, _), Vec<(u64, Vec<u64>)>)| {
+    let function = |((name, module, build_id), mut offsets): ((_, _, _), Vec<Located>)| {
         offsets.sort_unstable();
         let own = offsets.iter().map(|(_, values)| values[profile.shown]);
         let self_value = own.fold(0, u64::saturating_add);

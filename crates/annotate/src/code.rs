@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 use std::time::SystemTime;
@@ -10,6 +11,7 @@ use pyrograph_disassemble::Arch;
 use pyrograph_elf::object::{Architecture, Object};
 use pyrograph_symbol::{BuildId, JitDump, Module, Options, Source};
 
+use crate::choose::Located;
 use crate::kernel::Kernel;
 use crate::{Error, Function, jit, kernel};
 
@@ -25,7 +27,7 @@ pub(crate) struct Code {
     /// Its bytes.
     pub bytes: Vec<u8>,
     /// Values of samples by their addresses.
-    pub samples: Vec<(u64, Vec<u64>)>,
+    pub samples: Vec<Located>,
     /// The file, which has symbols and lines of what is at an address.
     pub module: Option<Rc<Module>>,
     /// Lines of code made at run time.
@@ -74,26 +76,30 @@ impl Code {
             Architecture::Aarch64 => Arch::Aarch64,
             other => return no_code(&format!("is of {other:?}; x86-64 and AArch64 are shown")),
         };
-        let mut parts: BTreeMap<(u64, u64), Vec<(u64, Vec<u64>)>> = BTreeMap::new();
+        let mut parts: Vec<(Range<u64>, Vec<Located>)> = Vec::new();
         for (offset, values) in &function.offsets {
             let Some(address) = module.file_offset_to_address(*offset) else { continue };
-            if let Some(extent) = module.extent(address, &options.locator) {
-                let part = parts.entry((extent.start, extent.end)).or_default();
-                part.push((address, values.clone()));
+            // To find an extent takes a pass over all symbols.
+            let known = parts.iter_mut().find(|(extent, _)| extent.contains(&address));
+            if let Some((_, samples)) = known {
+                samples.push((address, values.clone()));
+            } else if let Some(extent) = module.extent(address, &options.locator) {
+                parts.push((extent, vec![(address, values.clone())]));
             }
         }
         // Several functions of a file may have one name, if they are static.
         let count = parts.len();
-        let value = |samples: &Vec<(u64, Vec<u64>)>| -> u64 {
+        let value = |samples: &Vec<Located>| -> u64 {
             samples
                 .iter()
                 .filter_map(|(_, values)| values.first())
                 .fold(0, |a, b| a.saturating_add(*b))
         };
-        let Some(((start, end), samples)) = parts.into_iter().max_by_key(|(_, of)| value(of))
+        let Some((extent, samples)) = parts.into_iter().rev().max_by_key(|(_, of)| value(of))
         else {
             return no_code("has no symbol there");
         };
+        let Range { start, end } = extent;
         if count > 1 {
             notes.push(format!(
                 "{count} functions of this file have the name: this one has the most samples"

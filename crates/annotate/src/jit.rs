@@ -4,6 +4,7 @@ use std::fs::File;
 
 use pyrograph_symbol::{JitDump, Options, inlined_names};
 
+use crate::choose::Located;
 use crate::code::{Code, JitLines, native};
 use crate::{Error, Function};
 
@@ -49,7 +50,7 @@ pub(crate) fn find(
         return Err(no_code("does not hold the code of this function"));
     };
     let range = start..start.saturating_add(bytes.len() as u64);
-    let is_in = |(address, _): &&(u64, Vec<u64>)| range.contains(address);
+    let is_in = |(address, _): &&Located| range.contains(address);
     let samples: Vec<_> = function.offsets.iter().filter(is_in).cloned().collect();
     let lines = Some(JitLines { dump, number });
     Ok(Code {

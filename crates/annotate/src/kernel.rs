@@ -13,6 +13,7 @@ use pyrograph_symbol::{
     BuildId, KALLSYMS, Kallsyms, Module, Options, Source, running_kernel_build_id,
 };
 
+use crate::choose::Located;
 use crate::code::{Code, native};
 use crate::{Error, Function};
 
@@ -75,7 +76,7 @@ pub(crate) fn find(
     let Some(((start, end), symbols)) = place else {
         return Err(no_code(&format!("{KALLSYMS} hides addresses: run as root")));
     };
-    let is_in = |(address, _): &&(u64, Vec<u64>)| (start..end).contains(address);
+    let is_in = |(address, _): &&Located| (start..end).contains(address);
     let samples: Vec<_> = function.offsets.iter().filter(is_in).cloned().collect();
     let memory = read_memory(Path::new(KCORE), start, (end - start) as usize);
     let name = symbols.lookup(start).map(|symbol| symbol.name.to_owned()).unwrap_or_default();
@@ -93,7 +94,7 @@ pub(crate) fn find(
         return Ok(Code { module_path, arch: native(), start, bytes, samples, ..Code::default() });
     };
     // In the addresses of the file, which the kernel moves as it starts.
-    let moved = |(address, values): (u64, Vec<u64>)| (at.wrapping_add(address - start), values);
+    let moved = |(address, values): Located| (at.wrapping_add(address - start), values);
     let samples = samples.into_iter().map(moved).collect();
     let bytes = match memory {
         Ok(bytes) => bytes,

@@ -15,6 +15,7 @@ use pyrograph_profile::Profile;
 use pyrograph_symbol::Options as SymbolOptions;
 use thiserror::Error;
 
+use crate::choose::Located;
 pub use crate::choose::{Function, functions};
 use crate::code::{Code, Modules};
 pub use crate::sources::{SourceDir, SourceTexts, Sources};
@@ -149,7 +150,7 @@ fn decode(code: &Code, notes: &mut Vec<String>) -> Vec<Instruction> {
 /// Gives each sample to the instruction that holds its address. Returns the sums of all samples, also of those that are in
 /// none.
 fn count(
-    samples: &[(u64, Vec<u64>)],
+    samples: &[Located],
     decoded: &[Instruction],
     instructions: &mut [AnnotatedInstruction],
     columns: usize,

@@ -19,7 +19,7 @@ impl Module {
         let Some(file) = &info.main else { return Vec::new() };
         let (dwarf, index) = frames::open(file, image, lowest);
         let addresses = [address];
-        let units = index.units_of(&addresses).into_iter().filter_map(|(position, _)| {
+        let units = index.units_of(&addresses).filter_map(|(position, _)| {
             let header = dwarf.debug_info.header_from_offset(index.offset(position)).ok()?;
             dwarf.unit(header).ok()
         });
