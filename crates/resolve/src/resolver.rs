@@ -216,11 +216,9 @@ impl<F: Files> Resolver<F> {
             Record::Fork(task) => self.fork(task),
             Record::Exit(task) => self.exit(task),
             Record::Ksymbol(symbol) => self.kernel_symbol(symbol),
-            Record::Cgroup(group) => {
-                if self.cgroups.len() < MOST_CGROUPS {
-                    let path = String::from_utf8_lossy(group.path);
-                    self.cgroups.insert(group.cgroup, Arc::from(path));
-                }
+            Record::Cgroup(group) if self.cgroups.len() < MOST_CGROUPS => {
+                let path = String::from_utf8_lossy(group.path);
+                self.cgroups.insert(group.cgroup, Arc::from(path));
             }
             Record::Lost(lost) => self.stats.lost += lost.count,
             Record::LostSamples(lost) => self.stats.lost += lost.count,

@@ -189,7 +189,7 @@ fn json_holds_all_of_it() {
         "functions": [
             {
                 "name": "f", "module": "/bin/app", "kind": "user", "self": 1.5, "total": 1.5,
-                "lines": [{ "file": "f.c", "line": 3, "self": 1.5, "total": 1.5 }],
+                "lines": [{ "file": "f.c", "line": 3, "text": "", "self": 1.5, "total": 1.5 }],
                 "more_lines": 0,
             },
             {
