@@ -32,7 +32,7 @@ fn record(program: &Path, options: &[&str]) -> std::path::PathBuf {
 /// All functions of `perf annotate --stdio`.
 ///
 /// ```text
-///  Percent |	Source code & Disassembly of work for cpu-clock (1352 samples, percent: local period)
+///  Percent |  Source code & Disassembly of work for cpu-clock (1352 samples, percent: local period)
 ///    15.01 :   1242:   mov    %edx,%ecx
 /// ```
 fn of_perf(data: &Path, module: &str) -> Vec<Shares> {
