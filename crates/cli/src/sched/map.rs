@@ -69,11 +69,9 @@ pub fn run(args: MapArgs) -> anyhow::Result<ExitCode> {
         let Some(line) = map.push(tasks, filter, event) else { return Ok(()) };
         write_map_line(&look, &line, tasks, out)
     };
-    let end = source.each(false, &mut |tasks, filter, event| {
-        Ok(match event {
-            Some(event) => line_of(tasks, filter, &event, &mut out)?,
-            None => out.flush()?,
-        })
+    let end = source.each(false, &mut |tasks, filter, event| match event {
+        Some(event) => Ok(line_of(tasks, filter, &event, &mut out)?),
+        None => Ok(out.flush()?),
     })?;
     out.flush()?;
     end.say_missing(map.missing());
