@@ -118,11 +118,13 @@ impl Simulation {
         }
     }
 
-    /// Tasks that have a CPU in the end run until the last event.
+    /// Tasks that have a CPU in the end run until the last event; where the kernel's counts are in the trace, these alone count.
     fn end(&mut self) {
         let last = self.events.last().map_or(0, |event| event.time);
+        let is_counted =
+            self.events.iter().any(|event| matches!(event.action, SchedAction::Runtime { .. }));
         for (cpu, (task, since)) in self.cpus.into_iter().enumerate() {
-            if task != TaskId::IDLE && !self.with_runtime {
+            if task != TaskId::IDLE && !is_counted {
                 self.truth.entry(task).or_default().runs.push((cpu as u32, last - since));
             }
         }
