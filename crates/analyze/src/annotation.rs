@@ -104,7 +104,7 @@ impl Annotation {
         share(values[column], self.totals[column])
     }
 
-    /// The instructions around the one with the most samples, up to gaps of [`LONGEST_GAP`] without any; `None` if none has
+    /// The instructions around the one with the most samples, up to gaps of a few instructions without any; `None` if none has
     /// any.
     pub fn hottest(&self, column: usize) -> Option<Range<usize>> {
         let value = |at: &usize| self.instructions[*at].values[column];
