@@ -133,7 +133,8 @@ fn added_up(events: &[(u64, Event)]) -> AddedUp {
                 stays.extend(left.came.take().map(|came| ((time, *previous), came)));
                 left.ready = state.starts_with('R').then_some((time, true));
                 let before = threads.remove(next).unwrap_or_default();
-                if let Some(other) = before.cpu.filter(|other| other != cpu) {
+                // Each CPU has its own idle task, and all have the number 0.
+                if let Some(other) = before.cpu.filter(|other| *next != 0 && other != cpu) {
                     on_cpu.remove(&other[..]);
                 }
                 let early = before.left.filter(|_| before.woken_early && before.ready.is_none());
