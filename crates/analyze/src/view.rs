@@ -352,7 +352,7 @@ impl Rows {
         let key = |of: &ViewSample| (of.time, of.stack, of.thread, of.cpu, of.address);
         let mut order: Vec<usize> = (0..self.samples.len()).collect();
         // Of samples at one time, and of all where none has one, those of a stack are together: it packs better.
-        order.sort_by_key(|&row| key(&self.samples[row]));
+        order.sort_unstable_by_key(|&row| (key(&self.samples[row]), row));
         let mut out = Self { samples: Vec::new(), values: vec![Vec::new(); self.values.len()] };
         for row in order {
             let sample = self.samples[row];
