@@ -37,6 +37,7 @@ const MODULES: &str = concat!(
      fromHash, commandLine };\n}\n",
     include_str!("script/scale.js"),
     include_str!("script/names.js"),
+    include_str!("script/unpack.js"),
     include_str!("view/6-page.js"),
     include_str!("view/7-flame.js"),
     include_str!("view/8-timeline.js"),

@@ -22,6 +22,7 @@ const SCRIPT: &str = concat!(
     include_str!("../script/scale.js"),
     include_str!("../script/names.js"),
     include_str!("../script/width.js"),
+    include_str!("../script/unpack.js"),
     include_str!("3-rows.js"),
     include_str!("4-draw.js"),
     include_str!("5-point.js"),

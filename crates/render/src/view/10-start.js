@@ -280,11 +280,7 @@
   }
   async function start() {
     try {
-      const text = atob($("pyrograph-profile").textContent.trim());
-      const packed = new Uint8Array(text.length);
-      for (let i = 0; i < packed.length; i++) { packed[i] = text.charCodeAt(i); }
-      const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
-      const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+      const bytes = await gunzip($("pyrograph-profile").textContent.trim());
       data = core.decode(bytes);
       if (data.stacks.parent.length >= MANY) { data.bytes = bytes; }
     } catch (error) {
