@@ -1,6 +1,5 @@
 //! `pyrograph top`: shows where the time goes while it goes there.
 
-mod groups;
 mod plan;
 mod screen;
 mod tables;

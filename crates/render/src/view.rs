@@ -17,6 +17,7 @@ use pyrograph_profile::{FrameKind, Marker, Profile};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::packed::write_base64;
 use crate::palette::Paint;
 use crate::palette_change::ChangeColors;
 use crate::role::Role;
@@ -100,7 +101,7 @@ pub fn view_html(data: &ViewData<'_>, look: &ViewLook<'_>, out: &mut dyn Write) 
     write!(out, "<title>{title}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n")?;
     out.write_all(include_bytes!("view/page.html"))?;
     writeln!(out, "<script type=\"text/plain\" id=\"pyrograph-profile\">")?;
-    out.write_all(STANDARD.encode(packed).as_bytes())?;
+    write_base64(&packed, out)?;
     writeln!(out, "\n</script>\n<script>{}</script>\n</body>\n</html>", *SCRIPT)
 }
 

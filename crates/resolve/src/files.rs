@@ -124,7 +124,7 @@ pub fn own_vdso() -> Option<&'static [u8]> {
 
 /// Path of the control group that a process is in; `None` if the process is gone. With several hierarchies (version 1) it is
 /// that of the unified one, else the first.
-pub fn control_group_of(pid: i32) -> Option<String> {
+fn control_group_of(pid: i32) -> Option<String> {
     // `0::/user.slice`, `12:cpu,cpuacct:/`: see cgroups(7).
     let text = std::fs::read(format!("/proc/{pid}/cgroup")).ok()?;
     let text = String::from_utf8_lossy(&text);

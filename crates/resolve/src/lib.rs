@@ -33,9 +33,7 @@ pub use copied::CopiedStack;
 pub use counted::{Label, Lookup, OpenedFile};
 pub use cut::Cuts;
 pub use deferred::{Feed, SampleSource};
-pub use files::{
-    Files, Identity, LiveFiles, MapWriter, MappedFile, control_group_of, open_regular, own_vdso,
-};
+pub use files::{Files, Identity, LiveFiles, MapWriter, MappedFile, open_regular, own_vdso};
 pub use languages::{FoundInterpreter, InterpreterVersion, LanguageStats};
 pub use modules::FileKey;
 pub use names::{NameStats, Rename};

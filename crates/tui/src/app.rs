@@ -1,7 +1,5 @@
 //! The state of the views, events that change it, and the screen that shows it.
 
-use std::collections::BTreeMap;
-
 use pyrograph_analyze::{Diff, Filter, FunctionChange, FunctionName, RootedRow};
 use pyrograph_profile::{LabelOptions, Profile};
 use ratatui::crossterm::event::{
@@ -73,8 +71,6 @@ pub enum Action {
     Pause,
     /// Show the next range of time.
     NextSpan,
-    /// Find the control groups of processes, for [`App::set_control_groups`].
-    FindGroups,
     /// Write a picture of what is shown.
     Write(Box<Profile>, LabelOptions),
     /// Write a picture of the [comparison](App::comparison).
@@ -194,13 +190,6 @@ impl App {
         self.shown.grouping()
     }
 
-    /// Takes the control groups of processes, for [`Grouping::ControlGroup`].
-    pub fn set_control_groups(&mut self, groups: BTreeMap<i32, String>) {
-        if self.shown.set_groups(groups) {
-            self.stale = Stale::ALL;
-        }
-    }
-
     /// Says something in the line above the keys, until the next key.
     pub fn say(&mut self, message: impl Into<String>) {
         self.message = Some(message.into());
@@ -247,10 +236,7 @@ impl App {
             }
             (KeyCode::Char('p'), _) if !is_compared => self.group(Grouping::Process),
             (KeyCode::Char('t'), _) if !is_compared => self.group(Grouping::Thread),
-            (KeyCode::Char('c'), _) if self.settings.live => {
-                self.group(Grouping::ControlGroup);
-                return Action::FindGroups;
-            }
+            (KeyCode::Char('c'), _) if self.settings.live => self.group(Grouping::ControlGroup),
             (KeyCode::Char('v'), _) if is_compared => self.flame.change_side(),
             (code, _) => match self.view {
                 View::Table => self.table_key(code),

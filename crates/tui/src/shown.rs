@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 use pyrograph_analyze::{Filter, RootedRow, below_path, only_frames, top_by_root};
 use pyrograph_profile::{
@@ -97,8 +96,6 @@ pub struct Shown {
     /// What filters leave of it, if there are any.
     filtered: Option<Profile>,
     chips: Vec<Chip>,
-    /// Control groups by process.
-    groups: BTreeMap<i32, String>,
     /// Functions that are shown.
     pub code: Code,
     grouping: Grouping,
@@ -161,14 +158,6 @@ impl Shown {
             false => Some(self.filter().apply(self.profile.clone())?),
         };
         Ok(())
-    }
-
-    /// Takes the control groups of processes; returns whether that changes what is shown.
-    pub fn set_groups(&mut self, groups: BTreeMap<i32, String>) -> bool {
-        let is_shown = self.grouping == Grouping::ControlGroup;
-        self.groups = groups;
-        self.regroup();
-        is_shown
     }
 
     /// By what functions are kept apart.
@@ -252,20 +241,21 @@ impl Shown {
     }
 
     fn regroup(&mut self) {
-        self.grouped = (self.grouping == Grouping::ControlGroup)
-            .then(|| with_groups(self.kept(), &self.groups));
+        self.grouped = (self.grouping == Grouping::ControlGroup).then(|| with_groups(self.kept()));
     }
 }
 
 /// The profile with the control group of each thread as its process's name, and no numbers. Threads keep their places: rows
 /// of samples are as they were.
-fn with_groups(profile: &Profile, groups: &BTreeMap<i32, String>) -> Profile {
+fn with_groups(profile: &Profile) -> Profile {
     let mut out = profile.clone();
     let mut threads = Threads::default();
     let mut new = Vec::new();
     for thread in profile.threads.iter() {
-        let group = thread.pid.and_then(|pid| groups.get(&pid)).map_or(NO_GROUP, String::as_str);
-        let process = out.strings.intern(group);
+        let process = match thread.cgroup {
+            StringId::EMPTY => out.strings.intern(NO_GROUP),
+            group => group,
+        };
         let thread = Thread { process, name: StringId::EMPTY, pid: None, tid: None, ..thread };
         new.push(threads.intern(thread));
     }

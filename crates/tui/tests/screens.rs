@@ -1,7 +1,6 @@
 //! Screens of the views, kept as text in `tests/screens`. `PYROGRAPH_BLESS=1 cargo nextest run -p pyrograph-tui` writes them
 //! anew.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use pyrograph_analyze::{Alike, DiffOptions, Run, diff};
@@ -67,8 +66,11 @@ fn profile() -> Profile {
             stack = profile.stacks.intern(stack, frame);
         }
         let process = profile.strings.intern(process);
+        let cgroup = if matches!(pid, 12 | 13) { "/web.slice" } else { "" };
+        let cgroup = profile.strings.intern(cgroup);
         let (pid, tid) = (Some(*pid), Some(*pid));
-        let thread = profile.threads.intern(Thread { pid, tid, process, ..Thread::default() });
+        let thread = Thread { pid, tid, process, cgroup, ..Thread::default() };
+        let thread = profile.threads.intern(thread);
         profile.push(Sample { thread, ..Sample::new(stack) }, &[*value]);
     }
     profile
@@ -186,11 +188,8 @@ fn functions_by_process_and_total() {
 #[test]
 fn functions_by_control_group() {
     let mut terminal = Terminal::new(100, 24, ColorDepth::True);
-    let groups = BTreeMap::from([(12, "/web.slice".to_owned()), (13, "/web.slice".to_owned())]);
     terminal.keys("c");
     assert_eq!(terminal.app.grouping(), Grouping::ControlGroup);
-    terminal.app.set_control_groups(groups);
-    terminal.draw();
     let text = terminal.text();
     // Both processes in one, and what cannot be known is not put anywhere.
     let row = text.lines().find(|line| line.contains("parse")).expect("a row");

@@ -11,7 +11,6 @@ use pyrograph_recorder::{Child, Engine, Target};
 use pyrograph_terminal::{ScreenSignal, send_stop};
 use pyrograph_tui::{Action, App, Settings, Status};
 
-use super::groups::Groups;
 use super::plan::Plan;
 use super::tables::end_command;
 use super::watch::{News, Opened, Order, Watch};
@@ -110,7 +109,6 @@ struct View {
     ended: bool,
     child: Option<Child>,
     plan: Plan,
-    groups: Groups,
 }
 
 impl View {
@@ -134,7 +132,6 @@ impl View {
             ended: false,
             child: None,
             plan,
-            groups: Groups::default(),
         }
     }
 
@@ -186,7 +183,6 @@ impl View {
                 self.paused = !self.paused;
                 watch.order(Order::Pause(self.paused));
             }
-            Action::FindGroups => {}
             Action::NextSpan => self.range = (self.range + 1) % RANGES.len(),
             Action::Write(profile, labels) => {
                 let message = self.write(&profile, &labels);
@@ -230,7 +226,6 @@ impl View {
     /// Hands what there is to the view.
     fn update(&mut self) {
         let (profile, counts) = self.history.show(RANGES[self.range]);
-        self.app.set_control_groups(self.groups.of(&profile, self.app.grouping()));
         let event = self.opened.as_ref().map_or("", |opened| &opened.event);
         let subject = match &self.opened {
             None => format!("starting: {}", self.plan.title),

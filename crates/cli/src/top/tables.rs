@@ -13,7 +13,6 @@ use pyrograph_render::{TopTable, top_json, top_text};
 use pyrograph_terminal::{Interrupt, local_offset, standard_output};
 use pyrograph_tui::Shown;
 
-use super::groups::Groups;
 use super::plan::{Plan, Tables};
 use super::watch::{News, Order, Watch};
 use crate::say::say;
@@ -101,7 +100,6 @@ struct Printer<'a> {
     tables: Tables,
     event: String,
     shown: Shown,
-    groups: Groups,
     printed: u64,
 }
 
@@ -111,8 +109,7 @@ impl<'a> Printer<'a> {
         shown.code = plan.code;
         shown.set_grouping(plan.grouping);
         let tables = plan.tables.unwrap_or_default();
-        let (event, groups) = (String::new(), Groups::default());
-        Self { plan, tables, event, shown, groups, printed: 0 }
+        Self { plan, tables, event: String::new(), shown, printed: 0 }
     }
 
     fn is_done(&self) -> bool {
@@ -121,7 +118,6 @@ impl<'a> Printer<'a> {
 
     fn print(&mut self, profile: Profile, counts: PartCounts) -> io::Result<()> {
         let origin = origin(&profile, profile.shown);
-        self.shown.set_groups(self.groups.of(&profile, self.shown.grouping()));
         self.shown.update(profile);
         let mut rows = self.shown.rows(self.plan.by_total);
         let more = rows.len().saturating_sub(self.plan.entries);
