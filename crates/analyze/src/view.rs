@@ -124,7 +124,8 @@ pub struct ViewAddress {
 /// the same in stack, thread, CPU and time are added up.
 pub fn view_data(profile: &Profile, most: usize) -> ViewData<'_> {
     let mut texts = Strings::default();
-    let (mut frames, frame_ids) = frames(profile, &mut texts);
+    let used = used(profile);
+    let (mut frames, frame_ids) = frames(profile, &used, &mut texts);
     let mut threads = threads(profile, &mut texts);
     let mut addresses = addresses(profile, &mut texts);
     let (sorted, rank) = sorted(&texts);
@@ -147,7 +148,7 @@ pub fn view_data(profile: &Profile, most: usize) -> ViewData<'_> {
     let frame_rank = inverse(&order);
     let frames: Vec<ViewFrame> = order.iter().map(|&frame| frames[frame as usize]).collect();
     let frame_of = |id: FrameId| frame_rank[frame_ids[id.index()] as usize];
-    let (stacks, numbers) = preorder(profile, frames.len(), frame_of);
+    let (stacks, numbers) = preorder(profile, &used, frame_of);
 
     let mut starts = BTreeMap::new();
     let host = |sample: &Sample| threads[sample.thread.index()].host;
@@ -157,19 +158,19 @@ pub fn view_data(profile: &Profile, most: usize) -> ViewData<'_> {
             *start = time.min(*start);
         }
     }
+    let is_timed = profile.samples.iter().any(|sample| sample.time.is_some());
+    let step = (is_timed && profile.samples.len() > most).then_some(VIEW_STEP);
     let sample = |sample: Sample| ViewSample {
         stack: numbers[sample.stack.index()],
         thread: sample.thread.0,
         cpu: sample.cpu,
-        time: sample.time.map(|time| time - starts[&host(&sample)]),
+        time: sample.time.map(|time| {
+            let time = time - starts[&host(&sample)];
+            step.map_or(time, |step| time - time % step)
+        }),
         address: sample.address.map(|address| address_rank[address.index()]),
     };
-    let samples = profile.samples.iter().map(sample).collect();
-    let values = (0..profile.samples.columns()).map(|of| profile.samples.values(of).to_vec());
-    let rows = Rows { samples, values: values.collect() };
-    let is_timed = rows.samples.iter().any(|sample| sample.time.is_some());
-    let step = (is_timed && rows.samples.len() > most).then_some(VIEW_STEP);
-    let Rows { samples, values } = rows.in_order(step);
+    let (samples, values) = in_order(profile, step.is_some(), sample);
     ViewData {
         profile,
         texts: sorted,
@@ -207,11 +208,10 @@ impl ViewThread {
 
 /// The frames that are on the stack of a sample, with texts as they are in `texts`; and the place of each frame of the
 /// profile among them.
-fn frames(profile: &Profile, texts: &mut Strings) -> (Vec<ViewFrame>, Vec<u32>) {
+fn frames(profile: &Profile, used: &[bool], texts: &mut Strings) -> (Vec<ViewFrame>, Vec<u32>) {
     let labels = Labels::new(profile, &LabelOptions::default());
     let mut is_used = vec![false; profile.frames.len()];
-    let stacks_used = used(profile);
-    for (&stack, (_, frame)) in stacks_used[1..].iter().zip(profile.stacks.rows()) {
+    for (&stack, (_, frame)) in used[1..].iter().zip(profile.stacks.rows()) {
         is_used[frame.index()] |= stack;
     }
     let mut frames = Vec::new();
@@ -260,9 +260,8 @@ fn used(profile: &Profile) -> Vec<bool> {
 
 fn threads(profile: &Profile, texts: &mut Strings) -> Vec<ViewThread> {
     let labels =
-        [ProcessLabel::Name, ProcessLabel::Process, ProcessLabel::PidTid, ProcessLabel::Pool].map(
-            |process| Labels::new(profile, &LabelOptions { process, ..LabelOptions::default() }),
-        );
+        [ProcessLabel::Name, ProcessLabel::Process, ProcessLabel::PidTid, ProcessLabel::Pool]
+            .map(|process| Labels::of_threads(profile, process));
     let thread = |(id, thread): (usize, Thread)| {
         let mut text = |of: &str| texts.intern(of).0;
         ViewThread {
@@ -272,7 +271,7 @@ fn threads(profile: &Profile, texts: &mut Strings) -> Vec<ViewThread> {
             name: text(profile.strings.get(thread.name)),
             host: text(profile.strings.get(thread.host)),
             cgroup: text(profile.strings.get(thread.cgroup)),
-            labels: labels.each_ref().map(|of| text(of.names.get(of.threads[id]))),
+            labels: labels.each_ref().map(|of| text(&of[id])),
         }
     };
     profile.threads.iter().enumerate().map(thread).collect()
@@ -299,76 +298,96 @@ fn inverse(order: &[u32]) -> Vec<u32> {
 /// The stacks of samples in preorder, callees in the order of their frames, and the number of each stack of the profile.
 fn preorder(
     profile: &Profile,
-    frames: usize,
+    used: &[bool],
     frame_of: impl Fn(FrameId) -> u32,
 ) -> (Vec<ViewStack>, Vec<u32>) {
-    const NONE: u32 = u32::MAX;
-    let used = used(profile);
-    let rows: Vec<(StackId, FrameId)> = profile.stacks.rows().collect();
-    let is_used = |row: &usize| used[row + 1];
-    // From the last frame to the first, so that each becomes the first callee of its caller.
-    let mut by_frame: Vec<Vec<u32>> = vec![Vec::new(); frames];
-    for row in (0..rows.len()).filter(is_used) {
-        by_frame[frame_of(rows[row].1) as usize].push(row as u32 + 1);
+    // Callees of a stack are side by side; those of `stack` end at `ends[stack]`, where those of the next begin.
+    let mut ends = vec![0_u32; used.len() + 1];
+    let rows = || profile.stacks.rows().zip(1_u32..).filter(|&(_, stack)| used[stack as usize]);
+    rows().for_each(|((parent, _), _)| ends[parent.index() + 1] += 1);
+    let mut sum = 0;
+    for end in &mut ends {
+        sum += *end;
+        *end = sum;
     }
-    let mut first = vec![NONE; used.len()];
-    let mut next = first.clone();
-    for &stack in by_frame.iter().rev().flatten() {
-        let parent = rows[stack as usize - 1].0.index();
-        next[stack as usize] = std::mem::replace(&mut first[parent], stack);
+    let mut callees = vec![Callee::default(); sum as usize];
+    for ((parent, frame), stack) in rows() {
+        let end = &mut ends[parent.index()];
+        callees[*end as usize] = Callee { frame: frame_of(frame), stack };
+        *end += 1;
     }
-    let mut stacks = Vec::new();
+    let mut stacks = Vec::with_capacity(callees.len());
     let mut numbers = vec![0; used.len()];
-    let mut path = Vec::new();
-    let mut at = first[0];
-    while at != NONE {
-        path.push(at);
-        let frame = frame_of(rows[at as usize - 1].1);
-        stacks.push(ViewStack { depth: path.len() as u32, frame });
-        numbers[at as usize] = stacks.len() as u32;
-        at = first[at as usize];
-        while at == NONE {
-            let Some(done) = path.pop() else { break };
-            at = next[done as usize];
-        }
+    // The first of them is at the end.
+    let mut waiting: Vec<(Callee, u32)> = Vec::new();
+    let mut at = Some((0, 0));
+    while let Some((stack, depth)) = at {
+        let begin = if stack == 0 { 0 } else { ends[stack as usize - 1] };
+        let callees = &mut callees[begin as usize..ends[stack as usize] as usize];
+        callees.sort_unstable_by_key(|of| (of.frame, of.stack));
+        waiting.extend(callees.iter().rev().map(|&callee| (callee, depth + 1)));
+        at = waiting.pop().map(|(Callee { frame, stack }, depth)| {
+            stacks.push(ViewStack { depth, frame });
+            numbers[stack as usize] = stacks.len() as u32;
+            (stack, depth)
+        });
     }
     (stacks, numbers)
 }
 
-/// Samples with their values, a column a value type.
-struct Rows {
-    samples: Vec<ViewSample>,
-    values: Vec<Vec<u64>>,
+/// A stack among those with the same caller.
+#[derive(Clone, Copy, Default)]
+struct Callee {
+    /// Its leaf, by its new number.
+    frame: u32,
+    /// Its number in the profile.
+    stack: u32,
 }
 
-impl Rows {
-    /// In the order of time; with `step`, times are rounded down to it, and what is then the same is added up.
-    fn in_order(mut self, step: Option<u64>) -> Self {
-        if let Some(step) = step {
-            for time in self.samples.iter_mut().filter_map(|sample| sample.time.as_mut()) {
-                *time -= *time % step;
+/// The samples in the order of time, with their values, a column a value type. With `adds_up`, those that are the same are one.
+fn in_order(
+    profile: &Profile,
+    adds_up: bool,
+    sample: impl Fn(Sample) -> ViewSample,
+) -> (Vec<ViewSample>, Vec<Vec<u64>>) {
+    let of_row = |row: u32| sample(profile.samples.get(row as usize));
+    // Of samples at one time, and of all where none has one, those of a stack are together: it packs better.
+    let key = |row| {
+        let ViewSample { time, stack, .. } = of_row(row);
+        (time, stack, row)
+    };
+    let rest = |row| {
+        let ViewSample { thread, cpu, address, .. } = of_row(row);
+        (thread, cpu, address)
+    };
+    let mut order: Vec<_> = (0..profile.samples.len() as u32).map(key).collect();
+    // Profiles are in the order of their times, or nearly: this sort takes what is sorted as it is.
+    order.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then_with(|| rest(a.2).cmp(&rest(b.2))));
+    let mut samples: Vec<ViewSample> = Vec::with_capacity(order.len());
+    // Whether each is a sample of its own, or is added to the one before.
+    let is_new = order.iter().map(|&(_, _, row)| {
+        let sample = of_row(row);
+        let is_new = !adds_up || samples.last() != Some(&sample);
+        if is_new {
+            samples.push(sample);
+        }
+        is_new
+    });
+    let is_new: Vec<bool> = is_new.collect();
+    let column = |of| {
+        let all = profile.samples.values(of);
+        let mut values: Vec<u64> = Vec::with_capacity(samples.len());
+        for (&(_, _, row), &is_new) in order.iter().zip(&is_new) {
+            let value = all[row as usize];
+            match values.last_mut().filter(|_| !is_new) {
+                Some(sum) => *sum = sum.saturating_add(value),
+                None => values.push(value),
             }
         }
-        let key = |of: &ViewSample| (of.time, of.stack, of.thread, of.cpu, of.address);
-        let mut order: Vec<usize> = (0..self.samples.len()).collect();
-        // Of samples at one time, and of all where none has one, those of a stack are together: it packs better.
-        order.sort_unstable_by_key(|&row| (key(&self.samples[row]), row));
-        let mut out = Self { samples: Vec::new(), values: vec![Vec::new(); self.values.len()] };
-        for row in order {
-            let sample = self.samples[row];
-            let is_same = step.is_some() && out.samples.last() == Some(&sample);
-            if !is_same {
-                out.samples.push(sample);
-            }
-            for (sums, values) in out.values.iter_mut().zip(&self.values) {
-                match sums.last_mut().filter(|_| is_same) {
-                    Some(sum) => *sum = sum.saturating_add(values[row]),
-                    None => sums.push(values[row]),
-                }
-            }
-        }
-        out
-    }
+        values
+    };
+    let values = (0..profile.samples.columns()).map(column).collect();
+    (samples, values)
 }
 
 #[cfg(test)]

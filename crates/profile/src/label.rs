@@ -71,15 +71,20 @@ impl Labels {
                 names.intern(&text)
             })
             .collect();
-        let process = if profile.rooted { ProcessLabel::None } else { options.process };
+        let threads = Self::of_threads(profile, options.process);
+        let threads = threads.iter().map(|label| names.intern(label)).collect();
+        Self { names, frames, threads }
+    }
+
+    /// The label of each thread; empty where nothing is known of it, and in profiles whose stacks have it already.
+    pub fn of_threads(profile: &Profile, process: ProcessLabel) -> Vec<String> {
+        let process = if profile.rooted { ProcessLabel::None } else { process };
         let strings = &profile.strings;
-        let threads = match process {
+        match process {
             ProcessLabel::Process => of_processes(profile),
             ProcessLabel::Pool => of_pools(profile),
             _ => profile.threads.iter().map(|of| process_label(strings, of, process)).collect(),
-        };
-        let threads = threads.iter().map(|label| names.intern(label)).collect();
-        Self { names, frames, threads }
+        }
     }
 }
 

@@ -8,41 +8,48 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 /// Numbers and texts that are being packed.
-pub(crate) struct Packed(GzEncoder<Vec<u8>>);
+pub(crate) struct Packed {
+    gzip: GzEncoder<Vec<u8>>,
+    /// The one that is being written.
+    number: Vec<u8>,
+}
 
 impl Packed {
     pub(crate) fn new(level: Compression) -> Self {
-        Self(GzEncoder::new(Vec::new(), level))
+        Self { gzip: GzEncoder::new(Vec::new(), level), number: Vec::new() }
     }
 
-    /// Seven bits a byte, the lowest first; the eighth says that more follow.
-    pub(crate) fn number(&mut self, mut number: u64) -> io::Result<()> {
-        let mut bytes = [0; 10];
-        let mut length = 0;
-        while number >= 0x80 {
-            bytes[length] = number as u8 | 0x80;
-            number >>= 7;
-            length += 1;
-        }
-        bytes[length] = number as u8;
-        self.0.write_all(&bytes[..=length])
+    /// A number.
+    pub(crate) fn number(&mut self, number: u64) -> io::Result<()> {
+        self.number.clear();
+        push(&mut self.number, number);
+        self.gzip.write_all(&self.number)
     }
 
     /// Its length, then its bytes.
     pub(crate) fn text(&mut self, text: &str) -> io::Result<()> {
         self.number(text.len() as u64)?;
-        self.0.write_all(text.as_bytes())
+        self.gzip.write_all(text.as_bytes())
     }
 
     /// Bytes as they are.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.0.write_all(bytes)
+        self.gzip.write_all(bytes)
     }
 
     /// The gzip file.
     pub(crate) fn finish(self) -> io::Result<Vec<u8>> {
-        self.0.finish()
+        self.gzip.finish()
     }
+}
+
+/// Appends a number: seven bits a byte, the lowest first; the eighth says that more follow.
+pub(crate) fn push(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
 }
 
 /// Writes bytes in base64, in pieces that need little memory.

@@ -5,10 +5,11 @@
 //! own script and style, by their hashes, and nothing from anywhere else.
 
 mod pack;
+#[cfg(test)]
+#[path = "../build/squeeze.rs"]
 mod squeeze;
 
 use std::io::{self, Write};
-use std::sync::LazyLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -26,29 +27,8 @@ use crate::{Palette, Theme, subtitle};
 
 const STYLE: &str = include_str!("view/page.css");
 
-/// The modules of the script. Those in `makeCore` need no page: they run in a worker, too.
-const MODULES: &str = concat!(
-    "(function(){\n\"use strict\";\nfunction makeCore(){\n",
-    include_str!("view/1-decode.js"),
-    include_str!("view/2-tree.js"),
-    include_str!("view/3-values.js"),
-    include_str!("view/4-functions.js"),
-    include_str!("view/5-state.js"),
-    "return { decode, steps, build, slice, bySecond, sums, layout, findHits, functions, neighbours, reversed, callersOf, defaults, toHash, \
-     fromHash, commandLine };\n}\n",
-    include_str!("script/scale.js"),
-    include_str!("script/names.js"),
-    include_str!("script/unpack.js"),
-    include_str!("view/6-page.js"),
-    include_str!("view/7-flame.js"),
-    include_str!("view/8-timeline.js"),
-    include_str!("view/9-lists.js"),
-    include_str!("view/10-start.js"),
-    "})();\n",
-);
-
-/// The script.
-static SCRIPT: LazyLock<String> = LazyLock::new(|| squeeze::squeeze(MODULES));
+/// The script: `build.rs` joins its modules.
+const SCRIPT: &str = include_str!(concat!(env!("OUT_DIR"), "/view.js"));
 
 /// Look of the page, and what it says of the profile.
 #[derive(Clone, Debug, Default)]
@@ -94,7 +74,7 @@ pub fn view_html(data: &ViewData<'_>, look: &ViewLook<'_>, out: &mut dyn Write) 
         out,
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src 'sha256-{}'; \
          style-src 'sha256-{}'; worker-src blob:; form-action 'none'; base-uri 'none'\">",
-        hash(&SCRIPT),
+        hash(SCRIPT),
         hash(STYLE)
     )?;
     writeln!(out, "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">")?;
@@ -102,7 +82,7 @@ pub fn view_html(data: &ViewData<'_>, look: &ViewLook<'_>, out: &mut dyn Write) 
     out.write_all(include_bytes!("view/page.html"))?;
     writeln!(out, "<script type=\"text/plain\" id=\"pyrograph-profile\">")?;
     write_base64(&packed, out)?;
-    writeln!(out, "\n</script>\n<script>{}</script>\n</body>\n</html>", *SCRIPT)
+    writeln!(out, "\n</script>\n<script>{}</script>\n</body>\n</html>", SCRIPT)
 }
 
 /// All that is no column: the profile's statements about itself, and the look.

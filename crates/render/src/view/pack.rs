@@ -4,21 +4,21 @@
 //! the bytes. Who does not know a column skips it; one that is all 0 is left out. Numbers are of seven bits a byte, the
 //! lowest first (LEB128). [docs/viewer.md](../../../../docs/viewer.md) lists the columns.
 
-use std::io::{self, Write};
+use std::io;
 
 use flate2::Compression;
-use flate2::write::GzEncoder;
 use pyrograph_analyze::{Diff, Verdict, ViewAddress, ViewData, ViewFrame, ViewSample, ViewThread};
 use serde_json::Value;
 
 use super::ViewLook;
 use crate::annotate::packed;
+use crate::packed::{Packed, push};
 
 /// Counts up when a column that is there means something else.
 const VERSION: u8 = 1;
 
 /// How hard to compress.
-const LEVEL: u32 = 4;
+const LEVEL: u32 = 2;
 
 /// The columns.
 #[derive(Clone, Copy)]
@@ -88,11 +88,11 @@ pub(super) fn pack(
     look: &ViewLook<'_>,
 ) -> io::Result<Vec<u8>> {
     // Each level more takes longer for few bytes: 6 another tenth of the whole for 1 %, 9 as long as all the rest.
-    let mut out = Packed(GzEncoder::new(Vec::new(), Compression::new(LEVEL)));
-    out.0.write_all(b"pyrograph\0")?;
-    out.0.write_all(&[VERSION])?;
-    out.column(Column::About, &serde_json::to_vec(about)?)?;
-    out.column(Column::Texts, data.texts.concat().as_bytes())?;
+    let mut out = Columns { packed: Packed::new(Compression::new(LEVEL)), bytes: Vec::new() };
+    out.packed.bytes(b"pyrograph\0")?;
+    out.packed.bytes(&[VERSION])?;
+    out.text(Column::About, &serde_json::to_vec(about)?)?;
+    out.text(Column::Texts, data.texts.concat().as_bytes())?;
     out.numbers(
         Column::TextLengths,
         data.texts.iter().map(|text| text.encode_utf16().count() as u64),
@@ -114,15 +114,15 @@ pub(super) fn pack(
     addresses(data, &mut out)?;
     if !look.code.is_empty() {
         let code = packed(look.code, data.profile.shown);
-        out.column(Column::Code, &serde_json::to_vec(&code)?)?;
+        out.text(Column::Code, &serde_json::to_vec(&code)?)?;
     }
     if let Some(diff) = look.compared {
         verdicts(data, diff, &mut out)?;
     }
-    out.0.finish()
+    out.packed.finish()
 }
 
-fn verdicts(data: &ViewData<'_>, diff: &Diff, out: &mut Packed) -> io::Result<()> {
+fn verdicts(data: &ViewData<'_>, diff: &Diff, out: &mut Columns) -> io::Result<()> {
     let code = |verdict: Verdict| match verdict {
         Verdict::Noise => 0,
         Verdict::More => 1,
@@ -140,7 +140,7 @@ fn verdicts(data: &ViewData<'_>, diff: &Diff, out: &mut Packed) -> io::Result<()
     out.numbers(Column::FunctionVerdicts, pairs.flatten())
 }
 
-fn frames(data: &ViewData<'_>, out: &mut Packed) -> io::Result<()> {
+fn frames(data: &ViewData<'_>, out: &mut Columns) -> io::Result<()> {
     let mut before = 0;
     let labels = data.frames.iter().map(|frame| {
         let step = frame.label - before;
@@ -162,7 +162,7 @@ fn frames(data: &ViewData<'_>, out: &mut Packed) -> io::Result<()> {
     column(Column::Guessed, |of| of.guessed.into())
 }
 
-fn threads(data: &ViewData<'_>, out: &mut Packed) -> io::Result<()> {
+fn threads(data: &ViewData<'_>, out: &mut Columns) -> io::Result<()> {
     fn number(id: Option<i32>) -> u64 {
         id.map_or(0, |id| u64::from((id << 1 ^ id >> 31) as u32) + 1)
     }
@@ -178,7 +178,7 @@ fn threads(data: &ViewData<'_>, out: &mut Packed) -> io::Result<()> {
     out.numbers(Column::Starts, data.starts.iter().flat_map(|(&host, &time)| [host.into(), time]))
 }
 
-fn samples(data: &ViewData<'_>, out: &mut Packed) -> io::Result<()> {
+fn samples(data: &ViewData<'_>, out: &mut Columns) -> io::Result<()> {
     let without = data.samples.iter().filter(|sample| sample.time.is_none()).count();
     let is_timed = without < data.samples.len();
     let mut column =
@@ -199,7 +199,7 @@ fn samples(data: &ViewData<'_>, out: &mut Packed) -> io::Result<()> {
     out.numbers(Column::Values, data.values.iter().flatten().copied())
 }
 
-fn addresses(data: &ViewData<'_>, out: &mut Packed) -> io::Result<()> {
+fn addresses(data: &ViewData<'_>, out: &mut Columns) -> io::Result<()> {
     if data.addresses.is_empty() {
         return Ok(());
     }
@@ -219,18 +219,16 @@ fn greatest_common_divisor(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
-struct Packed(GzEncoder<Vec<u8>>);
+struct Columns {
+    packed: Packed,
+    /// The column that is being written.
+    bytes: Vec<u8>,
+}
 
-impl Packed {
+impl Columns {
     /// A column of numbers, unless all are 0.
     fn numbers(&mut self, column: Column, numbers: impl Iterator<Item = u64>) -> io::Result<()> {
-        let mut bytes = Vec::new();
-        let mut any = 0;
-        for number in numbers {
-            any |= number;
-            push(&mut bytes, number);
-        }
-        if any == 0 { Ok(()) } else { self.column(column, &bytes) }
+        if self.fill(numbers) == 0 { Ok(()) } else { self.write(column) }
     }
 
     /// The same, also if all are 0.
@@ -239,25 +237,28 @@ impl Packed {
         column: Column,
         numbers: impl Iterator<Item = u64>,
     ) -> io::Result<()> {
-        let mut bytes = Vec::new();
-        numbers.for_each(|number| push(&mut bytes, number));
-        self.column(column, &bytes)
+        self.fill(numbers);
+        self.write(column)
     }
 
-    fn column(&mut self, column: Column, bytes: &[u8]) -> io::Result<()> {
-        let mut head = Vec::new();
-        push(&mut head, column as u64);
-        push(&mut head, bytes.len() as u64);
-        self.0.write_all(&head)?;
-        self.0.write_all(bytes)
+    fn text(&mut self, column: Column, text: &[u8]) -> io::Result<()> {
+        self.packed.number(column as u64)?;
+        self.packed.number(text.len() as u64)?;
+        self.packed.bytes(text)
     }
-}
 
-/// Seven bits a byte, the lowest first; the eighth says that more follow.
-fn push(bytes: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
+    /// Takes the numbers of a column, and tells all bits that any of them has.
+    fn fill(&mut self, numbers: impl Iterator<Item = u64>) -> u64 {
+        self.bytes.clear();
+        numbers.fold(0, |any, number| {
+            push(&mut self.bytes, number);
+            any | number
+        })
     }
-    bytes.push(number as u8);
+
+    fn write(&mut self, column: Column) -> io::Result<()> {
+        self.packed.number(column as u64)?;
+        self.packed.number(self.bytes.len() as u64)?;
+        self.packed.bytes(&self.bytes)
+    }
 }

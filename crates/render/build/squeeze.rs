@@ -61,7 +61,7 @@ const KEYWORDS: [&str; 35] = [
 ];
 
 /// The same script, smaller.
-pub(super) fn squeeze(source: &str) -> String {
+pub fn squeeze(source: &str) -> String {
     let tokens = tokens(source);
     let uses = uses(&tokens);
     let names = short_names(&tokens, &uses);
