@@ -42,5 +42,6 @@ fn main() {
         "(function(){{\n\"use strict\";\nfunction makeCore(){{\n{core}return {{ {CORE_NAMES} }};\n}}\n{page}}})();\n"
     );
     let out = env::var_os("OUT_DIR").expect("cargo sets it");
-    fs::write(Path::new(&out).join("view.js"), squeeze::squeeze(&script)).expect("a folder of cargo's");
+    fs::write(Path::new(&out).join("view.js"), squeeze::squeeze(&script))
+        .expect("a folder of cargo's");
 }

@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
@@ -376,6 +376,31 @@ test("the wheel pans and zooms", async () => {
   await close(tab);
 });
 
+test("two fingers zoom, one pans", async () => {
+  const tab = await open(file("flat"), { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true });
+  const touch = await tab.context().newCDPSession(tab);
+  const box = await tab.locator("#canvas").boundingBox();
+  const send = (type, ...shares) => touch.send("Input.dispatchTouchEvent", { type,
+    touchPoints: shares.map((share, id) => ({ id, x: box.x + share * box.width, y: box.y + 40 })) });
+  const span = async () => {
+    const [from, to] = (/span=([\d.e-]+?)\.\.([\d.e-]+)/.exec(await hash(tab)) ?? ["", "0", "1"]).slice(1).map(Number);
+    return { from, size: to - from };
+  };
+  await send("touchStart", 0.4, 0.6);
+  for (const step of [1, 2, 3, 4, 5]) { await send("touchMove", 0.4 - 0.06 * step, 0.6 + 0.06 * step); }
+  await send("touchEnd");
+  await until(tab, async () => (await span()).size < 0.5);
+  const zoomed = await span();
+  // What was between the fingers is still there: they began at 0.4 and 0.6, and are at 0.1 and 0.9.
+  assert.ok(Math.abs(zoomed.size - 0.25) < 0.06 && Math.abs(zoomed.from + zoomed.size / 2 - 0.5) < 0.03, JSON.stringify(zoomed));
+  await send("touchStart", 0.8);
+  for (const step of [1, 2, 3, 4]) { await send("touchMove", 0.8 - 0.1 * step); }
+  await send("touchEnd");
+  await until(tab, async () => (await span()).from > zoomed.from + 0.05);
+  assert.ok(Math.abs((await span()).size - zoomed.size) < 1e-6, "one finger does not zoom");
+  await close(tab);
+});
+
 test("on a telephone there are tabs, a tap selects and a second one zooms", async () => {
   const tab = await open(file("timed"), { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true });
   const small = await tab.evaluate(() => [...document.querySelectorAll("button,select,input")]
@@ -393,6 +418,37 @@ test("on a telephone there are tabs, a tap selects and a second one zooms", asyn
     await tab.locator(`[data-pane=${pane}]`).tap();
     await until(tab, () => tab.locator(`#${pane}`).isVisible());
   }
+  await close(tab);
+});
+
+test("Detail has source and instructions of a hot function", async (context) => {
+  const program = join(folder, "hot");
+  writeFileSync(`${program}.c`, `volatile unsigned long sink;
+__attribute__((noinline)) void hot(void) {
+  for (unsigned long i = 1; i < 900000000ul; i++)
+    sink = sink / (i | 1); // <b>bold</b>
+}
+int main(void) { hot(); return 0; }
+`);
+  execFileSync("gcc", ["-O1", "-g", "-o", program, `${program}.c`]);
+  const page = `${program}.html`;
+  try {
+    execFileSync(BINARY, ["record", "-d", "1", "--user-only", "-o", page, "--", program], { stdio: "ignore" });
+  } catch (error) {
+    // A recording that ends before its command hands on how that ended.
+    if (!existsSync(page)) { console.log("skipped: source in the viewer needs the right to record"); context.skip(); return; }
+  }
+  const tab = await open(pathToFileURL(page).href);
+  await tab.locator("#list .row", { hasText: "hot" }).first().click();
+  const detail = tab.locator("#detail");
+  await until(tab, async () => (await detail.locator("summary").textContent()).startsWith("Source and instructions"));
+  const rows = await detail.locator("pre > div").allTextContents();
+  assert.ok(rows.some((row) => row.includes("sink = sink / (i | 1); // <b>bold</b>")), rows.join("\n"));
+  assert.ok(rows.some((row) => /\bdiv/.test(row)), rows.join("\n"));
+  // The shares are of the function: together all of it, to the rounding of each.
+  const shares = (await detail.locator("pre .share").allTextContents()).map(Number);
+  assert.ok(Math.abs(shares.reduce((sum, share) => sum + share, 0) - 100) < 0.5, String(shares));
+  assert.equal(await detail.locator("pre b").count(), 0, "source is text");
   await close(tab);
 });
 

@@ -12,9 +12,10 @@ use crate::copies::CopiedStack;
 use crate::files::Aliases;
 use crate::kernel_text::KernelText;
 use crate::layout::{
-    Count, END_GUESSED, FRAME_SHIFT, KEY_TIME_SHIFT, Key, MAX_FRAMES, MODULE_ANONYMOUS,
-    MODULE_ASKED, MODULE_CALLS, MODULE_END, MODULE_UNKNOWN, WAKER_WORDS,
+    Count, END_GUESSED, FINE_TIME_SHIFT, FRAME_SHIFT, KEY_TIME_SHIFT, Key, MAX_FRAMES,
+    MODULE_ANONYMOUS, MODULE_ASKED, MODULE_CALLS, MODULE_END, MODULE_UNKNOWN, WAKER_WORDS,
 };
+use crate::object::monotonic_now;
 
 /// Reasons by their numbers, which are those of `enum end` from 1 on.
 const CUTS: [Cut; 10] = [
@@ -211,6 +212,8 @@ struct Inner {
     left_out: HashMap<u32, u64>,
     text: KernelText,
     aliases: Aliases,
+    /// Keys have times in steps of `FINE_TIME_SHIFT`.
+    fine_times: bool,
 }
 
 impl Inner {
@@ -285,15 +288,19 @@ impl Inner {
             },
             user: self.user_stack(key.user, aliases)?,
             waker,
-            time: (key.time > 0).then(|| u64::from(key.time) << KEY_TIME_SHIFT),
+            time: match self.fine_times {
+                true => Some(fine_time(key.time, monotonic_now())),
+                false => (key.time > 0).then(|| u64::from(key.time) << KEY_TIME_SHIFT),
+            },
         })
     }
 }
 
 impl Stacks {
-    /// None yet. `text`: where the kernel's functions are.
-    pub fn new(text: KernelText, aliases: Aliases) -> Self {
-        Self { inner: Rc::new(RefCell::new(Inner { text, aliases, ..Inner::default() })) }
+    /// None yet. `text`: where the kernel's functions are. `fine_times`: keys have these (`FINE_TIME_SHIFT`).
+    pub fn new(text: KernelText, aliases: Aliases, fine_times: bool) -> Self {
+        let inner = Inner { text, aliases, fine_times, ..Inner::default() };
+        Self { inner: Rc::new(RefCell::new(inner)) }
     }
 
     /// Takes a `struct stack`.
@@ -389,6 +396,12 @@ impl Stacks {
     }
 }
 
+/// The last time before `now` that has these lower bits, in steps of `FINE_TIME_SHIFT`.
+fn fine_time(bits: u32, now: u64) -> u64 {
+    let now = now >> FINE_TIME_SHIFT;
+    now.saturating_sub((now as u32).wrapping_sub(bits).into()) << FINE_TIME_SHIFT
+}
+
 /// Without the mark that stands before it in perf's callchains (`PERF_CONTEXT_KERNEL`).
 fn kernel_part(kernel: &[u64]) -> &[u64] {
     const MARKS: u64 = -4095i64 as u64;
@@ -421,7 +434,7 @@ mod tests {
 
     #[test]
     fn what_was_just_forgotten_is_still_known() {
-        let stacks = Stacks::new(KernelText::default(), Aliases::default());
+        let stacks = Stacks::new(KernelText::default(), Aliases::default(), false);
         stacks.add(&stack(7, &[1, 2]));
         stacks.forget();
         stacks.add(&stack(8, &[3]));
@@ -434,8 +447,21 @@ mod tests {
     }
 
     #[test]
+    fn times_come_out_whole_across_the_end_of_their_bits() {
+        let end = 1_u64 << (32 + FINE_TIME_SHIFT);
+        for (time, now) in [
+            (5 << 14, 6 << 14),
+            (end - (1 << 14), end + (3 << 14)),
+            (end, end),
+            (7 * end + (1 << 14), 7 * end + (1 << 20)),
+        ] {
+            assert_eq!(fine_time((time >> FINE_TIME_SHIFT) as u32, now), time, "{time} {now}");
+        }
+    }
+
+    #[test]
     fn many_stacks_are_too_many() {
-        let stacks = Stacks::new(KernelText::default(), Aliases::default());
+        let stacks = Stacks::new(KernelText::default(), Aliases::default(), false);
         let frames = [0; MAX_FRAMES];
         let most = (MOST_WORDS / MAX_FRAMES) as u64;
         (0..most).for_each(|hash| stacks.add(&stack(hash, &frames)));

@@ -113,6 +113,7 @@ pub struct Key {
 
 /// A key's time is in this power of two of nanoseconds.
 pub const KEY_TIME_SHIFT: u32 = 20;
+pub const FINE_TIME_SHIFT: u32 = 14;
 
 /// Words of a waker: hashes of its user and its kernel stack, its process, and two names.
 pub const WAKER_WORDS: usize = 7;
@@ -163,7 +164,7 @@ pub struct Config {
     pub arena: u64,
     pub copy_budget: u64,
     pub no_guess: u32,
-    pub pad: u32,
+    pub fine_times: u32,
     pub waits_alike: u32,
     pub wakers_too: u32,
     pub least_quantum: u64,

@@ -221,7 +221,7 @@ fn config(options: &Options, text: &KernelText) -> Config {
             0
         },
         no_guess: options.no_guess.into(),
-        pad: 0,
+        fine_times: options.times.into(),
         waits_alike: options.counts_events.into(),
         wakers_too: u32::from(options.waits == Waits::WithWakers),
         least_quantum: sampling(options).map_or(0, Sampling::least_quantum),

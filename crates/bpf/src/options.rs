@@ -55,6 +55,9 @@ pub struct Options {
     pub group: Option<u64>,
     /// Count CPUs apart.
     pub by_cpu: bool,
+    /// Count stacks by when they were taken, to 16 microseconds: for a clock that triggers, where as many counts as
+    /// samples find room.
+    pub times: bool,
     /// The most bytes of unwind tables.
     pub table_budget: usize,
     /// The memory that holds them; `None` for an arena if the kernel has arenas, else arrays.
@@ -89,6 +92,7 @@ impl Default for Options {
             names: Vec::new(),
             group: None,
             by_cpu: false,
+            times: false,
             table_budget: 256 << 20,
             table_backend: None,
             at_switches: false,

@@ -30,8 +30,8 @@ pub struct Counted<'a, F> {
     pub user: Option<UserStack<'a, F>>,
     /// The thread that ended the wait.
     pub waker: Option<Waker<'a, F>>,
-    /// When it happened, if times are kept: nanoseconds of `CLOCK_MONOTONIC`, to a millisecond. Which function of
-    /// JIT-compiled code was at an address may depend on it.
+    /// When it happened, if times are kept: nanoseconds of `CLOCK_MONOTONIC`, to 16 microseconds; or to a millisecond, if
+    /// they are kept of JIT-compiled code alone: which function was at an address may depend on it.
     pub time: Option<u64>,
 }
 

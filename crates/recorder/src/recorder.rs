@@ -242,7 +242,6 @@ fn open(plan: &Plan, report: &mut Report) -> Result<(Engine, Opened), Error> {
     match plan.engine {
         Some(Engine::Perf) if needs_in_kernel => return Err(Error::NeedsInKernel),
         Some(Engine::Perf) => return by_perf(report),
-        // Counts of the kernel have no times.
         None if plan.prefers_perf() && !needs_in_kernel => return by_perf(report),
         _ => {}
     }

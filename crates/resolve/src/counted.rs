@@ -145,7 +145,8 @@ impl<F: Files> Resolver<F> {
             self.push_code(counted.pid, counted.kernel, counted.user);
         }
         let is_jit = Unnamed::is_jit(&self.frames);
-        let time = counted.time.filter(|_| is_jit && self.keeps_time(counted.pid));
+        let keeps_time = self.options.keep_time || is_jit && self.keeps_time(counted.pid);
+        let time = counted.time.filter(|_| keeps_time);
         let raw = self.unnamed.table(is_jit);
         let stack = raw.intern(&self.frames);
         let marker = cut.map(marker_of_cut);

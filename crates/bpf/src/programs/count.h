@@ -120,7 +120,9 @@ static __always_inline int take_stacks(struct scratch *s, void *ctx, struct task
 	if (config.user && has_program(task) && !tell_user_stack(s, task, is_other))
 		return 0;
 	name_thread(key, task);
-	if (state.times && key->user && s->has_made)
+	if (config.fine_times)
+		key->time = bpf_ktime_get_ns() >> FINE_TIME_SHIFT;
+	else if (state.times && key->user && s->has_made)
 		key->time = bpf_ktime_get_ns() >> KEY_TIME_SHIFT;
 	return 1;
 }

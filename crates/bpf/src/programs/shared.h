@@ -202,13 +202,16 @@ struct key {
 	u64 waker;
 	// The CPU's number and 1, where CPUs are counted apart.
 	u32 cpu;
-	// When it was, in steps of `KEY_TIME_SHIFT`, for stacks in code made at run time if names depend on the time;
-	// else 0.
+	// When it was: of each stack in steps of `FINE_TIME_SHIFT` (`config.fine_times`); or of those in code made at run
+	// time, if names depend on the time, in steps of `KEY_TIME_SHIFT`; else 0.
 	u32 time;
 };
 
 // A key's time is CLOCK_MONOTONIC, in 2^20 ns: a millisecond. It begins anew every 52 days.
 #define KEY_TIME_SHIFT 20
+// In 2^14 ns, 16 microseconds, where each sample has its time. It begins anew every 19 hours, and counts are taken within
+// seconds.
+#define FINE_TIME_SHIFT 14
 
 // The waker of a thread, emitted as if it were a stack: so many words, in this order.
 enum waker {
@@ -497,7 +500,8 @@ struct config {
 	u64 copy_budget;
 	// Do not leave frames by their instructions (--no-guess).
 	u32 no_guess;
-	u32 pad;
+	// Count stacks by their times.
+	u32 fine_times;
 	// Waits are counted, and not their time.
 	u32 waits_alike;
 	// Wakers are emitted beside the stack that waited, where that is taken when the thread goes on.

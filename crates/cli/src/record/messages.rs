@@ -67,7 +67,7 @@ pub fn print(message: &Message, verbose: bool) {
                 interpreters.iter().map(|it| format!("{} {}", it.language.name(), it.version));
             say!(
                 "functions of {} are not shown, but those of the interpreter: --engine ebpf finds them, which takes root or \
-                 CAP_BPF and CAP_PERFMON, and outputs without the time of each sample",
+                 CAP_BPF and CAP_PERFMON",
                 names.collect::<Vec<_>>().join(", ")
             );
         }

@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 use pyrograph_bpf::{Engine, prefer_this_thread};
 use pyrograph_event::request::Trigger;
 use pyrograph_record::{
-    Error as RecordError, Event, Options, Rate, Session, StackMode, Target, Unit, Waiting,
-    descendants,
+    Error as RecordError, Event, Options, Rate, Session, StackMode, Target, Waiting, descendants,
 };
 use pyrograph_resolve::{LiveFiles, Resolver};
 
@@ -80,7 +79,7 @@ fn load(plan: &Plan) -> Result<Engine, pyrograph_bpf::Error> {
         user: plan.user,
         kernel: plan.kernel,
         trigger: question.trigger.clone(),
-        hertz: hertz(plan),
+        hertz: plan.hertz(),
         waits: question.waits,
         min_block: question.min_block,
         counts_events: plan.count_samples,
@@ -88,7 +87,8 @@ fn load(plan: &Plan) -> Result<Engine, pyrograph_bpf::Error> {
         exact: question.exact,
         names: plan.filters.names.clone(),
         group: plan.filters.group,
-        by_cpu: plan.filters.by_cpu,
+        by_cpu: plan.filters.by_cpu || plan.keep_times,
+        times: plan.keep_times && plan.is_sampled(),
         table_budget: plan.table_memory,
         table_backend: plan.table_backend,
         at_switches: plan.at_switches,
@@ -121,19 +121,6 @@ fn events(plan: &Plan) -> Result<Options, Error> {
         duration: None,
         ..plan.events()
     })
-}
-
-/// How often a second each CPU has a stack taken, if a clock triggers. (Where none is named it may be the
-/// counter of cycles, which the kernel has keep to a rate, too.)
-fn hertz(plan: &Plan) -> Option<u64> {
-    let event = plan.question.event.clone().unwrap_or_else(Event::cpu_clock);
-    match plan.rate.unwrap_or_else(|| Rate::default_for(&plan.target, &event)) {
-        Rate::Hertz(hertz) if event.unit() == Unit::Nanoseconds => Some(hertz),
-        Rate::Every(period) if event.unit() == Unit::Nanoseconds => {
-            Some((1_000_000_000 / period.max(1)).max(1))
-        }
-        _ => None,
-    }
 }
 
 /// The processes that those which were asked for have started, if these are followed.

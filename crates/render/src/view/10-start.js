@@ -158,6 +158,10 @@
     let touched = false;
     const fingers = new Map();
     let spread = 0;
+    function apart() {
+      const xs = [...fingers.values()];
+      return xs.length === 2 ? Math.abs(xs[0] - xs[1]) : 0;
+    }
     function show(at, event) {
       if (!at) { tip.hidden = true; return; }
       const { total, own } = model.sums;
@@ -181,7 +185,7 @@
     on(canvas, "pointerdown", (event) => {
       touched = event.pointerType === "touch";
       fingers.set(event.pointerId, event.clientX);
-      spread = 0;
+      spread = apart();
     });
     on(canvas, "pointermove", (event) => {
       if (event.pointerType !== "touch") { show(flame.under(event), event); return; }
@@ -190,13 +194,13 @@
       fingers.set(event.pointerId, event.clientX);
       const xs = [...fingers.values()];
       if (xs.length === 1) { flame.pan(last - event.clientX); return; }
-      const now = Math.abs(xs[0] - xs[1]);
+      const now = apart();
       if (spread && now > 10) { flame.zoomAt((xs[0] + xs[1]) / 2, spread / now); }
       spread = now;
     });
     on(canvas, "pointerup pointercancel pointerleave", (event) => {
       fingers.delete(event.pointerId);
-      spread = 0;
+      spread = apart();
       tip.hidden = true;
     });
     on(canvas, "click", (event) => {
