@@ -35,7 +35,7 @@ pub struct Options {
 pub enum Error {
     /// No sample has an address.
     #[error(
-        "the input has no addresses of instructions: perf.data, pprof with mappings and the page of `record -o app.html` have them"
+        "the input has no addresses of instructions: perf.data, and pprof and pages of `pyrograph record` have them"
     )]
     NoAddresses,
     /// No function of a sample with an address has a name.

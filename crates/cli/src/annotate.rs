@@ -7,18 +7,19 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::ColorChoice;
 use pyrograph_analyze::Annotation;
-use pyrograph_annotate::{Annotator, Options as AnnotateOptions, SourceDir, Sources};
+use pyrograph_annotate::{Annotator, Options as AnnotateOptions};
 use pyrograph_format::Options;
 use pyrograph_render::{
     AnnotationParts, AnnotationStyle, annotation_html, annotation_json, annotation_text,
 };
 
+use crate::code::SourceArgs;
 use crate::reading::ReadArgs;
 use crate::streams::{inputs, write_output};
 
 /// Show the instructions and source lines of a function, each with its share of the function's samples
 ///
-/// Reads what has addresses: perf.data, pprof with mappings, and the page of `pyrograph record -o app.html`.
+/// Reads what has addresses: perf.data, pprof with mappings, and the pprof files and pages of `pyrograph record`.
 #[derive(clap::Args)]
 #[command(
     args_override_self = true,
@@ -56,9 +57,8 @@ pub struct Args {
     #[arg(long)]
     all: bool,
 
-    /// Sources whose paths begin with FROM are below TO; can be given several times
-    #[arg(long, value_name = "FROM=TO")]
-    source_dir: Vec<SourceDir>,
+    #[command(flatten)]
+    sources: SourceArgs,
 
     /// Write JSON
     #[arg(long, conflicts_with = "html")]
@@ -91,7 +91,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         bail!("nothing to annotate: there is no sample");
     }
     let symbols = args.reading.symbols();
-    let sources = Sources { dirs: args.source_dir.clone(), symfs: symbols.locator.symfs.clone() };
+    let sources = args.sources.sources(&symbols);
     let options = AnnotateOptions { symbols, sources };
     let annotation = Annotator::new(&profile, options)
         .named(&args.function)

@@ -1,9 +1,24 @@
-//! Source and instructions of hot functions, for pages.
+//! Where sources are, and source and instructions of hot functions, for pages.
 
 use pyrograph_analyze::Annotation;
-use pyrograph_annotate::{Annotator, Options, Sources, functions};
+use pyrograph_annotate::{Annotator, Options, SourceDir, Sources, functions};
 use pyrograph_format::SymbolOptions;
 use pyrograph_profile::Profile;
+
+/// Where sources are.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub struct SourceArgs {
+    /// Sources whose paths begin with FROM are below TO; can be given several times
+    #[arg(long, value_name = "FROM=TO")]
+    source_dir: Vec<SourceDir>,
+}
+
+impl SourceArgs {
+    /// Where to look for them.
+    pub fn sources(&self, symbols: &SymbolOptions) -> Sources {
+        Sources { dirs: self.source_dir.clone(), symfs: symbols.locator.symfs.clone() }
+    }
+}
 
 /// What pages have of code.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -11,6 +26,9 @@ pub struct CodeArgs {
     /// Pages without source and instructions of hot functions
     #[arg(long)]
     no_source: bool,
+
+    #[command(flatten)]
+    sources: SourceArgs,
 }
 
 /// One part of so many is enough for a function to be hot: 0.5 %.
@@ -24,7 +42,7 @@ impl CodeArgs {
             return Vec::new();
         }
         let whole = profile.whole(profile.shown);
-        let sources = Sources { dirs: Vec::new(), symfs: symbols.locator.symfs.clone() };
+        let sources = self.sources.sources(symbols);
         let mut annotator = Annotator::new(profile, Options { symbols: symbols.clone(), sources });
         let is_hot = |own: u64| own > 0 && own.saturating_mul(HOT) >= whole;
         let hot = functions(profile).into_iter().take_while(|of| is_hot(of.self_value));

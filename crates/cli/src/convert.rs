@@ -8,9 +8,10 @@ use anyhow::Context;
 use pyrograph_format::{
     Options, PERFETTO_ENDINGS, SchedInput, SymbolOptions, ThreadDetail, is_perfetto,
 };
-use pyrograph_output::Output;
+use pyrograph_output::{Output, Picture};
 use pyrograph_profile::LabelOptions;
 
+use crate::code::CodeArgs;
 use crate::reading::ReadArgs;
 use crate::say::{misuse, say};
 use crate::sched::perfetto;
@@ -49,6 +50,9 @@ pub struct Args {
     title: Option<String>,
 
     #[command(flatten)]
+    code: CodeArgs,
+
+    #[command(flatten)]
     picture: PictureArgs,
 
     #[command(flatten)]
@@ -80,7 +84,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if output.leaves_out_values(&profile) {
         say!("--value chooses which value is written");
     }
-    say_written(output.write(&profile, &LabelOptions::default(), &title, &args.picture.into())?);
+    let mut picture = Picture::from(args.picture);
+    if output.is_page() {
+        picture.code = args.code.of(&profile, &args.reading.symbols());
+    }
+    say_written(output.write(&profile, &LabelOptions::default(), &title, &picture)?);
     if let Some(counts) = output.counts(&profile) {
         say!("{output}: {counts}");
     }

@@ -100,7 +100,7 @@ fn show(plan: &Plan) {
 fn write_all(plan: &Plan, resolved: &Resolved) -> anyhow::Result<()> {
     let mut result = Ok(());
     let mut picture = plan.picture.clone();
-    if plan.outputs.iter().any(Output::holds_instructions) {
+    if plan.outputs.iter().any(Output::is_page) {
         picture.code = plan.code.of(&resolved.profile, &plan.recording.symbols);
     }
     for output in &plan.outputs {

@@ -7,11 +7,12 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::{ArgAction, ColorChoice};
 use pyrograph_analyze::{CallTreeOptions, Direction, Report, ReportOptions, report};
-use pyrograph_annotate::{SourceDir, SourceTexts, Sources};
+use pyrograph_annotate::SourceTexts;
 use pyrograph_format::{Options, SymbolOptions};
 use pyrograph_profile::LabelOptions;
 use pyrograph_render::{ReportStyle, report_json, report_markdown, report_text};
 
+use crate::code::SourceArgs;
 use crate::reading::ReadArgs;
 use crate::say::say;
 use crate::streams::{inputs, say_nameless, write_output};
@@ -56,9 +57,8 @@ pub struct Args {
     #[arg(long)]
     lines: bool,
 
-    /// Of --lines: sources whose paths begin with FROM are below TO; can be given several times
-    #[arg(long, value_name = "FROM=TO")]
-    source_dir: Vec<SourceDir>,
+    #[command(flatten)]
+    sources: SourceArgs,
 
     /// The call tree from the root: below each function what it calls [the default]
     #[arg(long, conflicts_with = "callers")]
@@ -132,8 +132,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         },
     };
     let mut report = report(&profile, &options);
-    let symfs = args.reading.symbols().locator.symfs;
-    let mut texts = SourceTexts::new(Sources { dirs: args.source_dir.clone(), symfs });
+    let mut texts = SourceTexts::new(args.sources.sources(&args.reading.symbols()));
     for line in report.functions.iter_mut().flat_map(|row| &mut row.lines) {
         line.text = texts.line(&line.file, line.line).unwrap_or_default();
     }

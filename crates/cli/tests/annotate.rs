@@ -164,12 +164,22 @@ fn pages_and_pprof_hold_what_perf_data_has() {
         run(pyrograph().arg("view").arg(&data).arg("-o").arg(&page));
         let expect = annotate(&data, "sum", &[]);
         assert!(annotate(&page, "sum", &[]) == expect, "the same as from perf.data");
+        let pprof = folder.join("profile.pb.gz");
+        run(pyrograph().arg("convert").arg(&data).arg("-o").arg(&pprof));
+        assert!(annotate(&pprof, "sum", &[]) == expect, "the same as from perf.data");
         let only_time = annotate(&page, "sum", &["--time", "0..0.05"]);
         assert!(number(&only_time["self"][0]) < number(&expect["self"][0]));
         let live = folder.join("live.html");
         run(pyrograph().arg("record").arg("-o").arg(&live).arg("--").arg(&program));
         let (values, total) = values(&annotate(&live, "sum", &[]));
         assert!(total > 0.0 && values.values().sum::<f64>() == total, "{values:?}");
+        // What a recording leaves in its folder, where no output is named.
+        run(pyrograph().current_dir(folder).arg("record").arg("--").arg(&program));
+        let kept = run(pyrograph()
+            .current_dir(folder)
+            .args(["annotate", "--asm", "sum"])
+            .arg("flamegraph.pb.gz"));
+        assert!(text(&kept.stdout).contains("hottest: "), "{}", text(&kept.stdout));
         // Filters choose samples there, too.
         let none = pyrograph().args(["annotate", "sum", "--comm", "other"]).arg(&page).output();
         let none = none.expect("it runs");

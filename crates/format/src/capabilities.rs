@@ -33,6 +33,8 @@ pub struct Capabilities {
     pub start_lines: bool,
     /// Addresses within modules.
     pub addresses: bool,
+    /// The instruction at which each sample was taken.
+    pub instructions: bool,
     /// Which calls were inlined.
     pub inlined: bool,
     /// Kernel frames apart from those of user space.
@@ -63,6 +65,7 @@ impl Capabilities {
         lines: true,
         start_lines: true,
         addresses: true,
+        instructions: true,
         inlined: true,
         kernel: true,
         kinds: true,
@@ -86,6 +89,7 @@ impl Capabilities {
         lines: false,
         start_lines: false,
         addresses: false,
+        instructions: false,
         inlined: false,
         kernel: false,
         kinds: false,

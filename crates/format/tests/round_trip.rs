@@ -12,8 +12,8 @@ use pyrograph_format::{
     detect, not_held, reader_named, write_folded,
 };
 use pyrograph_profile::{
-    About, Frame, FrameKind, LabelOptions, Labels, Marker, Profile, Sample, StackId, Thread, Tree,
-    ValueType,
+    About, Address, Frame, FrameKind, LabelOptions, Labels, Marker, Profile, Sample, StackId,
+    StringId, Thread, Tree, ValueType,
 };
 
 /// A call, and those that were inlined into it.
@@ -451,6 +451,57 @@ proptest! {
         let (before, after) = (before.samples.total(0), after.profile.samples.total(0));
         prop_assert!(said || before == after, "{before} ns became {after} ns");
     }
+}
+
+#[test]
+fn pprof_keeps_the_instructions_of_samples() {
+    let mut written = Profile::new(vec![ValueType::samples()]);
+    let text = |written: &mut Profile, text: &str| written.strings.intern(text);
+    let [module, other, function, build_id] =
+        ["/bin/app", "/lib/made", "hot", "abcd"].map(|of| text(&mut written, of));
+    let mut frame =
+        |kind| written.frames.intern(Frame { module, function, kind, ..Frame::default() });
+    let (hot, inlined) = (frame(FrameKind::User), frame(FrameKind::Inlined));
+    let outer = written.stacks.intern(StackId::ROOT, hot);
+    let inner = written.stacks.intern(outer, inlined);
+    let at = |module, build_id, offset| Address { module, build_id, function, offset };
+    // The last one is of another file than its frame: there is no place for it.
+    for (stack, address, value) in [
+        (outer, Some(at(module, build_id, 0x1234)), 1),
+        (inner, Some(at(module, build_id, 0x1240)), 2),
+        (outer, None, 4),
+        (outer, Some(at(other, StringId::EMPTY, 7)), 8),
+    ] {
+        let address = address.map(|of| written.addresses.intern(of));
+        written.push(Sample { address, ..Sample::new(stack) }, &[value]);
+    }
+    let writer = pyrograph_format::writer_named("pprof").expect("a format");
+    let options = Options { instructions: true, ..Options::default() };
+    let head = Input::bytes("x", write(writer, &written)).begin().expect("bytes");
+    let read = reader_named("pprof").expect("a format").read(head, &options);
+    let read = read.expect("a profile").profile;
+    let found: Vec<_> = read
+        .samples
+        .iter()
+        .enumerate()
+        .map(|(row, sample)| {
+            let address = sample.address.map(|id| {
+                let Address { module, build_id, function, offset } = read.addresses.get(id);
+                let [module, build_id, function] =
+                    [module, build_id, function].map(|id| read.strings.get(id).to_owned());
+                (module, build_id, function, offset)
+            });
+            (read.samples.values(0)[row], read.stacks.leaf_first(sample.stack).count(), address)
+        })
+        .collect();
+    let address =
+        |offset| Some(("/bin/app".to_owned(), "abcd".to_owned(), "hot".to_owned(), offset));
+    let mut found = found;
+    found.sort_by_key(|row| row.0);
+    assert_eq!(
+        found,
+        [(1, 1, address(0x1234)), (2, 2, address(0x1240)), (4, 1, None), (8, 1, None)]
+    );
 }
 
 #[test]

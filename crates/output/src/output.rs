@@ -151,9 +151,18 @@ impl Output {
         }
     }
 
+    /// True if it is a page with all views.
+    pub fn is_page(&self) -> bool {
+        matches!(self.format, Format::Page)
+    }
+
     /// True if the format holds which instruction each sample was taken at.
     pub fn holds_instructions(&self) -> bool {
-        matches!(self.format, Format::Page)
+        match self.format {
+            Format::Page => true,
+            Format::Profile(writer) => writer.capabilities().instructions,
+            Format::Svg | Format::Png | Format::Csv => false,
+        }
     }
 
     /// Detail by which the format distinguishes threads.

@@ -13,6 +13,7 @@ use crate::chips::Chip;
 use crate::flame::Flame;
 use crate::keys::View;
 use crate::look::Look;
+use crate::search::Search;
 use crate::shown::{Code, Grouping, Shown};
 use crate::table::{Cursor, Step};
 
@@ -477,10 +478,9 @@ impl App {
             }
         }
         self.stale.matching = false;
-        let wanted = self.filter.to_lowercase();
+        let wanted = Search::new(&self.filter);
         let matches = |row: &usize| {
-            let is_in = |text: &str| text.to_lowercase().contains(&wanted);
-            wanted.is_empty() || self.key_of(*row).into_iter().any(is_in)
+            wanted.is_none() || self.key_of(*row).into_iter().any(|text| wanted.is_in(text))
         };
         let rows = self.rows.len().max(self.changes.len());
         self.matching = (0..rows).filter(matches).collect();

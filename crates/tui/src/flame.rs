@@ -17,6 +17,7 @@ use ratatui::style::{Color, Modifier, Style};
 use crate::changes::{mark, points};
 use crate::frame_rows::FrameRows;
 use crate::look::Look;
+use crate::search::Search;
 use crate::shown::Shown;
 use crate::table::{Step, file_name};
 use crate::text::fit;
@@ -43,7 +44,7 @@ pub struct Flame {
     /// Two rows of frames in a row of the terminal, without names.
     dense: bool,
     /// The text that is searched, in small letters.
-    search: String,
+    search: Search,
     matching: Vec<bool>,
     /// The rows as they were drawn last, and where.
     rows: FrameRows,
@@ -99,21 +100,16 @@ impl Flame {
         self.search_again();
     }
 
-    /// Marks frames with this text in their names.
+    /// Marks frames whose names match.
     pub fn search(&mut self, text: &str) {
-        self.search = text.to_lowercase();
+        self.search = Search::new(text);
         self.search_again();
     }
 
     fn search_again(&mut self) {
         let Some(graph) = &self.graph else { return };
-        let is_in = |text: &str| text.to_lowercase().contains(&self.search);
-        let names: Vec<bool> = match self.search.is_empty() {
-            true => vec![false; graph.names.len()],
-            false => graph.names.iter().map(is_in).collect(),
-        };
-        let matches = |frame: &FlameFrame| names[frame.name.index()] || names[frame.module.index()];
-        self.matching = graph.frames.iter().map(matches).collect();
+        let names: Vec<bool> = graph.names.iter().map(|name| self.search.is_in(name)).collect();
+        self.matching = graph.frames.iter().map(|frame| names[frame.name.index()]).collect();
         // The whole has no name.
         self.matching[0] = false;
     }

@@ -12,6 +12,7 @@ mod frame_rows;
 mod keys;
 mod look;
 mod page;
+mod search;
 mod shown;
 mod table;
 mod text;

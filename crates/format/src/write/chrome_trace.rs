@@ -71,6 +71,7 @@ impl Writer for ChromeTrace {
             addresses: false,
             start: false,
             comments: false,
+            instructions: false,
             ..Capabilities::ALL
         }
     }

@@ -51,6 +51,7 @@ impl Writer for Firefox {
             cpus: false,
             hosts: false,
             comments: false,
+            instructions: false,
             ..Capabilities::ALL
         }
     }

@@ -45,7 +45,7 @@ impl Writer for Otlp {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { decimals: false, comments: false, ..Capabilities::ALL }
+        Capabilities { decimals: false, instructions: false, comments: false, ..Capabilities::ALL }
     }
 
     fn write(

@@ -2,7 +2,8 @@
 //!
 //! - Frames without a module that are no plain user code are in a mapping that is named for their kind: `[remark]`,
 //!   `[jit]` …
-//! - An address is the offset in the module's file: its mapping begins at 0, with the file.
+//! - An address is the offset in the module's file: its mapping begins at 0, with the file. Where samples have the address of
+//!   their instruction, the location of their leaf has it; these have even numbers, the others odd ones.
 //! - Threads, CPUs and times stand in labels, which are those of `perf_to_profile`.
 //! - Inlined calls are lines of one location, as the format has it.
 
@@ -11,7 +12,9 @@ use std::io::{self, Write};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hashbrown::HashMap;
-use pyrograph_profile::{Frame, Profile, Sample, StackId, StringId, Strings, ValueType};
+use pyrograph_profile::{
+    Address, AddressId, Frame, FrameId, Profile, Sample, StackId, StringId, Strings, ValueType,
+};
 
 use super::tables::{Places, Table, string, value_type};
 use crate::capabilities::Capabilities;
@@ -78,6 +81,8 @@ struct Encoder<'a> {
     divisors: Vec<u64>,
     keys: Keys,
     places: Places<'a>,
+    /// Locations of leaves with their instructions: which location it is otherwise, and the address.
+    leaves: Table<(u64, AddressId)>,
     /// The locations of each stack, once they are known.
     stacks: HashMap<StackId, Vec<u64>, foldhash::fast::FixedState>,
 }
@@ -115,6 +120,7 @@ impl<'a> Encoder<'a> {
             divisors: profile.value_types.iter().map(divisor).collect(),
             keys,
             places: Places::new(profile),
+            leaves: Table::default(),
             stacks: HashMap::default(),
         }
     }
@@ -126,7 +132,10 @@ impl<'a> Encoder<'a> {
     }
 
     fn sample(&mut self, sample: Sample, row: usize) {
-        let locations = self.stack(sample.stack);
+        let mut locations = self.stack(sample.stack);
+        if let (Some(leaf), Some(address)) = (locations.first_mut(), sample.address) {
+            *leaf = self.leaf(*leaf, address);
+        }
         let profile = self.profile;
         let (strings, keys, divisors) = (&mut self.strings, &self.keys, &self.divisors);
         let thread = profile.threads.get(sample.thread);
@@ -185,37 +194,40 @@ impl<'a> Encoder<'a> {
         if let Some(known) = self.stacks.get(&stack) {
             return known.clone();
         }
-        let ids = self.places.stack(stack);
+        let ids: Vec<u64> = self.places.stack(stack).into_iter().map(|id| 2 * id - 1).collect();
         self.stacks.insert(stack, ids.clone());
         ids
     }
 
+    /// The location with the instruction at an address, in place of one without; or that one, if the address is not in the
+    /// code that it names.
+    fn leaf(&mut self, location: u64, address: AddressId) -> u64 {
+        let row = location / 2;
+        let caller = self.places.locations.rows[row as usize].last();
+        let module = caller.map(|&frame| self.profile.frames.get(frame).module);
+        let of = self.profile.addresses.get(address);
+        match Some(of.module) == module && of.offset > 0 {
+            true => 2 * self.leaves.id((row, address)),
+            false => location,
+        }
+    }
+
     /// Mappings, locations, functions, and what is known of the whole.
     fn tables(&mut self) {
-        let mut mappings = Mappings::default();
+        let mut mappings = Mappings::new(self.profile);
         let profile = self.profile;
         let locations = std::mem::take(&mut self.places.locations.rows);
-        for (index, calls) in locations.iter().enumerate() {
-            let Some(&caller) = calls.last() else { continue };
-            let caller = profile.frames.get(caller);
-            let mapping = mappings.id(caller);
-            let lines = self.places.lines(calls);
-            self.out.message(4, |out| {
-                out.number(1, index as u64 + 1);
-                out.number(2, mapping);
-                out.number(3, caller.address);
-                if caller.guessed {
-                    out.number(GUESSED_FIELD, 1);
-                }
-                for (function, line) in lines {
-                    out.message(4, |out| {
-                        out.number(1, function);
-                        out.number(2, line.into());
-                    });
-                }
-            });
+        for (calls, id) in locations.iter().zip((1..).step_by(2)) {
+            self.location(id, calls, None, &mut mappings);
         }
-        for (index, (module, end)) in mappings.modules.rows.iter().zip(&mappings.ends).enumerate() {
+        let leaves = std::mem::take(&mut self.leaves.rows);
+        for (&(row, address), id) in leaves.iter().zip((2..).step_by(2)) {
+            self.location(id, &locations[row as usize], Some(address), &mut mappings);
+        }
+        for (index, ((module, build_id), end)) in
+            mappings.rows.rows.iter().zip(&mappings.ends).enumerate()
+        {
+            let build_id = string(&mut self.strings, profile.strings.get(*build_id));
             let file = match module {
                 Module::File(path) => string(&mut self.strings, profile.strings.get(*path)),
                 Module::StandIn(name) => string(&mut self.strings, name),
@@ -224,6 +236,7 @@ impl<'a> Encoder<'a> {
                 out.number(1, index as u64 + 1);
                 out.number(3, end.saturating_add(1));
                 out.number(5, file);
+                out.number(6, build_id);
                 // All that is known is there: no tool needs to look further.
                 for has in 7..=10 {
                     out.number(has, 1);
@@ -242,6 +255,34 @@ impl<'a> Encoder<'a> {
             });
         }
         self.about();
+    }
+
+    fn location(
+        &mut self,
+        id: u64,
+        calls: &[FrameId],
+        instruction: Option<AddressId>,
+        mappings: &mut Mappings,
+    ) {
+        let Some(&caller) = calls.last() else { return };
+        let caller = self.profile.frames.get(caller);
+        let (mapping, address) =
+            mappings.place(caller, instruction.map(|of| self.profile.addresses.get(of)));
+        let lines = self.places.lines(calls);
+        self.out.message(4, |out| {
+            out.number(1, id);
+            out.number(2, mapping);
+            out.number(3, address);
+            if caller.guessed {
+                out.number(GUESSED_FIELD, 1);
+            }
+            for (function, line) in lines {
+                out.message(4, |out| {
+                    out.number(1, function);
+                    out.number(2, line.into());
+                });
+            }
+        });
     }
 
     fn about(&mut self) {
@@ -265,11 +306,12 @@ impl<'a> Encoder<'a> {
     }
 }
 
-/// One for each module, with its highest address.
-#[derive(Default)]
+/// One for each module and build ID, with its highest address.
 struct Mappings {
-    modules: Table<Module>,
+    rows: Table<(Module, StringId)>,
     ends: Vec<u64>,
+    /// The build ID of each module that has one; of several that of the last one.
+    build_ids: HashMap<StringId, StringId, foldhash::fast::FixedState>,
 }
 
 /// The name of a mapping.
@@ -282,16 +324,27 @@ enum Module {
 }
 
 impl Mappings {
-    fn id(&mut self, frame: Frame) -> u64 {
+    fn new(profile: &Profile) -> Self {
+        let build_ids = profile.addresses.iter().map(|of| (of.module, of.build_id)).collect();
+        Self { rows: Table::default(), ends: Vec::new(), build_ids }
+    }
+
+    /// The mapping and the address of a frame, or of its instruction.
+    fn place(&mut self, frame: Frame, instruction: Option<Address>) -> (u64, u64) {
+        let address = instruction.map_or(frame.address, |of| of.offset);
         let module = match (frame.module.is_empty(), stand_in(frame.kind)) {
             (false, _) => Module::File(frame.module),
             (true, Some(name)) => Module::StandIn(name),
-            (true, None) => return 0,
+            (true, None) => return (0, address),
         };
-        let id = self.modules.id(module);
-        self.ends.resize(self.modules.rows.len(), 0);
+        let build_id = match instruction {
+            Some(of) => of.build_id,
+            None => self.build_ids.get(&frame.module).copied().unwrap_or_default(),
+        };
+        let id = self.rows.id((module, build_id));
+        self.ends.resize(self.rows.rows.len(), 0);
         let end = &mut self.ends[id as usize - 1];
-        *end = (*end).max(frame.address);
-        id
+        *end = (*end).max(address);
+        (id, address)
     }
 }

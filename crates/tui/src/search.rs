@@ -1,0 +1,51 @@
+//! What is looked for in a flame graph or a table: a regular expression, as in the page and on the command line.
+
+use regex::RegexBuilder;
+
+/// Text that is searched.
+#[derive(Clone, Debug, Default)]
+pub struct Search(Option<regex::Regex>);
+
+impl Search {
+    /// A regular expression; what is none, because it is still being typed, for instance, is taken as it stands. Without
+    /// capitals it matches these, too. Nothing, if there is no text.
+    pub fn new(text: &str) -> Self {
+        let build = |pattern: &str| {
+            RegexBuilder::new(pattern)
+                .case_insensitive(!text.chars().any(char::is_uppercase))
+                .size_limit(1 << 20)
+                .build()
+        };
+        let regex = || build(text).or_else(|_| build(&regex::escape(text))).ok();
+        Self((!text.is_empty()).then(regex).flatten())
+    }
+
+    /// True if nothing is looked for.
+    pub fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// True if it is found in a name.
+    pub fn is_in(&self, name: &str) -> bool {
+        self.0.as_ref().is_some_and(|regex| regex.is_match(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn expressions_and_what_is_none_yet() {
+        let check = |text: &str, name: &str, expect: bool| {
+            assert_eq!(Search::new(text).is_in(name), expect, "{text} in {name}");
+        };
+        check("", "main", false);
+        check("^re(ad|cv)$", "read", true);
+        check("^re(ad|cv)$", "pread", false);
+        check("vec<", "alloc::Vec<u8>", true);
+        check("Vec<", "alloc::vec<u8>", false);
+        check("operator(", "operator()(int)", true);
+        check("[k", "do_syscall_[k]", true);
+    }
+}
