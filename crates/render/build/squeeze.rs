@@ -66,8 +66,15 @@ pub fn squeeze(source: &str) -> String {
     let uses = uses(&tokens);
     let names = short_names(&tokens, &uses);
     let mut out = String::with_capacity(source.len());
-    for (&token, &used) in tokens.iter().zip(&uses) {
-        let short = names.get(token).map_or(token, String::as_str);
+    for (at, (&token, &used)) in tokens.iter().zip(&uses).enumerate() {
+        if ends_block(&tokens, at) {
+            continue;
+        }
+        let short = match token {
+            "true" => "!0",
+            "false" => "!1",
+            token => names.get(token).map_or(token, String::as_str),
+        };
         match used {
             Use::Variable => push(&mut out, short),
             // `{ name }` is `{ name: name }`.
@@ -76,10 +83,22 @@ pub fn squeeze(source: &str) -> String {
                 push(&mut out, ":");
                 push(&mut out, short);
             }
-            Use::Both | Use::Other => push(&mut out, token),
+            Use::Both => push(&mut out, token),
+            Use::Other if names.contains_key(token) => push(&mut out, token),
+            Use::Other => push(&mut out, short),
         }
     }
     out
+}
+
+/// True for a semicolon that the end of the block makes needless; not if it is all that a loop does.
+fn ends_block(tokens: &[&str], at: usize) -> bool {
+    let is_before_end = tokens[at] == ";" && tokens.get(at + 1) == Some(&"}");
+    let loops = || {
+        let head = at.checked_sub(1).filter(|&last| tokens[last] == ")")?;
+        tokens.get(opening(tokens, head).checked_sub(1)?).copied()
+    };
+    is_before_end && !matches!(loops(), Some("for" | "while"))
 }
 
 /// Words, numbers, texts, regular expressions and signs, without comments and blanks.
@@ -347,7 +366,7 @@ mod tests {
     fn what_is_run_stays() {
         let source = "  // A remark.\n  function a(b, c) {\n    return b / c + +b - -c; // no\n  }\n\n  const d = /[/ \"]  \\//u\
                       .test(\"a  // \\\" b\") ? 1 : in e;\n  if (x) { return /  /; }\n";
-        let expect = "function a(b,c){return b/c+ +b- -c;}const d=/[/ \"]  \\//u.test(\"a  // \\\" b\")?1:in e;if(x){return/  /;}";
+        let expect = "function a(b,c){return b/c+ +b- -c}const d=/[/ \"]  \\//u.test(\"a  // \\\" b\")?1:in e;if(x){return/  /}";
         assert_eq!(squeeze(source), expect);
     }
 
@@ -357,19 +376,20 @@ mod tests {
         check("const long = 1; other.long = long + global;", "const a=1;other.long=a+global;");
         check(
             "function run({ first, second: renamed = 2 }) { return { first, renamed: renamed ? first : 3 }; }",
-            "function c({first:a,second:b=2}){return{first:a,renamed:b?a:3};}",
+            "function c({first:a,second:b=2}){return{first:a,renamed:b?a:3}}",
         );
         check(
             "const pane = { draw(width) { return width; } }; for (const [key, value] of list) { key(value); }",
-            "const d={draw(b){return b;}};for(const[c,a]of list){c(a);}",
+            "const d={draw(b){return b}};for(const[c,a]of list){c(a)}",
         );
         check(
             "let one = 1, two = [one, 3], three; items.map((item, ...more) => ({ ...item, more })); catch (error) { error(); }",
-            "let d=1,f=[d,3],e;items.map((b,...c)=>({...b,more:c}));catch(a){a();}",
+            "let d=1,f=[d,3],e;items.map((b,...c)=>({...b,more:c}));catch(a){a()}",
         );
+        check("if (a) { while (b()); } else { for (;;) ; }", "if(a){while(b());}else{for(;;);}");
         check(
             "function* steps(work) { yield* work.next(document); }",
-            "function*b(a){yield*a.next(document);}",
+            "function*b(a){yield*a.next(document)}",
         );
     }
 }
