@@ -200,15 +200,17 @@ impl<'a> Encoder<'a> {
     }
 
     /// The location with the instruction at an address, in place of one without; or that one, if the address is not in the
-    /// code that it names.
+    /// code that it names, or it has another, by which it is known where it has no name.
     fn leaf(&mut self, location: u64, address: AddressId) -> u64 {
         let row = location / 2;
         let caller = self.places.locations.rows[row as usize].last();
-        let module = caller.map(|&frame| self.profile.frames.get(frame).module);
+        let caller = caller.map(|&frame| self.profile.frames.get(frame));
         let of = self.profile.addresses.get(address);
-        match Some(of.module) == module && of.offset > 0 {
-            true => 2 * self.leaves.id((row, address)),
-            false => location,
+        match caller {
+            Some(frame) if frame.module == of.module && frame.address == 0 && of.offset > 0 => {
+                2 * self.leaves.id((row, address))
+            }
+            _ => location,
         }
     }
 
