@@ -7,14 +7,11 @@ use regex::RegexBuilder;
 pub struct Search(Option<regex::Regex>);
 
 impl Search {
-    /// A regular expression; what is none, because it is still being typed, for instance, is taken as it stands. Without
-    /// capitals it matches these, too. Nothing, if there is no text.
+    /// A regular expression, in which case does not matter unless it begins with `(?-i)`; what is none, because it is still
+    /// being typed, for instance, is taken as it stands. Nothing, if there is no text.
     pub fn new(text: &str) -> Self {
         let build = |pattern: &str| {
-            RegexBuilder::new(pattern)
-                .case_insensitive(!text.chars().any(char::is_uppercase))
-                .size_limit(1 << 20)
-                .build()
+            RegexBuilder::new(pattern).case_insensitive(true).size_limit(1 << 20).build()
         };
         let regex = || build(text).or_else(|_| build(&regex::escape(text))).ok();
         Self((!text.is_empty()).then(regex).flatten())
@@ -44,7 +41,8 @@ mod tests {
         check("^re(ad|cv)$", "read", true);
         check("^re(ad|cv)$", "pread", false);
         check("vec<", "alloc::Vec<u8>", true);
-        check("Vec<", "alloc::vec<u8>", false);
+        check("Vec<", "alloc::vec<u8>", true);
+        check("(?-i)Vec<", "alloc::vec<u8>", false);
         check("operator(", "operator()(int)", true);
         check("[k", "do_syscall_[k]", true);
     }
