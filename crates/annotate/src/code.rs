@@ -8,8 +8,10 @@ use std::rc::Rc;
 use std::time::SystemTime;
 
 use pyrograph_disassemble::Arch;
+use pyrograph_elf::Image;
 use pyrograph_elf::object::{Architecture, Object};
-use pyrograph_symbol::{BuildId, JitDump, Module, Options, Source};
+use pyrograph_profile::Profile;
+use pyrograph_symbol::{BuildId, JitDump, Kallsyms, Module, Options, Source};
 
 use crate::choose::Located;
 use crate::kernel::Kernel;
@@ -30,6 +32,8 @@ pub(crate) struct Code {
     pub samples: Vec<Located>,
     /// The file, which has symbols and lines of what is at an address.
     pub module: Option<Rc<Module>>,
+    /// Names of the running kernel's functions, where there is no file.
+    pub symbols: Option<Rc<Kallsyms>>,
     /// Lines of code made at run time.
     pub lines: Option<JitLines>,
     /// When the file was written: sources that are younger are others.
@@ -43,19 +47,20 @@ pub(crate) struct JitLines {
 }
 
 /// The kernel, as perf names it.
-const KERNEL: &str = "[kernel.kallsyms]";
+pub(crate) const KERNEL: &str = "[kernel.kallsyms]";
 
 impl Code {
     /// Finds it. `name`: that of the function.
     pub fn find(
         function: &Function,
         name: &str,
+        profile: &Profile,
         options: &Options,
         modules: &mut Modules,
         notes: &mut Vec<String>,
     ) -> Result<Self, Error> {
         match function.module.as_str() {
-            KERNEL => kernel::find(function, options, &mut modules.kernel, notes),
+            KERNEL => kernel::find(function, name, profile, options, &mut modules.kernels, notes),
             path if path.ends_with(".dump") => jit::find(function, name, options, notes),
             _ => Self::of_file(function, options, modules, notes),
         }
@@ -71,40 +76,18 @@ impl Code {
         let no_code = |reason: &str| {
             Err(Error::NoCode(format!("the code cannot be shown: {} {reason}", function.module)))
         };
-        let arch = match module.image().elf().architecture() {
-            Architecture::X86_64 => Arch::X86_64,
-            Architecture::Aarch64 => Arch::Aarch64,
-            other => return no_code(&format!("is of {other:?}; x86-64 and AArch64 are shown")),
+        let arch = match architecture(module.image()) {
+            Ok(arch) => arch,
+            Err(other) => return no_code(&format!("is of {other}")),
         };
-        let mut parts: Vec<(Range<u64>, Vec<Located>)> = Vec::new();
-        for (offset, values) in &function.offsets {
-            let Some(address) = module.file_offset_to_address(*offset) else { continue };
-            // To find an extent takes a pass over all symbols.
-            let known = parts.iter_mut().find(|(extent, _)| extent.contains(&address));
-            if let Some((_, samples)) = known {
-                samples.push((address, values.clone()));
-            } else if let Some(extent) = module.extent(address, &options.locator) {
-                parts.push((extent, vec![(address, values.clone())]));
-            }
-        }
-        // Several functions of a file may have one name, if they are static.
-        let count = parts.len();
-        let value = |samples: &Vec<Located>| -> u64 {
-            samples
-                .iter()
-                .filter_map(|(_, values)| values.first())
-                .fold(0, |a, b| a.saturating_add(*b))
-        };
-        let Some((extent, samples)) = parts.into_iter().rev().max_by_key(|(_, of)| value(of))
-        else {
+        let places = function.offsets.iter().filter_map(|(offset, values)| {
+            Some((module.file_offset_to_address(*offset)?, values.clone()))
+        });
+        let extent = |address| module.extent(address, &options.locator);
+        let Some((extent, samples)) = hottest(places, extent, |address| address, notes) else {
             return no_code("has no symbol there");
         };
         let Range { start, end } = extent;
-        if count > 1 {
-            notes.push(format!(
-                "{count} functions of this file have the name: this one has the most samples"
-            ));
-        }
         let image = module.image();
         let bytes = image.offset_of(start).and_then(|offset| {
             let from = usize::try_from(offset).ok()?;
@@ -122,9 +105,53 @@ impl Code {
             samples,
             module: Some(module),
             modified,
-            lines: None,
+            ..Self::default()
         })
     }
+}
+
+/// The instruction set of a file; the name of one that is not shown.
+pub(crate) fn architecture(image: &Image) -> Result<Arch, String> {
+    match image.elf().architecture() {
+        Architecture::X86_64 => Ok(Arch::X86_64),
+        Architecture::Aarch64 => Ok(Arch::Aarch64),
+        other => Err(format!("{other:?}; x86-64 and AArch64 are shown")),
+    }
+}
+
+/// Of the functions that hold the places of samples, the one with the most samples: where it is in the file, and its samples
+/// there. Several functions of a file may have one name, if they are static.
+///
+/// `extent`: the addresses in the file of the function at a place; `moved`: the place's own address in the file.
+pub(crate) fn hottest(
+    places: impl Iterator<Item = Located>,
+    mut extent: impl FnMut(u64) -> Option<Range<u64>>,
+    moved: impl Fn(u64) -> u64,
+    notes: &mut Vec<String>,
+) -> Option<(Range<u64>, Vec<Located>)> {
+    let mut parts: Vec<(Range<u64>, Vec<Located>)> = Vec::new();
+    for (place, values) in places {
+        let address = moved(place);
+        // To find an extent takes a pass over all symbols.
+        let known = parts.iter_mut().find(|(extent, _)| extent.contains(&address));
+        if let Some((_, samples)) = known {
+            samples.push((address, values));
+        } else if let Some(extent) = extent(place) {
+            parts.push((extent, vec![(address, values)]));
+        }
+    }
+    let count = parts.len();
+    let value = |samples: &Vec<Located>| -> u64 {
+        let values = samples.iter().filter_map(|(_, values)| values.first());
+        values.fold(0, |a, b| a.saturating_add(*b))
+    };
+    let found = parts.into_iter().rev().max_by_key(|(_, of)| value(of))?;
+    if count > 1 {
+        notes.push(format!(
+            "{count} functions of this file have the name: this one has the most samples"
+        ));
+    }
+    Some(found)
 }
 
 /// A file that was opened, and when it was written.
@@ -135,7 +162,7 @@ type Opened = (Rc<Module>, Option<SystemTime>);
 pub(crate) struct Modules {
     /// By path and build ID.
     files: BTreeMap<(String, String), Opened>,
-    kernel: Option<Kernel>,
+    kernels: Vec<(BuildId, Kernel)>,
 }
 
 impl Modules {

@@ -1,20 +1,21 @@
-//! Code of the running kernel: as it is in memory, where that may be read, and its lines, where there is a `vmlinux`.
+//! Code of a kernel: of the running one as it is in memory, where that may be read; of others that of their `vmlinux`, which
+//! has the lines of all.
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 
 use pyrograph_elf::object::elf::{FileHeader64, PT_LOAD};
 use pyrograph_elf::object::read::elf::{FileHeader, ProgramHeader};
-use pyrograph_elf::object::{Endianness, FileKind, ObjectSymbol};
-use pyrograph_symbol::{
-    BuildId, KALLSYMS, Kallsyms, Module, Options, Source, running_kernel_build_id,
-};
+use pyrograph_elf::object::{Endianness, FileKind};
+use pyrograph_profile::Profile;
+use pyrograph_symbol::{BuildId, KALLSYMS, Kallsyms, Options, running_kernel_build_id};
 
-use crate::choose::Located;
-use crate::code::{Code, native};
+use crate::code::{Code, KERNEL, architecture, hottest, native};
+use crate::vmlinux::Vmlinux;
 use crate::{Error, Function};
 
 /// The memory of the kernel, as a core file (proc(5)).
@@ -24,28 +25,53 @@ const KCORE: &str = "/proc/kcore";
 const MOST_BYTES: u64 = 1 << 20;
 
 /// The headers of a core file of a machine with thousands of pieces of memory.
-const MOST_HEADERS: usize = 1 << 20;
+const MOST_HEADERS: u64 = 1 << 20;
 
-/// What is known of the running kernel: to read it takes long, and samples are of many of its functions.
+/// What is known of a kernel: to read it takes long, and samples are of many of its functions.
 #[derive(Debug)]
 pub(crate) struct Kernel {
-    /// None if they cannot be read.
-    symbols: Option<Kallsyms>,
-    debug: Option<Rc<Module>>,
+    /// It runs here.
+    runs: bool,
+    /// Those of the running one. None if they cannot be read.
+    symbols: Option<Rc<Kallsyms>>,
+    file: Option<Vmlinux>,
 }
 
 impl Kernel {
-    fn read(options: &Options, build_id: Option<&BuildId>) -> Result<Self, Error> {
-        let debug = vmlinux(options, build_id).map(Rc::new);
-        if debug.is_none()
-            && let Err(error) = File::open(KCORE)
-        {
-            return Err(no_code(&format!(
-                "neither {KCORE} ({error}) nor a vmlinux with its build ID can be read; run as root, or install the \
-                 kernel's debug package"
-            )));
+    fn read(profile: &Profile, options: &Options, build_id: &BuildId) -> Result<Self, Error> {
+        let digits = build_id.to_string();
+        let text = |id| profile.strings.get(id);
+        let ours = profile.addresses.iter().filter(|of| {
+            text(of.module) == KERNEL && text(of.build_id) == digits && !of.function.is_empty()
+        });
+        let known = ours.map(|of| (text(of.function), of.offset));
+        let file = Vmlinux::find(&options.locator, build_id, known);
+        let runs = running_kernel_build_id().as_ref() == Some(build_id);
+        if file.is_none() {
+            can_be_shown(runs, build_id)?;
         }
-        Ok(Self { symbols: Kallsyms::open(Path::new(KALLSYMS)).ok(), debug })
+        let symbols = if runs { Kallsyms::open(Path::new(KALLSYMS)).ok() } else { None };
+        Ok(Self { runs, symbols: symbols.map(Rc::new), file })
+    }
+}
+
+/// Says why it cannot, and what helps.
+fn can_be_shown(runs: bool, build_id: &BuildId) -> Result<(), Error> {
+    let package = "install the kernel's debug package";
+    if !runs {
+        return Err(no_code(&format!(
+            "the samples are of another kernel than the one that runs, and there is no vmlinux with its build ID, {build_id}: \
+             annotate where it runs, {package}, or name a copy of the file system that has it with --symfs"
+        )));
+    }
+    match File::open(KCORE) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(no_code(&format!(
+            "this kernel has no {KCORE}, and there is no vmlinux with its build ID, {build_id}: {package}"
+        ))),
+        Err(error) => Err(no_code(&format!(
+            "neither {KCORE} ({error}) nor a vmlinux with its build ID can be read; run as root, or {package}"
+        ))),
     }
 }
 
@@ -53,67 +79,120 @@ fn no_code(reason: &str) -> Error {
     Error::NoCode(format!("the kernel's code cannot be shown: {reason}"))
 }
 
-/// The code of a function of the kernel.
+/// The code of a function of the kernel. `name`: that of the function.
 pub(crate) fn find(
     function: &Function,
+    name: &str,
+    profile: &Profile,
     options: &Options,
-    known: &mut Option<Kernel>,
+    known: &mut Vec<(BuildId, Kernel)>,
     notes: &mut Vec<String>,
 ) -> Result<Code, Error> {
-    let recorded = function.build_id.parse::<BuildId>().ok();
-    if recorded.is_none() || recorded != running_kernel_build_id() {
-        return Err(no_code(
-            "the samples are of another kernel than the one that runs: annotate where it runs",
-        ));
-    }
-    let kernel = match known {
-        Some(kernel) => kernel,
-        None => known.insert(Kernel::read(options, recorded.as_ref())?),
+    let Ok(build_id) = function.build_id.parse::<BuildId>() else {
+        return Err(no_code("the recording does not have the build ID of its kernel"));
     };
-    let hottest = function.offsets.iter().max_by_key(|(_, values)| values.first());
-    let Some((address, _)) = hottest else { return Err(no_code("there is no sample")) };
-    let place = kernel.symbols.as_ref().and_then(|of| Some((extent(of, *address)?, of)));
-    let Some(((start, end), symbols)) = place else {
-        return Err(no_code(&format!("{KALLSYMS} hides addresses: run as root")));
-    };
-    let is_in = |(address, _): &&Located| (start..end).contains(address);
-    let samples: Vec<_> = function.offsets.iter().filter(is_in).cloned().collect();
-    let memory = read_memory(Path::new(KCORE), start, (end - start) as usize);
-    let name = symbols.lookup(start).map(|symbol| symbol.name.to_owned()).unwrap_or_default();
-    let in_file = kernel.debug.clone().and_then(|module| {
-        let at = module.image().functions_named(&name).next().map(|symbol| symbol.address())?;
-        Some((module, at))
-    });
-    let module_path = function.module.clone();
-    let Some((module, at)) = in_file else {
-        let bytes = memory.map_err(|error| no_code(&format!("{KCORE}: {error}; run as root")))?;
-        notes.push(
-            "no source lines: there is no vmlinux of this kernel; its debug package has it"
-                .to_owned(),
-        );
-        return Ok(Code { module_path, arch: native(), start, bytes, samples, ..Code::default() });
-    };
-    // In the addresses of the file, which the kernel moves as it starts.
-    let moved = |(address, values): Located| (at.wrapping_add(address - start), values);
-    let samples = samples.into_iter().map(moved).collect();
-    let bytes = match memory {
-        Ok(bytes) => bytes,
-        Err(_) => {
-            notes.push(format!(
-                "code is that of the file: {KCORE}, which has it as it was patched, cannot be read"
-            ));
-            let image = module.image();
-            let symbol = image.functions_named(&name).next();
-            symbol.and_then(|symbol| image.code_of(&symbol).map(<[u8]>::to_vec)).unwrap_or_default()
+    let at = match known.iter().position(|(id, _)| *id == build_id) {
+        Some(at) => at,
+        None => {
+            let kernel = Kernel::read(profile, options, &build_id)?;
+            known.push((build_id, kernel));
+            known.len() - 1
         }
     };
-    Ok(Code {
-        module_path,
-        arch: native(),
-        start: at,
+    let kernel = &known[at].1;
+    if let Some(file) = &kernel.file
+        && let Some(code) = of_file(function, name, kernel.runs, file, options, notes)
+    {
+        return code;
+    }
+    match &kernel.symbols {
+        Some(symbols) => of_memory(function, symbols, kernel.file.is_some(), notes),
+        None if kernel.runs => Err(no_code(&format!("{KALLSYMS} cannot be read"))),
+        None => Err(no_code(&format!(
+            "{name} is not in the vmlinux of the kernel that ran: code of its modules is shown only where it runs"
+        ))),
+    }
+}
+
+/// Code that the file has, as it is in memory if its kernel runs and that may be read. `None` if the function is not in the
+/// file.
+fn of_file(
+    function: &Function,
+    name: &str,
+    runs: bool,
+    file: &Vmlinux,
+    options: &Options,
+    notes: &mut Vec<String>,
+) -> Option<Result<Code, Error>> {
+    // In the addresses of the file, which the kernel moves as it starts.
+    let places = function.offsets.iter().map(|(address, values)| (*address, values.clone()));
+    let extent = |address| file.extent(name, address, &options.locator);
+    let moved = |address: u64| address.wrapping_sub(file.distance);
+    let (extent, samples) = hottest(places, extent, moved, notes)?;
+    let Range { start, end } = extent;
+    let len = usize::try_from(end.checked_sub(start)?.min(MOST_BYTES)).ok()?;
+    let image = file.module.image();
+    let memory = runs
+        .then(|| read_memory(Path::new(KCORE), start.wrapping_add(file.distance), len))
+        .and_then(Result::ok);
+    let bytes = match memory {
+        Some(bytes) => bytes,
+        None => {
+            notes.push(if runs {
+                format!("code is that of the file: {KCORE}, which has it as it was patched, cannot be read")
+            } else {
+                "code is that of the file, before the kernel patched it".to_owned()
+            });
+            let from = usize::try_from(image.offset_of(start)?).ok()?;
+            let bytes = image.bytes().get(from..)?;
+            bytes[..len.min(bytes.len())].to_vec()
+        }
+    };
+    let arch = match architecture(image) {
+        Ok(arch) => arch,
+        Err(other) => return Some(Err(no_code(&format!("it is of {other}")))),
+    };
+    Some(Ok(Code {
+        module_path: function.module.clone(),
+        arch,
+        start,
         bytes,
         samples,
-        module: Some(module),
+        module: Some(Rc::clone(&file.module)),
+        ..Code::default()
+    }))
+}
+
+/// Code of the running kernel, or of one of its modules.
+fn of_memory(
+    function: &Function,
+    symbols: &Rc<Kallsyms>,
+    is_module: bool,
+    notes: &mut Vec<String>,
+) -> Result<Code, Error> {
+    let places = function.offsets.iter().map(|(address, values)| (*address, values.clone()));
+    let extent = |address| extent(symbols, address).map(|(start, end)| start..end);
+    let Some((extent, samples)) = hottest(places, extent, |address| address, notes) else {
+        return Err(no_code(&format!("{KALLSYMS} hides addresses: run as root")));
+    };
+    let Range { start, end } = extent;
+    let bytes = read_memory(Path::new(KCORE), start, (end - start) as usize)
+        .map_err(|error| no_code(&format!("{KCORE}: {error}; run as root")))?;
+    notes.push(
+        if is_module {
+            "no source lines: the function is not in the kernel's vmlinux, but in a module"
+        } else {
+            "no source lines: there is no vmlinux of this kernel; its debug package has it"
+        }
+        .to_owned(),
+    );
+    Ok(Code {
+        module_path: function.module.clone(),
+        arch: native(),
+        start,
+        bytes,
+        samples,
+        symbols: Some(Rc::clone(symbols)),
         ..Code::default()
     })
 }
@@ -134,39 +213,23 @@ fn extent(symbols: &Kallsyms, address: u64) -> Option<(u64, u64)> {
     Some((start, outside))
 }
 
-/// A `vmlinux` with symbols, in the places where distributions have it.
-fn vmlinux(options: &Options, build_id: Option<&BuildId>) -> Option<Module> {
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok()?;
-    let release = release.trim();
-    let mut paths: Vec<PathBuf> = Vec::new();
-    for dir in &options.locator.debug_dirs {
-        paths.push(dir.join(format!("boot/vmlinux-{release}")));
-        paths.push(dir.join(format!("lib/modules/{release}/vmlinux")));
-    }
-    paths.push(format!("/boot/vmlinux-{release}").into());
-    paths.push(format!("/lib/modules/{release}/build/vmlinux").into());
-    paths.push(format!("/lib/modules/{release}/vmlinux").into());
-    paths.iter().find_map(|path| {
-        let file = File::open(path).ok()?;
-        let source = Source { path: path.to_str()?, build_id, root: None };
-        Module::open(&file, source).ok()
-    })
-}
-
 /// Bytes of memory at an address, out of a core file.
 fn read_memory(core: &Path, address: u64, len: usize) -> io::Result<Vec<u8>> {
     let damaged =
         || io::Error::new(io::ErrorKind::InvalidData, "it is no core file with this address");
     let file = File::open(core)?;
-    let mut head = vec![0; MOST_HEADERS];
-    let mut read = 0;
-    while read < head.len() {
-        match file.read_at(&mut head[read..], read as u64)? {
-            0 => break,
-            more => read += more,
-        }
-    }
-    let head = &head[..read];
+    // Only its headers: what is behind them is the memory of the machine.
+    let mut head = vec![0; size_of::<FileHeader64<Endianness>>()];
+    file.read_exact_at(&mut head, 0)?;
+    let headers = {
+        let header = FileHeader64::<Endianness>::parse(&*head).map_err(|_| damaged())?;
+        let endian = header.endian().map_err(|_| damaged())?;
+        let size = u64::from(header.e_phnum(endian)) * u64::from(header.e_phentsize(endian));
+        header.e_phoff(endian).checked_add(size).filter(|&len| len <= MOST_HEADERS)
+    };
+    head.resize(headers.ok_or_else(damaged)? as usize, 0);
+    file.read_exact_at(&mut head, 0)?;
+    let head = &*head;
     if FileKind::parse(head).ok() != Some(FileKind::Elf64) {
         return Err(damaged());
     }

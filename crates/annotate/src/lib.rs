@@ -8,6 +8,7 @@ mod jit;
 mod kernel;
 mod lines;
 mod sources;
+mod vmlinux;
 
 use pyrograph_analyze::{AnnotatedInstruction, Annotation};
 use pyrograph_disassemble::{Instruction, disassemble};
@@ -98,7 +99,8 @@ impl<'a> Annotator<'a> {
     ) -> Result<Annotation, Error> {
         let (profile, options) = (self.profile, &self.options);
         let name = profile.strings.get(function.name);
-        let mut code = Code::find(function, name, &options.symbols, &mut self.modules, &mut notes)?;
+        let modules = &mut self.modules;
+        let mut code = Code::find(function, name, profile, &options.symbols, modules, &mut notes)?;
         let decoded = decode(&code, &mut notes);
         let columns = profile.value_types.len();
         let mut instructions: Vec<AnnotatedInstruction> = decoded

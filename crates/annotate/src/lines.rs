@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pyrograph_analyze::{Annotation, Scope, SourceFile, SourcePlace};
 use pyrograph_disassemble::Instruction;
-use pyrograph_symbol::{Frame, Options, Symbolized};
+use pyrograph_symbol::{Frame, Kallsyms, Options, Symbolized};
 
 use crate::code::{Code, JitLines};
 
@@ -16,6 +16,9 @@ pub(crate) fn name_targets(
     code: &Code,
     options: &Options,
 ) {
+    if let Some(symbols) = &code.symbols {
+        name_kernel_targets(annotation, decoded, code, symbols);
+    }
     let Some(module) = &code.module else { return };
     let is_outside = |of: &&Instruction| of.target.is_some_and(|target| !holds(code, target));
     let mut targets: Vec<u64> =
@@ -34,10 +37,30 @@ pub(crate) fn name_targets(
             && let Some(frame) = symbol.frames.last()
         {
             let into = symbol.start.map_or(0, |start| target.saturating_sub(start));
-            let into = if into > 0 { format!("+0x{into:x}") } else { String::new() };
-            annotated.text.push_str(&format!(" <{}{into}>", frame.function));
+            add_name(&mut annotated.text, &frame.function, into);
         }
     }
+}
+
+/// The same for code that is in no file.
+fn name_kernel_targets(
+    annotation: &mut Annotation,
+    decoded: &[Instruction],
+    code: &Code,
+    symbols: &Kallsyms,
+) {
+    for (annotated, instruction) in annotation.instructions.iter_mut().zip(decoded) {
+        if let Some(target) = instruction.target.filter(|&target| !holds(code, target))
+            && let Some(symbol) = symbols.lookup(target)
+        {
+            add_name(&mut annotated.text, symbol.name, target.saturating_sub(symbol.start));
+        }
+    }
+}
+
+fn add_name(text: &mut String, name: &str, into: u64) {
+    let into = if into > 0 { format!("+0x{into:x}") } else { String::new() };
+    text.push_str(&format!(" <{name}{into}>"));
 }
 
 fn holds(code: &Code, address: u64) -> bool {

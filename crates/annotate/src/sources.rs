@@ -228,7 +228,8 @@ fn files_note(paths: &[String], defect: &str, remedy: &str) -> Option<String> {
         [] => None,
         [path] => Some(format!("{path} is {defect}: {remedy}")),
         [path, more @ ..] => {
-            Some(format!("{path} and {} more source files are {defect}: {remedy}", more.len()))
+            let files = if more.len() == 1 { "file" } else { "files" };
+            Some(format!("{path} and {} more source {files} are {defect}: {remedy}", more.len()))
         }
     }
 }

@@ -1,7 +1,9 @@
-//! AArch64, by `yaxpeax-arm`.
+//! AArch64, by `yaxpeax-arm`, with its mistakes mended: compared to `objdump` (binutils 2.40) over 1.6 million instructions of
+//! GCC's and Go's, and 1.5 million random words.
 
 use yaxpeax_arch::{Decoder, U8Reader};
-use yaxpeax_arm::armv8::a64::{InstDecoder, Opcode, Operand};
+use yaxpeax_arm::armv8::a64::{InstDecoder, Instruction as Decoded, Opcode};
+use yaxpeax_arm::armv8::a64::{Operand, ShiftStyle, SizeCode};
 
 use crate::{BAD, Flow, Instruction};
 
@@ -18,31 +20,96 @@ pub fn instructions(code: &[u8], address: u64) -> impl Iterator<Item = Instructi
 
 fn instruction(decoder: &InstDecoder, bytes: &[u8], address: u64) -> Instruction {
     let none = Instruction { address, len: bytes.len(), ..Instruction::default() };
-    let Ok(decoded) = decoder.decode(&mut U8Reader::new(bytes)) else {
-        // `objdump` shows the word, of which there is more to be known than of one byte.
-        let text = match <[u8; LEN]>::try_from(bytes) {
-            Ok(word) => format!(".inst 0x{:08x}", u32::from_le_bytes(word)),
-            Err(_) => BAD.to_owned(),
-        };
-        return Instruction { text, ..none };
+    let Ok(bytes) = <[u8; LEN]>::try_from(bytes) else {
+        return Instruction { text: BAD.to_owned(), ..none };
     };
+    let word = u32::from_le_bytes(bytes);
+    let decoded = decoder.decode(&mut U8Reader::new(&bytes)).ok();
+    // Of some words it knows operands only.
+    let Some(mut decoded) = decoded.filter(|of| of.opcode != Opcode::Invalid) else {
+        // `objdump` shows the word, of which there is more to be known than of one byte.
+        return Instruction { text: format!(".inst 0x{word:08x}"), ..none };
+    };
+    mend(&mut decoded, word);
     let flow = flow(decoded.opcode);
     let place = decoded.operands.iter().find_map(|operand| match operand {
         Operand::PCOffset(distance) => Some(address.wrapping_add_signed(*distance)),
         _ => None,
     });
+    let page = decoded.opcode == Opcode::ADRP;
+    let place = place.map(|place| if page { place & !0xfff } else { place });
     let text = text(&decoded.to_string(), place);
     let is_flow = matches!(flow, Flow::Jump | Flow::Branch | Flow::Call);
-    let page = decoded.opcode == Opcode::ADRP;
-    let place_of_data = place.map(|place| if page { place & !0xfff } else { place });
-    let (target, data) = if is_flow { (place, None) } else { (None, place_of_data) };
+    let (target, data) = if is_flow { (place, None) } else { (None, place) };
     Instruction { text, flow, target, data, ..none }
 }
+
+/// Puts right what is decoded wrongly: the extension of 32-bit operands (`add x0, x1, w2, uxtw #3` came out as `lsl #3`),
+/// registers from 16 on that are written to a system register, and products of the upper halves of vectors.
+fn mend(decoded: &mut Decoded, word: u32) {
+    let register = |at: u32| (word >> at & 0x1f) as u16;
+    // "Add/subtract (extended register)" of the Arm Architecture Reference Manual.
+    let is_extended = word & 0x1fe0_0000 == 0x0b20_0000;
+    if is_extended && let Operand::RegShift(style, amount, size, of) = decoded.operands[2] {
+        let (is_64, sets_flags) = (word >> 31 == 1, word >> 29 & 1 == 1);
+        // `lsl` is preferred to an extension that does nothing only with the stack pointer.
+        let with_sp = register(5) == 31 || (register(0) == 31 && !sets_flags);
+        let style = match word >> 13 & 7 {
+            0b010 if is_64 || !with_sp => ShiftStyle::UXTW,
+            0b011 if !is_64 || !with_sp => ShiftStyle::UXTX,
+            _ => style,
+        };
+        decoded.operands[2] = Operand::RegShift(style, amount, size, of);
+    }
+    if decoded.opcode == Opcode::MSR
+        && let Operand::Register(..) = decoded.operands[1]
+    {
+        decoded.operands[1] = Operand::Register(SizeCode::X, register(0));
+    }
+    decoded.opcode = match decoded.opcode {
+        Opcode::FMLAL if word >> 29 & 1 == 1 => Opcode::FMLAL2,
+        Opcode::FMLSL if word >> 29 & 1 == 1 => Opcode::FMLSL2,
+        opcode => opcode,
+    };
+}
+
+/// Spellings of `objdump` for what it has a name for.
+const MNEMONICS: [(&str, &str); 12] = [
+    ("b.hs ", "b.cs "),
+    ("b.lo ", "b.cc "),
+    ("bc.hs ", "bc.cs "),
+    ("bc.lo ", "bc.cc "),
+    ("sys #0x3, c7, c4, #0x1, ", "dc zva, "),
+    ("sys #0x3, c7, c10, #0x1, ", "dc cvac, "),
+    ("sys #0x3, c7, c11, #0x1, ", "dc cvau, "),
+    ("sys #0x3, c7, c14, #0x1, ", "dc civac, "),
+    ("sys #0x3, c7, c5, #0x1, ", "ic ivau, "),
+    ("hint #0x22", "bti c"),
+    ("hint #0x24", "bti j"),
+    ("hint #0x26", "bti jc"),
+];
+const OPERANDS: [(&str, &str); 4] =
+    [(", hs", ", cs"), (", lo", ", cc"), (", sxtw #0]", ", sxtw]"), (", sxtx #0]", ", sxtx]")];
+/// System registers that programs use, and that the kernel uses often.
+const REGISTERS: [(&str, &str); 12] = [
+    ("s3_3_c4_c4_0", "fpcr"),
+    ("s3_3_c4_c4_1", "fpsr"),
+    ("s3_3_c4_c2_0", "nzcv"),
+    ("s3_3_c4_c2_1", "daif"),
+    ("s3_3_c0_c0_1", "ctr_el0"),
+    ("s3_3_c0_c0_7", "dczid_el0"),
+    ("s3_3_c14_c0_0", "cntfrq_el0"),
+    ("s3_3_c13_c0_3", "tpidrro_el0"),
+    ("s3_0_c4_c1_0", "sp_el0"),
+    ("s3_0_c13_c0_4", "tpidr_el1"),
+    ("s3_0_c5_c2_0", "esr_el1"),
+    ("s3_0_c6_c0_0", "far_el1"),
+];
 
 /// The text with an absolute address in place of the distance to it, as `objdump` prints it.
 fn text(text: &str, place: Option<u64>) -> String {
     let relative = text.find("$+").or_else(|| text.find("$-")).zip(place);
-    let plain = match relative {
+    let mut plain = match relative {
         Some((at, place)) => {
             let rest = &text[at + 2..];
             let end = rest.find(|c: char| !c.is_ascii_hexdigit() && c != 'x').unwrap_or(rest.len());
@@ -50,6 +117,24 @@ fn text(text: &str, place: Option<u64>) -> String {
         }
         None => text.to_owned(),
     };
+    for (from, to) in MNEMONICS {
+        if let Some(rest) = plain.strip_prefix(from) {
+            plain = format!("{to}{rest}");
+        }
+    }
+    for (from, to) in OPERANDS {
+        if let Some(rest) = plain.strip_suffix(from) {
+            plain = format!("{rest}{to}");
+        }
+    }
+    for (from, to) in REGISTERS {
+        // Before a comma, or at the end.
+        if let Some((before, after)) = plain.split_once(from)
+            && (after.is_empty() || after.starts_with(','))
+        {
+            plain = format!("{before}{to}{after}");
+        }
+    }
     plain.replace(char::is_control, " ")
 }
 
@@ -58,7 +143,12 @@ fn flow(opcode: Opcode) -> Flow {
         Opcode::B | Opcode::BR | Opcode::BRAA | Opcode::BRAB | Opcode::BRAAZ | Opcode::BRABZ => {
             Flow::Jump
         }
-        Opcode::Bcc(_) | Opcode::CBZ | Opcode::CBNZ | Opcode::TBZ | Opcode::TBNZ => Flow::Branch,
+        Opcode::Bcc(_)
+        | Opcode::BCcc(_)
+        | Opcode::CBZ
+        | Opcode::CBNZ
+        | Opcode::TBZ
+        | Opcode::TBNZ => Flow::Branch,
         Opcode::BL
         | Opcode::BLR
         | Opcode::BLRAA
@@ -97,5 +187,34 @@ mod tests {
         check(0xd63f_0020, "blr x1", Flow::Call, None, None);
         check(0xb000_0000, "adrp x0, 2000", Flow::Next, None, Some(0x2000));
         check(0xffff_ffff, ".inst 0xffffffff", Flow::Next, None, None);
+    }
+
+    /// What `yaxpeax-arm` 0.5 has otherwise than `objdump`.
+    #[test]
+    fn text_is_that_of_objdump() {
+        let text = |word: u32, text: &str| check(word, text, Flow::Next, None, None);
+        check(0x9000_0000, "adrp x0, 1000", Flow::Next, None, Some(0x1000));
+        text(0x8b3b_4ebb, "add x27, x21, w27, uxtw #3");
+        text(0x8b2f_40c6, "add x6, x6, w15, uxtw");
+        text(0xcb24_5284, "sub x4, x20, w4, uxtw #4");
+        text(0xeb22_42bf, "cmp x21, w2, uxtw");
+        text(0x0b22_4020, "add w0, w1, w2, uxtw");
+        text(0x8b22_63ff, "add sp, sp, x2");
+        text(0x8b22_6fff, "add sp, sp, x2, lsl #3");
+        text(0x8b22_c020, "add x0, x1, w2, sxtw");
+        text(0xd51b_4414, "msr fpcr, x20");
+        text(0xd53b_4401, "mrs x1, fpcr");
+        text(0xd53b_d041, "mrs x1, tpidr_el0");
+        text(0xd503_245f, "bti c");
+        text(0xd50b_7423, "dc zva, x3");
+        // `objdump` counts the vectors' elements otherwise.
+        text(0x6f98_8087, "fmlal2 v7.4s, v4.8h, v8.h[1]");
+        text(0x9a81_2000, "csel x0, x0, x1, cs");
+        text(0x1a9f_37e4, "cset w4, cs");
+        text(0x3875_cb22, "ldrb w2, [x25, w21, sxtw]");
+        check(0x54ff_ffe2, "b.cs ffc", Flow::Branch, Some(0xffc), None);
+        check(0x54ff_fff3, "bc.cc ffc", Flow::Branch, Some(0xffc), None);
+        // Its operands are decoded, its name is not.
+        text(0x32f6_504a, ".inst 0x32f6504a");
     }
 }

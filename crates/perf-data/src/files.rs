@@ -128,6 +128,11 @@ impl Files for RecordedFiles {
         self.cached(recorded?, "kallsyms").filter(|path| starts_there(path))
     }
 
+    fn kernel_build_id(&mut self) -> Option<BuildId> {
+        let recorded = self.build_ids.get(KERNEL).and_then(|id| BuildId::new(id));
+        recorded.or_else(|| running_kernel_build_id().filter(|_| self.same_kernel))
+    }
+
     fn vdso(&mut self) -> Option<Vec<u8>> {
         let own = own_vdso().map(<[u8]>::to_vec);
         match self.build_ids.get("[vdso]") {

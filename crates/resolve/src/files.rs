@@ -7,6 +7,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use pyrograph_symbol::{BuildId, running_kernel_build_id};
+
 use crate::modules::{FileKey, is_memory_file};
 
 /// A mapping of code, as an event names it.
@@ -101,6 +103,11 @@ pub trait Files {
 
     /// The symbols of the kernel that ran, in the form of `/proc/kallsyms`.
     fn kallsyms(&mut self) -> Option<PathBuf> {
+        None
+    }
+
+    /// The build ID of the kernel that ran.
+    fn kernel_build_id(&mut self) -> Option<BuildId> {
         None
     }
 
@@ -210,6 +217,10 @@ impl Files for LiveFiles {
 
     fn kallsyms(&mut self) -> Option<PathBuf> {
         Some(PathBuf::from("/proc/kallsyms"))
+    }
+
+    fn kernel_build_id(&mut self) -> Option<BuildId> {
+        running_kernel_build_id()
     }
 
     fn vdso(&mut self) -> Option<Vec<u8>> {

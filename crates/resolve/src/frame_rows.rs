@@ -2,14 +2,13 @@
 
 use std::borrow::Cow;
 use std::ops::Range;
-use std::path::Path;
 
 use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 use pyrograph_profile::{
     Address, AddressId, Frame, FrameId, FrameKind, Marker, Profile, StringId, Strings,
 };
-use pyrograph_symbol::{KALLSYMS, inlined_names, running_kernel_build_id};
+use pyrograph_symbol::inlined_names;
 use pyrograph_unwind::UnwindInfo;
 
 use crate::languages::FunctionLabel;
@@ -116,12 +115,10 @@ impl<'a> FrameRows<'a> {
         Some(profile.addresses.intern(address))
     }
 
-    /// That of the running kernel, if samples are of it.
+    /// That of the kernel, as text; empty if it is not known.
     fn kernel_build_id(&mut self) -> &str {
         self.kernel_build_id.get_or_insert_with(|| {
-            let is_ours = self.options.kallsyms.as_deref() == Some(Path::new(KALLSYMS));
-            let build_id = is_ours.then(running_kernel_build_id).flatten();
-            build_id.map(|build_id| build_id.to_string()).unwrap_or_default()
+            self.options.kernel_build_id.as_ref().map(ToString::to_string).unwrap_or_default()
         })
     }
 

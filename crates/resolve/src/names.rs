@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hashbrown::HashMap;
 use pyrograph_profile::{AddressId, FrameId, Profile, Sample, StackId, Strings};
-use pyrograph_symbol::{KALLSYMS, Kallsyms, KernelSymbol, RunningKernel, Symbolized, Warning};
+use pyrograph_symbol::{
+    BuildId, KALLSYMS, Kallsyms, KernelSymbol, RunningKernel, Symbolized, Warning,
+};
 
 use crate::chains::Chains;
 use crate::frame_rows::{FrameRows, Names};
@@ -31,6 +33,8 @@ pub struct Naming {
     pub rename: Option<Rename>,
     /// The kernel's symbol table, if there is one that is right.
     pub kallsyms: Option<PathBuf>,
+    /// The build ID of the kernel, if it is known.
+    pub kernel_build_id: Option<BuildId>,
     /// How many threads work on it.
     pub threads: usize,
     /// Which function was at an address may depend on the time, which is on the clock of the process that compiled it.
@@ -58,6 +62,7 @@ impl Naming {
             instructions: false,
             rename: None,
             kallsyms: None,
+            kernel_build_id: None,
             threads: 1,
             by_time: false,
             keep_time: false,
@@ -491,6 +496,33 @@ mod tests {
 
     use super::*;
     use crate::stacks::Weight;
+
+    /// Of `perf.data` from elsewhere: perf keeps the symbols of its kernel.
+    #[test]
+    fn addresses_of_a_kernel_that_ran_elsewhere_have_its_build_id() {
+        let mut kallsyms = tempfile::NamedTempFile::new().expect("a temporary file");
+        kallsyms.write_all(b"ffffffff81000100 T vfs_read\n").expect("it can be written");
+        let path = "[kernel.kallsyms]".to_owned();
+        let module = Module { path: path.clone(), kind: ModuleKind::Kernel };
+        let modules = Held::from([(ModuleId::KERNEL, Arc::new(module))]);
+        let mut raw = RawStacks::default();
+        let stack = raw.intern(&[RawFrame::new(ModuleId::KERNEL, 0xffff_ffff_8100_0123)]);
+        raw.push(Sample { thread: ThreadId(0), ..Sample::new(stack) }, Weight::one(1));
+
+        let mut profile = Profile::new(vec![ValueType::samples(); Weight::COLUMNS]);
+        let options = Naming {
+            instructions: true,
+            kallsyms: Some(kallsyms.path().to_owned()),
+            kernel_build_id: BuildId::new(&[7; 20]),
+            ..Naming::plain()
+        };
+        name_stacks(&[&raw], &Strings::default(), &modules, &options, &mut profile);
+        let address = profile.addresses.iter().next().expect("an address");
+        let text = |id| profile.strings.get(id);
+        assert_eq!((text(address.module), text(address.function)), (&*path, "vfs_read"));
+        assert_eq!(text(address.build_id), "07".repeat(20));
+        assert_eq!(address.offset, 0xffff_ffff_8100_0123);
+    }
 
     #[test]
     fn inlined_methods_of_a_java_map_are_frames() {

@@ -286,6 +286,7 @@ impl<F: Files> Resolver<F> {
             instructions: self.options.instructions,
             rename: self.rename,
             kallsyms: self.files.kallsyms(),
+            kernel_build_id: self.files.kernel_build_id(),
             threads,
             by_time: self.options.monotonic_time && self.modules.jit.has_dumps(),
             keep_time: self.options.keep_time,
