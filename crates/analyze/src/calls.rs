@@ -14,6 +14,8 @@ pub(crate) trait Calls {
     fn len(&self) -> usize;
     fn parent(&self, node: usize) -> usize;
     fn name(&self, node: usize) -> &str;
+    /// The number of its name, in whatever table: the same for the same name.
+    fn name_id(&self, node: usize) -> StringId;
     fn kind(&self, node: usize) -> FrameKind;
     fn frame(&self, node: usize) -> Option<FrameId>;
     /// The values of the samples that end in each node.
@@ -52,6 +54,10 @@ impl Calls for Tree {
 
     fn name(&self, node: usize) -> &str {
         self.name(NodeId::from_index(node))
+    }
+
+    fn name_id(&self, node: usize) -> StringId {
+        self.name_id(NodeId::from_index(node))
     }
 
     fn kind(&self, node: usize) -> FrameKind {
@@ -128,6 +134,10 @@ impl Calls for Regrown<'_> {
 
     fn name(&self, node: usize) -> &str {
         self.names.get(self.label[node].name)
+    }
+
+    fn name_id(&self, node: usize) -> StringId {
+        self.label[node].name
     }
 
     fn kind(&self, node: usize) -> FrameKind {

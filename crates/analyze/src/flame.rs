@@ -203,6 +203,7 @@ fn lay_out<C: Calls>(
         comparison: None,
         threads: Vec::new(),
     };
+    let (mut names, mut modules) = (Moved::default(), Moved::default());
     let mut nodes = Vec::with_capacity(kept.len());
     graph.frames.push(FlameFrame {
         name: StringId::EMPTY,
@@ -229,10 +230,12 @@ fn lay_out<C: Calls>(
             start = start.saturating_add(child.gap);
             start = calls.start(options.column, node).unwrap_or(start);
             let module = calls.frame(node).map_or(StringId::EMPTY, |id| {
-                graph.names.intern(profile.strings.get(profile.frames.get(id).module))
+                let module = profile.frames.get(id).module;
+                modules.of(module, || graph.names.intern(profile.strings.get(module)))
             });
+            let name = names.of(calls.name_id(node), || graph.names.intern(calls.name(node)));
             graph.frames.push(FlameFrame {
-                name: graph.names.intern(calls.name(node)),
+                name,
                 module,
                 kind: calls.kind(node),
                 depth: parent.depth + 1,
@@ -258,6 +261,19 @@ fn lay_out<C: Calls>(
         }
     }
     Ok(graph)
+}
+
+/// Texts by their numbers in another table: of many frames each text is looked up once.
+#[derive(Default)]
+struct Moved(Vec<Option<StringId>>);
+
+impl Moved {
+    fn of(&mut self, id: StringId, move_it: impl FnOnce() -> StringId) -> StringId {
+        if self.0.len() <= id.index() {
+            self.0.resize(id.index() + 1, None);
+        }
+        *self.0[id.index()].get_or_insert_with(move_it)
+    }
 }
 
 /// A value in units as the whole numbers that a column holds.
