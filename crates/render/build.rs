@@ -15,10 +15,11 @@ const CORE: [&str; 5] = [
     "view/5-state.js",
 ];
 
-/// What the others use of them.
+/// Their functions that the page calls.
 const CORE_NAMES: &str = "decode, steps, build, slice, bySecond, sums, layout, findHits, functions, neighbours, reversed, \
                           callersOf, defaults, toHash, fromHash, commandLine";
 
+/// The modules of the page.
 const PAGE: [&str; 8] = [
     "script/scale.js",
     "script/names.js",

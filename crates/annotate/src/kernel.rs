@@ -27,7 +27,7 @@ const MOST_BYTES: u64 = 1 << 20;
 /// The headers of a core file of a machine with thousands of pieces of memory.
 const MOST_HEADERS: u64 = 1 << 20;
 
-/// What is known of a kernel: to read it takes long, and samples are of many of its functions.
+/// A kernel, read once: that takes long, and samples are of many of its functions.
 #[derive(Debug)]
 pub(crate) struct Kernel {
     /// It runs here.
@@ -125,10 +125,9 @@ fn of_file(
     notes: &mut Vec<String>,
 ) -> Option<Result<Code, Error>> {
     // In the addresses of the file, which the kernel moves as it starts.
-    let places = function.offsets.iter().map(|(address, values)| (*address, values.clone()));
     let extent = |address| file.extent(name, address, &options.locator);
     let moved = |address: u64| address.wrapping_sub(file.distance);
-    let (extent, samples) = hottest(places, extent, moved, notes)?;
+    let (extent, samples) = hottest(function.offsets.iter().cloned(), extent, moved, notes)?;
     let Range { start, end } = extent;
     let len = usize::try_from(end.checked_sub(start)?.min(MOST_BYTES)).ok()?;
     let image = file.module.image();
@@ -170,8 +169,8 @@ fn of_memory(
     is_module: bool,
     notes: &mut Vec<String>,
 ) -> Result<Code, Error> {
-    let places = function.offsets.iter().map(|(address, values)| (*address, values.clone()));
     let extent = |address| extent(symbols, address).map(|(start, end)| start..end);
+    let places = function.offsets.iter().cloned();
     let Some((extent, samples)) = hottest(places, extent, |address| address, notes) else {
         return Err(no_code(&format!("{KALLSYMS} hides addresses: run as root")));
     };

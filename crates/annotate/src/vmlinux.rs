@@ -1,4 +1,4 @@
-//! The file of a kernel: found by its build ID, and how far from its addresses the kernel was in memory.
+//! The file of a kernel: found by its build ID, with the offset at which the kernel was loaded (KASLR).
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,7 +21,7 @@ const MOST_FUNCTIONS: usize = 1 << 12;
 #[derive(Debug)]
 pub(crate) struct Vmlinux {
     pub module: Rc<Module>,
-    /// What is added to its addresses in memory.
+    /// The KASLR offset: addresses in memory are those of the file and this.
     pub distance: u64,
 }
 

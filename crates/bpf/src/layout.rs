@@ -113,6 +113,7 @@ pub struct Key {
 
 /// A key's time is in this power of two of nanoseconds.
 pub const KEY_TIME_SHIFT: u32 = 20;
+/// The same where each sample has its time.
 pub const FINE_TIME_SHIFT: u32 = 14;
 
 /// Words of a waker: hashes of its user and its kernel stack, its process, and two names.

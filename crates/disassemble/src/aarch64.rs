@@ -189,7 +189,7 @@ mod tests {
         check(0xffff_ffff, ".inst 0xffffffff", Flow::Next, None, None);
     }
 
-    /// What `yaxpeax-arm` 0.5 has otherwise than `objdump`.
+    /// Instructions that `yaxpeax-arm` 0.5 prints differently from `objdump`.
     #[test]
     fn text_is_that_of_objdump() {
         let text = |word: u32, text: &str| check(word, text, Flow::Next, None, None);

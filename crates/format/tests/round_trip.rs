@@ -456,9 +456,8 @@ proptest! {
 #[test]
 fn pprof_keeps_the_instructions_of_samples() {
     let mut written = Profile::new(vec![ValueType::samples()]);
-    let text = |written: &mut Profile, text: &str| written.strings.intern(text);
     let [module, other, function, build_id] =
-        ["/bin/app", "/lib/made", "hot", "abcd"].map(|of| text(&mut written, of));
+        ["/bin/app", "/lib/made", "hot", "abcd"].map(|text| written.strings.intern(text));
     let mut frame =
         |kind| written.frames.intern(Frame { module, function, kind, ..Frame::default() });
     let (hot, inlined) = (frame(FrameKind::User), frame(FrameKind::Inlined));
@@ -481,7 +480,7 @@ fn pprof_keeps_the_instructions_of_samples() {
     let head = Input::bytes("x", write(writer, &written)).begin().expect("bytes");
     let read = reader_named("pprof").expect("a format").read(head, &options);
     let read = read.expect("a profile").profile;
-    let found: Vec<_> = read
+    let mut found: Vec<_> = read
         .samples
         .iter()
         .enumerate()
@@ -497,7 +496,6 @@ fn pprof_keeps_the_instructions_of_samples() {
         .collect();
     let address =
         |offset| Some(("/bin/app".to_owned(), "abcd".to_owned(), "hot".to_owned(), offset));
-    let mut found = found;
     found.sort_by_key(|row| row.0);
     assert_eq!(found, [(1, 1, address(0x1234)), (2, 2, address(0x1240)), (12, 1, None)]);
 }

@@ -28,8 +28,13 @@ impl Packed {
 
     /// Its length, then its bytes.
     pub(crate) fn text(&mut self, text: &str) -> io::Result<()> {
-        self.number(text.len() as u64)?;
-        self.gzip.write_all(text.as_bytes())
+        self.block(text.as_bytes())
+    }
+
+    /// Their length, then the bytes.
+    pub(crate) fn block(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.number(bytes.len() as u64)?;
+        self.bytes(bytes)
     }
 
     /// Bytes as they are.

@@ -1,14 +1,14 @@
-//! What is looked for in a flame graph or a table: a regular expression, as in the page and on the command line.
+//! The search in a flame graph or a table: a regular expression, as in the page and on the command line.
 
 use regex::RegexBuilder;
 
-/// Text that is searched.
+/// A search.
 #[derive(Clone, Debug, Default)]
 pub struct Search(Option<regex::Regex>);
 
 impl Search {
-    /// A regular expression, in which case does not matter unless it begins with `(?-i)`; what is none, because it is still
-    /// being typed, for instance, is taken as it stands. Nothing, if there is no text.
+    /// A regular expression, case-insensitive unless it begins with `(?-i)`. Text that is not a valid one, as while it is
+    /// being typed, is searched literally; empty text finds nothing.
     pub fn new(text: &str) -> Self {
         let build = |pattern: &str| {
             RegexBuilder::new(pattern).case_insensitive(true).size_limit(1 << 20).build()
@@ -17,12 +17,12 @@ impl Search {
         Self((!text.is_empty()).then(regex).flatten())
     }
 
-    /// True if nothing is looked for.
+    /// True if the text is empty.
     pub fn is_none(&self) -> bool {
         self.0.is_none()
     }
 
-    /// True if it is found in a name.
+    /// True if a name matches.
     pub fn is_in(&self, name: &str) -> bool {
         self.0.as_ref().is_some_and(|regex| regex.is_match(name))
     }

@@ -87,12 +87,13 @@ pub(super) fn pack(
     paints: &[u64],
     look: &ViewLook<'_>,
 ) -> io::Result<Vec<u8>> {
-    // Each level more takes longer for few bytes: 6 another tenth of the whole for 1 %, 9 as long as all the rest.
+    // Each level more takes longer for few bytes: 4 saves 4 % of them, 6 another 1 % for a tenth of the whole time, 9 takes as
+    // long as all the rest.
     let mut out = Columns { packed: Packed::new(Compression::new(LEVEL)), bytes: Vec::new() };
     out.packed.bytes(b"pyrograph\0")?;
     out.packed.bytes(&[VERSION])?;
-    out.text(Column::About, &serde_json::to_vec(about)?)?;
-    out.text(Column::Texts, data.texts.concat().as_bytes())?;
+    out.bytes(Column::About, &serde_json::to_vec(about)?)?;
+    out.bytes(Column::Texts, data.texts.concat().as_bytes())?;
     out.numbers(
         Column::TextLengths,
         data.texts.iter().map(|text| text.encode_utf16().count() as u64),
@@ -114,7 +115,7 @@ pub(super) fn pack(
     addresses(data, &mut out)?;
     if !look.code.is_empty() {
         let code = packed(look.code, data.profile.shown);
-        out.text(Column::Code, &serde_json::to_vec(&code)?)?;
+        out.bytes(Column::Code, &serde_json::to_vec(&code)?)?;
     }
     if let Some(diff) = look.compared {
         verdicts(data, diff, &mut out)?;
@@ -219,9 +220,10 @@ fn greatest_common_divisor(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
+/// The columns that are being packed.
 struct Columns {
     packed: Packed,
-    /// The column that is being written.
+    /// The numbers of the column that is being written.
     bytes: Vec<u8>,
 }
 
@@ -241,10 +243,10 @@ impl Columns {
         self.write(column)
     }
 
-    fn text(&mut self, column: Column, text: &[u8]) -> io::Result<()> {
+    /// A column of bytes.
+    fn bytes(&mut self, column: Column, bytes: &[u8]) -> io::Result<()> {
         self.packed.number(column as u64)?;
-        self.packed.number(text.len() as u64)?;
-        self.packed.bytes(text)
+        self.packed.block(bytes)
     }
 
     /// Takes the numbers of a column, and tells all bits that any of them has.
@@ -258,7 +260,6 @@ impl Columns {
 
     fn write(&mut self, column: Column) -> io::Result<()> {
         self.packed.number(column as u64)?;
-        self.packed.number(self.bytes.len() as u64)?;
-        self.packed.bytes(&self.bytes)
+        self.packed.block(&self.bytes)
     }
 }
