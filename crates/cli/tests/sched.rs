@@ -7,70 +7,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::perf::{run_perf, with_perf_as_root};
+use common::perf_sched::{BUSY, Event, events, hides_switches, perf};
 use common::{compile, is_root, pyrograph, run, text};
 use serde_json::Value;
 
 /// Records the machine while programs wait for each other, for time and for a CPU.
 fn record(folder: &Path) -> PathBuf {
     let data = folder.join("perf.data");
-    let busy = "for i in 1 2 3; do (for k in $(seq 60); do sleep 0.002; done) & done; \
-                for i in 1 2; do (for k in $(seq 20000); do :; done) & done; \
-                seq 3000 | cat | sort -n | wc -l; wait";
     let mut perf = Command::new("perf");
-    perf.args(["sched", "record", "-o"]).arg(&data).args(["--", "sh", "-c", busy]);
+    perf.args(["sched", "record", "-o"]).arg(&data).args(["--", "sh", "-c", BUSY]);
     run_perf(&mut perf);
     data
 }
 
-fn perf(data: &Path, arguments: &[&str]) -> String {
-    let mut perf = Command::new("perf");
-    perf.args(arguments).arg("-i").arg(data);
-    text(&run_perf(&mut perf).stdout)
-}
-
 fn ours(data: &Path, arguments: &[&str]) -> String {
     text(&run(pyrograph().arg("sched").args(arguments).arg("-i").arg(data)).stdout)
-}
-
-/// An event of the scheduler, as `perf script` shows it.
-#[derive(Clone, Debug)]
-enum Event {
-    /// Of a CPU: the thread that left it, its state, and the thread that has it now.
-    Switch(String, i32, String, i32),
-    /// `sched_waking`.
-    Waking(i32),
-    /// `sched_wakeup_new`: a thread that was started.
-    New(i32),
-    /// `sched_stat_runtime`: nanoseconds.
-    Runtime(i32, u64),
-}
-
-/// The events of a recording and when they were, in nanoseconds.
-fn events(data: &Path) -> Vec<(u64, Event)> {
-    let event = |line: &str| {
-        let (cpu, rest) = line.trim().strip_prefix('[')?.split_once(']')?;
-        let (time, rest) = rest.trim().split_once(": ")?;
-        let (name, fields) = rest.trim().split_once(": ")?;
-        let (seconds, nanos) = time.split_once('.')?;
-        let time = seconds.parse::<u64>().ok()? * 1_000_000_000 + nanos.parse::<u64>().ok()?;
-        let text = |key: &str| fields.split_once(key)?.1.split(' ').next();
-        let number = |key: &str| text(key)?.parse::<i32>().ok();
-        let event = match name {
-            "sched:sched_switch" => {
-                let (previous, next) = (number(" prev_pid=")?, number(" next_pid=")?);
-                Event::Switch(cpu.to_owned(), previous, text(" prev_state=")?.to_owned(), next)
-            }
-            "sched:sched_waking" => Event::Waking(number(" pid=")?),
-            "sched:sched_wakeup_new" => Event::New(number(" pid=")?),
-            "sched:sched_stat_runtime" => {
-                Event::Runtime(number(" pid=")?, text(" runtime=")?.parse().ok()?)
-            }
-            _ => return None,
-        };
-        Some((time, event))
-    };
-    let script = perf(data, &["script", "--ns", "-F", "cpu,time,event,trace"]);
-    script.lines().filter_map(event).collect()
 }
 
 /// What a thread did: times in nanoseconds.
@@ -159,6 +110,7 @@ fn added_up(events: &[(u64, Event)]) -> AddedUp {
                 }
             }
             Event::Runtime(tid, ran) => sums.entry(*tid).or_default().run_time += ran,
+            Event::Fork(..) => (),
         }
     }
     sums.remove(&0);
@@ -271,20 +223,6 @@ fn history(text: &str) -> Vec<(String, String, [Option<f64>; 3])> {
         Some((format!("{time} {cpu}"), task.trim().to_owned(), numbers))
     };
     text.lines().filter_map(row).collect()
-}
-
-/// True if tasks are switched from that were never switched to.
-fn hides_switches(events: &[(u64, Event)]) -> bool {
-    let mut on_cpu: BTreeMap<&str, i32> = BTreeMap::new();
-    let (mut all, mut missing) = (0, 0);
-    for (_, event) in events {
-        if let Event::Switch(cpu, previous, _, next) = event {
-            all += 1;
-            missing +=
-                usize::from(on_cpu.insert(cpu, *next).is_some_and(|known| known != *previous));
-        }
-    }
-    missing * 50 > all
 }
 
 /// A line for each switch, as perf has it: of the same time, CPU, task and durations, where these are known. Delays are what the

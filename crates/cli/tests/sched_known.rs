@@ -3,11 +3,13 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use common::perf::{run_perf, with_perf_as_root};
+use common::perf_sched::{BUSY, Event, events, woken_by_nothing};
 use common::{is_root, pyrograph, run, text, up_to_three_times};
 use serde_json::Value;
 
@@ -292,15 +294,12 @@ fn history_is_seen_as_it_happens() {
 fn live_figures_are_those_of_perf_in_the_same_run() {
     with_perf_as_root("live_figures_are_those_of_perf_in_the_same_run", |folder| {
         let [data, live] = ["perf.data", "live.json"].map(|name| folder.join(name));
-        let busy = "for i in 1 2 3; do (for k in $(seq 60); do sleep 0.002; done) & done; \
-                    for i in 1 2; do (for k in $(seq 20000); do :; done) & done; \
-                    seq 3000 | cat | sort -n | wc -l; wait";
         let ours = pyrograph();
         let mut record = Command::new("perf");
         record.args(["sched", "record", "-q", "-o"]).arg(&data).arg("--");
         record.arg(ours.get_program()).args(["sched", "--pids", "--json", "-a", "-o"]).arg(&live);
         record.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
-        run_perf(record.args(["--", "sh", "-c", busy]));
+        run_perf(record.args(["--", "sh", "-c", BUSY]));
         let rows = |text: &str| {
             let table: Value = serde_json::from_str(text).expect("JSON");
             table["rows"].as_array().expect("rows").clone()
@@ -310,20 +309,22 @@ fn live_figures_are_those_of_perf_in_the_same_run() {
         let history = self::of_file(&data, &["timehist", "--json"]);
         let history: Vec<Value> =
             history.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-        let mut script = Command::new("perf");
-        let script = script.args(["script", "-F", "event,trace", "-i"]).arg(&data);
-        let script = text(&run_perf(script).stdout);
+        let events = events(&data);
+        // Shells started them while both recorded.
+        let started: BTreeSet<i64> = events
+            .iter()
+            .filter_map(|(_, event)| match event {
+                Event::Fork(by, thread) if by == "sh" => Some(i64::from(*thread)),
+                _ => None,
+            })
+            .collect();
+        let hidden = woken_by_nothing(&events);
         let (mut compared, mut near_in_time, mut all) = (0, 0, [0, 0]);
         for ours in &live {
             let tid = ours["tid"].as_i64().expect("a number");
-            // A shell has started it while both recorded, and it has ended.
-            let fork = |line: &str| {
-                line.contains("sched_process_fork: comm=sh ")
-                    && line.trim().ends_with(&format!(" child_pid={tid}"))
-            };
             let switches = left(&history, tid);
             let has_ended = switches.last().is_some_and(|row| row["state"] == "X");
-            if !has_ended || !script.lines().any(fork) {
+            if !has_ended || !started.contains(&tid) || hidden.contains(&(tid as i32)) {
                 continue;
             }
             // Of some tasks, the idle one of a CPU among them, this kernel reports no switch to perf: what ran after them has

@@ -5,6 +5,7 @@
 pub mod in_kernel;
 pub mod interpreters;
 pub mod perf;
+pub mod perf_sched;
 pub mod pprof;
 pub mod terminal;
 
