@@ -202,33 +202,33 @@ fn row(rows: &[SchedCount], tid: i32) -> &SchedCount {
 #[test]
 fn counts_are_the_sums_of_events() {
     for arguments in [&["turns", "3000"][..], &["sleeps", "100", "1000000"], &["forks", "200"]] {
-        let Some(Run { threads, events, end, counts }) = both(arguments) else { return };
-        let sums = added_up(&events, &end);
-        let of_process = |pid: i32| pid == threads.last().expect("a thread").tid;
-        let mut compared = 0;
-        for (task, sum) in &sums {
-            let names = end.tasks.get(*task);
-            if !of_process(names.pid) {
-                continue;
+        up_to_three_times(|| {
+            let Some(Run { threads, events, end, counts }) = both(arguments) else { return };
+            let process = threads.last().expect("a thread").tid;
+            let sums = added_up(&events, &end);
+            let sums = sums.iter().map(|(task, sum)| (end.tasks.get(*task), sum));
+            let mut compared = 0;
+            for (names, sum) in sums.filter(|(names, _)| names.pid == process) {
+                let count = row(&counts, names.tid);
+                let both = format!("{names:?}: {count:?}, {sum:?}");
+                assert_eq!(count.switches, sum.switches, "{both}");
+                assert_eq!(count.delays.count, sum.delays.count, "{both}");
+                // A switch is a few microseconds of CPU time before it is an event. What a hypervisor took from the CPU is
+                // between switches, but no CPU time: how little it may be is known to the thread's own clock alone.
+                assert!(count.run_time < sum.run_time + 50_000 * sum.switches, "{both}");
+                // The clock is read twice for each event.
+                let (a, b) = (count.delays.total, sum.delays.total);
+                assert!(near(a, b, 0.05, 2000 * sum.delays.count), "{both}");
+                let (a, b) = (count.delays.longest, sum.delays.longest);
+                assert!(near(a, b, 0.05, MS / 100), "{both}");
+                compared += 1;
             }
-            let count = row(&counts, names.tid);
-            assert_eq!(count.switches, sum.switches, "{names:?}: {count:?}, {sum:?}");
-            assert_eq!(count.delays.count, sum.delays.count, "{names:?}: {count:?}, {sum:?}");
-            // A switch is a few microseconds of CPU time before it is an event.
-            let switches = sum.run_time..sum.run_time + 50_000 * sum.switches;
-            let least = count.run_time + sum.run_time / 10 + MS / 10;
-            assert!(switches.contains(&least) || least - sum.run_time < MS, "{count:?}, {sum:?}");
-            let (a, b) = (count.delays.total, sum.delays.total);
-            assert!(near(a, b, 0.05, MS / 10), "{names:?}: {count:?}, {sum:?}");
-            let (a, b) = (count.delays.longest, sum.delays.longest);
-            assert!(near(a, b, 0.05, MS / 100), "{names:?}: {count:?}, {sum:?}");
-            compared += 1;
-        }
-        assert_eq!(compared, threads.len());
-        // All processes that it started, each with its ID.
-        let pid = threads.last().expect("a thread").tid;
-        let others = counts.iter().filter(|row| row.pid != pid);
-        assert_eq!(others.count(), if arguments[0] == "forks" { 200 } else { 0 }, "{arguments:?}");
+            assert_eq!(compared, threads.len());
+            // All processes that it started, each with its ID.
+            let others = counts.iter().filter(|row| row.pid != process);
+            let started = if arguments[0] == "forks" { 200 } else { 0 };
+            assert_eq!(others.count(), started, "{arguments:?}");
+        });
     }
 }
 
