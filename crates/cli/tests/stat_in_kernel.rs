@@ -37,6 +37,13 @@ fn program(folder: &Path, source: &str) -> String {
     compile(C, source, folder).to_str().expect("a plain path").to_owned()
 }
 
+/// `known_calls.c` by a name of its own, for tests of the whole machine: others run it beside them.
+fn program_named(folder: &Path, name: &str) -> String {
+    let own = folder.join(name);
+    std::fs::rename(program(folder, "known_calls.c"), &own).expect("our file");
+    own.to_str().expect("a plain path").to_owned()
+}
+
 /// Begins and returns of all calls that it makes, and `writev`.
 fn tracepoints() -> Vec<String> {
     let both =
@@ -201,9 +208,9 @@ fn the_machine_is_counted_by_thread_and_process() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let program = program(folder.path(), "known_calls.c");
+    let program = program_named(folder.path(), "counts_here");
     for (by, expect) in [("process", [1, 1, 1]), ("thread", [1, 1, 1])] {
-        let flags = ["-a", "--by", by, "-e", KNOWN, "--comm", "known_calls_c"];
+        let flags = ["-a", "--by", by, "-e", KNOWN, "--comm", "counts_here"];
         let all = counted_while_running(&program, &flags);
         let of = |call: &str| -> Vec<(&str, f64)> {
             let name = format!("syscalls:{call}");
@@ -216,7 +223,7 @@ fn the_machine_is_counted_by_thread_and_process() {
         assert_eq!([first[0].1, second[0].1, child[0].1], [300.0, 600.0, 900.0], "{all:?}");
         assert_eq!(first[0].0 == second[0].0, by == "process", "{all:?}");
         assert_ne!(first[0].0, child[0].0, "{all:?}");
-        assert!(child[0].0.starts_with("known_calls_c "), "{all:?}");
+        assert!(child[0].0.starts_with("counts_here "), "{all:?}");
     }
 }
 
@@ -348,10 +355,7 @@ fn what_is_counted_is_in_the_title_and_who_has_most_comes_first() {
         return eprintln!("skipped: {NAME}: no control group of version 2 can be made");
     };
     let folder = tempfile::tempdir().expect("a folder");
-    // By its own name: tests beside this one count all known_calls_c of the machine.
-    let own = folder.path().join("counts_most");
-    std::fs::rename(program(folder.path(), "known_calls.c"), &own).expect("our file");
-    let program = own.to_str().expect("a plain path");
+    let program = &program_named(folder.path(), "counts_most");
     let path = group.0.to_str().expect("a plain path");
     let script =
         "echo $BASHPID > \"$1/cgroup.procs\"; for n in 10 300 20; do \"$0\" $n; done; true";
