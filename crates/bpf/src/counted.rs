@@ -288,10 +288,10 @@ impl Inner {
             },
             user: self.user_stack(key.user, aliases)?,
             waker,
-            time: match self.fine_times {
-                true => Some(fine_time(key.time, monotonic_now())),
-                false => (key.time > 0).then(|| u64::from(key.time) << KEY_TIME_SHIFT),
-            },
+            time: (key.time > 0).then(|| match self.fine_times {
+                true => fine_time(key.time, monotonic_now()),
+                false => u64::from(key.time) << KEY_TIME_SHIFT,
+            }),
         })
     }
 }
@@ -301,6 +301,13 @@ impl Stacks {
     pub fn new(text: KernelText, aliases: Aliases, fine_times: bool) -> Self {
         let inner = Inner { text, aliases, fine_times, ..Inner::default() };
         Self { inner: Rc::new(RefCell::new(inner)) }
+    }
+
+    /// Sets the time at which something is counted, if counts have times.
+    pub fn set_time(&self, key: &mut Key, time: u64) {
+        if self.inner.borrow().fine_times {
+            key.time = (time >> FINE_TIME_SHIFT) as u32;
+        }
     }
 
     /// Takes a `struct stack`.

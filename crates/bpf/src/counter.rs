@@ -8,13 +8,14 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::PathBuf;
 
-use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, Object, ProgramInput, libbpf_sys};
+use libbpf_rs::{Iter, Link, MapCore, MapFlags, Object, ProgramInput, libbpf_sys};
 
 use self::layout::{Config, Owner, RowKey, State};
 use crate::error::{Error, Reason};
 use crate::load::{Aligned, with_types};
 use crate::loader_log;
 use crate::object::{handle, program, run_on_cpus};
+use crate::rows::{Row as RowBytes, all_rows};
 use crate::shared::Shared;
 
 static PROGRAMS: &Aligned<[u8]> = &Aligned(*include_bytes!("programs/counter.bpf.o"));
@@ -300,7 +301,7 @@ impl EventCounter {
     }
 
     fn read_rows(&self, all: &mut Vec<EventCount>) -> Result<(), Error> {
-        for (key, value) in table(&handle(&self.object, "rows")?, "rows")? {
+        for (key, value) in all_rows(&handle(&self.object, "rows")?, "rows")? {
             let key: RowKey = bytemuck::pod_read_unaligned(&key);
             all.push(EventCount {
                 event: usize::try_from(key.event).unwrap_or(usize::MAX),
@@ -315,7 +316,7 @@ impl EventCounter {
     }
 
     fn owners(&self) -> Result<Vec<(u64, Owner)>, Error> {
-        let rows = table(&handle(&self.object, "owners")?, "owners")?;
+        let rows = all_rows(&handle(&self.object, "owners")?, "owners")?;
         let owner = |(key, owner): RowBytes| {
             (bytemuck::pod_read_unaligned(&key), bytemuck::pod_read_unaligned(&owner))
         };
@@ -343,15 +344,6 @@ impl EventCounter {
         let missed = self.points.iter().map(|point| (point.event, point.missed()));
         missed.filter(|(_, missed)| *missed > 0).collect()
     }
-}
-
-/// A row of a table: its key and its value.
-type RowBytes = (Vec<u8>, Vec<u8>);
-
-/// All rows of a table.
-fn table(map: &MapHandle, name: &'static str) -> Result<Vec<RowBytes>, Error> {
-    let rows = map.lookup_batch(4096, MapFlags::ANY, MapFlags::ANY);
-    Ok(rows.map_err(Error::map(name))?.collect())
 }
 
 fn load(options: &EventOptions, cpus: u32) -> Result<Object, Error> {

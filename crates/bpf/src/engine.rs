@@ -24,13 +24,14 @@ use crate::features;
 use crate::files::{self, Aliases, FileFacts, Files, Question, What};
 use crate::interpreters::{Interpreters, read_function};
 use crate::kernel_text::KernelText;
-use crate::layout::{Blocked, Count, FileKey, Key, MAX_INTERPRETERS, Site, State};
+use crate::layout::{Blocked, Count, FileKey, MAX_INTERPRETERS, Site, State};
 use crate::load::{self, Loaded};
 use crate::loader_log;
 use crate::object::{handle, monotonic_now, program, ring};
 use crate::options::{
     Options, copies_stacks, counts_at_once, follows_forks, lists_waiting, sampling, wait_programs,
 };
+use crate::rows::{all_rows, take_rows};
 use crate::shared::Shared;
 use crate::tables::Tables;
 use crate::targets;
@@ -299,12 +300,10 @@ impl Engine {
         }
         let now = self.end.kernel_time().unwrap_or_else(monotonic_now);
         for map in &self.unfinished {
-            let rows = map
-                .lookup_batch(4096, MapFlags::ANY, MapFlags::ANY)
-                .map_err(Error::map("blocked"))?;
-            for (_, blocked) in rows {
-                let Blocked { since, key, .. } = bytemuck::pod_read_unaligned(&blocked);
+            for (_, blocked) in all_rows(map, "blocked")? {
+                let Blocked { since, mut key, .. } = bytemuck::pod_read_unaligned(&blocked);
                 let waited = now.saturating_sub(since);
+                self.stacks.set_time(&mut key, now);
                 if u128::from(waited) >= self.min_block.as_nanos() {
                     self.stacks.counted(&key, &Count { events: 1, value: waited }, out);
                 }
@@ -321,14 +320,11 @@ impl Engine {
     /// If it cannot be read.
     pub fn held(&mut self, out: &mut dyn FnMut(Counted<'_>)) -> Result<(), Error> {
         let Some(sites) = &self.sites else { return Ok(()) };
-        let rows = sites
-            .lookup_batch(4096, MapFlags::ANY, MapFlags::ANY)
-            .map_err(Error::map("sites"))?
-            .map(|(_, site)| bytemuck::pod_read_unaligned(&site))
-            .collect::<Vec<Site>>();
+        let rows = all_rows(sites, "sites")?;
         // The stacks of these sites were sent before they were counted.
         self.rings.consume().map_err(Error::map("stacks"))?;
-        for Site { key, count } in rows {
+        for (_, site) in rows {
+            let Site { key, count } = bytemuck::pod_read_unaligned(&site);
             if count.events > 0 {
                 self.stacks.counted(&key, &count, out);
             }
@@ -543,18 +539,15 @@ impl Engine {
     pub fn drain(&mut self, out: &mut dyn FnMut(Counted<'_>)) -> Result<(), Error> {
         let side = self.state.read(0).side & 1;
         let idle = &self.counts[1 - side as usize];
-        let rows = idle
-            .lookup_and_delete_batch(4096, MapFlags::ANY, MapFlags::ANY)
-            .map_err(Error::map("counts"))?
-            .map(|(key, count)| {
-                (bytemuck::pod_read_unaligned(&key), bytemuck::pod_read_unaligned(&count))
-            })
-            .collect::<Vec<(Key, Count)>>();
+        let rows = take_rows(idle, "counts")?;
         // The stacks of these counts were sent before they were counted.
         self.rings.consume().map_err(Error::map("stacks"))?;
         for (key, count) in &rows {
-            self.stacks.counted(key, count, out);
+            let (key, count) =
+                (bytemuck::pod_read_unaligned(key), bytemuck::pod_read_unaligned(count));
+            self.stacks.counted(&key, &count, out);
         }
+        self.state.write_field(std::mem::offset_of!(State, rows), 0u32);
         self.state.write_field(std::mem::offset_of!(State, side), 1 - side);
         self.forget_stacks();
         Ok(())

@@ -165,7 +165,7 @@ pub struct Config {
     pub arena: u64,
     pub copy_budget: u64,
     pub no_guess: u32,
-    pub fine_times: u32,
+    pub fine_rows: u32,
     pub waits_alike: u32,
     pub wakers_too: u32,
     pub least_quantum: u64,
@@ -198,7 +198,7 @@ pub struct State {
     pub period: u64,
     pub until: u64,
     pub luajit: u32,
-    pub pad: u32,
+    pub rows: u32,
 }
 
 /// Interpreters that are known at one time.

@@ -55,16 +55,24 @@ fn most_rows(options: &Options, cpus: u64, map: &str) -> Option<u32> {
     if map == "copies" {
         return Some(copies::ring_size(hertz, cpus));
     }
-    let hertz = hertz?;
-    // They are emptied twice a second; on a busy machine that may come late.
-    let rows = hertz.saturating_mul(cpus).saturating_mul(4).clamp(1 << 10, 1 << 20);
-    let rows = u32::try_from(rows).ok()?.next_power_of_two();
     match map {
-        "counts_0" | "counts_1" => Some(rows),
+        "counts_0" | "counts_1" if options.times => Some(rows_with_times(options, cpus)),
+        "counts_0" | "counts_1" => Some(rows_of_clock(hertz?, cpus)),
         // Stacks of 126 frames.
-        "stacks" => Some(rows << 10),
+        "stacks" => Some(rows_of_clock(hertz?, cpus) << 10),
         _ => None,
     }
+}
+
+/// As many counts as a clock may make until they are taken: twice a second, and late on a busy machine.
+fn rows_of_clock(hertz: u64, cpus: u64) -> u32 {
+    let rows = hertz.saturating_mul(cpus).saturating_mul(4).clamp(1 << 10, 1 << 20);
+    (rows as u32).next_power_of_two()
+}
+
+/// Rows of a table where each count has its time; when half of them are taken, in longer steps.
+fn rows_with_times(options: &Options, cpus: u64) -> u32 {
+    sampled_hertz(options).map_or(1 << 16, |hertz| rows_of_clock(hertz, cpus).min(1 << 17))
 }
 
 /// How many samples a second there are of each CPU, if a clock takes them.
@@ -97,8 +105,8 @@ pub fn load(
     live: bool,
     needed: &dyn Fn(&str) -> bool,
 ) -> Result<Loaded, Error> {
-    let mut config = config(options, text);
     let cpus = libbpf_rs::num_possible_cpus().map_or(u64::MAX, |cpus| cpus as u64);
+    let mut config = config(options, text, cpus);
     let most_rows = |map: &str| most_rows(options, cpus, map);
     let cache = options.cache.as_deref();
     let wanted = Wanted { live, needed, most_rows: &most_rows, cache };
@@ -135,6 +143,7 @@ fn open_and_load(
     wanted: &Wanted<'_>,
 ) -> Result<Object, Error> {
     let Wanted { live, needed, most_rows, cache } = *wanted;
+    let times = config.fine_rows > 0;
     with_types(programs, "types", cache, |mut open, rows_as_needed| {
         for mut map in open.maps_mut() {
             let name = map.name().to_string_lossy().into_owned();
@@ -145,7 +154,8 @@ fn open_and_load(
                 let flags = if rows_as_needed { libbpf_sys::BPF_F_NO_PREALLOC } else { 0 };
                 map.set_map_flags(flags).map_err(Error::load)?;
             }
-            let is_other = |most: &u32| *most < map.max_entries() || name == "copies";
+            let may_grow = name == "copies" || times && name.starts_with("counts_");
+            let is_other = |most: &u32| *most < map.max_entries() || may_grow;
             if let Some(most) = most_rows(&name).filter(is_other) {
                 map.set_max_entries(most).map_err(Error::load)?;
             }
@@ -197,7 +207,7 @@ pub fn with_types(
     load(open, rows_as_needed)
 }
 
-fn config(options: &Options, text: &KernelText) -> Config {
+fn config(options: &Options, text: &KernelText, cpus: u64) -> Config {
     Config {
         filter: options.processes.is_some().into(),
         inherit: options.inherit.into(),
@@ -221,7 +231,7 @@ fn config(options: &Options, text: &KernelText) -> Config {
             0
         },
         no_guess: options.no_guess.into(),
-        fine_times: options.times.into(),
+        fine_rows: if options.times { rows_with_times(options, cpus) / 2 } else { 0 },
         waits_alike: options.counts_events.into(),
         wakers_too: u32::from(options.waits == Waits::WithWakers),
         least_quantum: sampling(options).map_or(0, Sampling::least_quantum),

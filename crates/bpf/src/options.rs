@@ -55,8 +55,8 @@ pub struct Options {
     pub group: Option<u64>,
     /// Count CPUs apart.
     pub by_cpu: bool,
-    /// Count stacks by when they were taken, to 16 microseconds: for a clock that triggers, where as many counts as
-    /// samples find room.
+    /// Count stacks by when that is, to 16 microseconds; of events that come in greater numbers than there is room for, to a
+    /// millisecond or a quarter of a second.
     pub times: bool,
     /// The most bytes of unwind tables.
     pub table_budget: usize,

@@ -26,6 +26,7 @@ use crate::features;
 use crate::load::{Aligned, with_types};
 use crate::loader_log;
 use crate::object::{handle, monotonic_now, program, ring};
+use crate::rows::take_rows;
 use crate::shared::Shared;
 
 static PROGRAMS: &Aligned<[u8]> = &Aligned(*include_bytes!("programs/trace.bpf.o"));
@@ -282,17 +283,13 @@ impl CallTracer {
     pub fn take_counts(&mut self, out: &mut dyn FnMut(CallCount)) -> Result<(), Error> {
         let side = self.state.read(0).side & 1;
         let idle = 1 - side as usize;
-        let read = |map: &MapHandle, name| {
-            let rows = map.lookup_and_delete_batch(4096, MapFlags::ANY, MapFlags::ANY);
-            Ok::<Vec<_>, Error>(rows.map_err(Error::map(name))?.collect())
-        };
         let mut errors: HashMap<(i32, u32), Vec<(i32, u64)>> = HashMap::new();
-        for (key, count) in read(&self.errors[idle], "errors")? {
+        for (key, count) in take_rows(&self.errors[idle], "errors")? {
             let key: ErrorKey = bytemuck::pod_read_unaligned(&key);
             let count: u64 = bytemuck::pod_read_unaligned(&count);
             errors.entry((key.pid, key.number)).or_default().push((key.error, count));
         }
-        for (key, row) in read(&self.rows[idle], "rows")? {
+        for (key, row) in take_rows(&self.rows[idle], "rows")? {
             let RowKey { pid, number } = bytemuck::pod_read_unaligned(&key);
             let row: Row = bytemuck::pod_read_unaligned(&row);
             let mut errors = errors.remove(&(pid, number)).unwrap_or_default();

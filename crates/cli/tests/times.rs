@@ -115,3 +115,90 @@ early(start + 0.4); late(start + 0.8)
         check_times(&page, &String::from_utf8_lossy(&output.stderr));
     });
 }
+
+/// A wait is a part of each moment that it lasts, below the functions of its language; each wait counts once.
+#[test]
+fn waits_have_their_part_of_each_moment() {
+    if !is_root("waits_have_their_part_of_each_moment") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = write(
+        folder.path(),
+        "waits.py",
+        "
+import time
+def early(): time.sleep(0.6)
+def late():
+    for i in range(60): time.sleep(0.01)
+early(); late()
+",
+    );
+    let page = folder.path().join("page.html");
+    let record = |flags: &[&str]| {
+        let mut command = pyrograph();
+        command.args(["record", "--off-cpu", "-o"]).arg(&page).args(flags);
+        run(command.args(["--", "python3"]).arg(&script));
+        fold(&page, &[])
+    };
+    let value =
+        |folded: &Folded, function: &str| folded.total_share(function) * folded.total() / 100.0;
+    up_to_three_times(|| {
+        let all = record(&[]);
+        for function in ["early", "late"] {
+            let waited = value(&all, function) / 1e6;
+            assert!((590.0..900.0).contains(&waited), "{function}: {waited} ms");
+        }
+        // When `early` ended: its last row is of then.
+        let printed = text(pyrograph().args(["script", "-F", "time,ip,sym"]).arg(&page));
+        let rows = printed.split("\n\n").filter_map(|event| {
+            let (time, rest) = event.split_once(':')?;
+            let is_early = rest.lines().any(|line| line.split_whitespace().last() == Some("early"));
+            Some((time.trim().parse::<f64>().ok()?, is_early))
+        });
+        let rows: Vec<(f64, bool)> = rows.collect();
+        let first = rows.iter().map(|row| row.0).fold(f64::INFINITY, f64::min);
+        let end = rows.iter().filter(|row| row.1).map(|row| row.0).fold(0.0, f64::max) - first;
+        // Any 200 ms of its 600 have a third of it, and so have those of many short waits.
+        for (function, from) in [("early", end - 0.55), ("early", end - 0.25), ("late", end + 0.1)]
+        {
+            let time = format!("{from:.6}..{:.6}", from + 0.2);
+            let part = value(&fold(&page, &["--time", &time]), function) / 1e6;
+            assert!((180.0..220.0).contains(&part), "{function} {time}: {part} ms");
+        }
+    });
+    up_to_three_times(|| {
+        let waits = record(&["--count", "samples"]);
+        for (function, expected) in [("early", 1.0), ("late", 60.0)] {
+            let is_sleep = |stack: &[String]| {
+                stack.iter().any(|frame| frame == function)
+                    && stack.last().is_some_and(|frame| frame == "[sleeping]")
+            };
+            assert_eq!((waits.share(is_sleep) * waits.total() / 100.0).round(), expected);
+        }
+    });
+}
+
+/// Of events that come faster than there is room for each with its time, none is lost: times are in longer steps.
+#[test]
+fn more_events_than_there_is_room_for_have_times() {
+    if !is_root("more_events_than_there_is_room_for_have_times") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let page = folder.path().join("page.html");
+    // Each reads and writes as often, and little else.
+    let copy = "dd if=/dev/zero of=/dev/null bs=1 count=300000 2>/dev/null";
+    let mut command = pyrograph();
+    command.args(["record", "--exact", "-e", "raw_syscalls:sys_enter", "-o"]).arg(&page);
+    command.args(["--", "sh", "-c", &format!("{copy} & {copy}; wait")]);
+    let said = run(&mut command).stderr;
+    let said = String::from_utf8_lossy(&said);
+    let all = fold(&page, &[]);
+    let copied = all.share(|stack| stack.iter().any(|frame| frame == "dd")) * all.total() / 100.0;
+    assert!((1_200_000.0..1_201_000.0).contains(&copied), "{copied}: {said}");
+    assert!(said.contains(", 0 lost"), "{said}");
+    let times = text(pyrograph().args(["script", "-F", "time"]).arg(&page));
+    let times = times.lines().count();
+    assert!((5_000..600_000).contains(&times), "{times} rows of {copied} events: {said}");
+}

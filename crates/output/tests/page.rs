@@ -86,6 +86,7 @@ fn profile(rng: &mut TestRng) -> Profile {
         period: optional(rng, |rng| (ValueType::new("cpu", "ns"), number(rng))),
         host: optional(rng, |_| "h</script>".to_owned()),
         lost: number(rng),
+        sums: rng.random(),
         comments: vec!["a remark".to_owned(); rng.random_range(0..3)],
     };
     let (has_times, has_cpus) = (rng.random_bool(0.6), rng.random::<bool>());

@@ -16,6 +16,8 @@ pub struct About {
     pub host: Option<String>,
     /// Number of samples that were lost while it was recorded.
     pub lost: u64,
+    /// Rows with times are sums of samples, or parts of long waits: how many there are says nothing.
+    pub sums: bool,
     /// Remarks of its author or tool.
     pub comments: Vec<String>,
 }
@@ -35,6 +37,7 @@ impl About {
             self.host = None;
         }
         self.lost = self.lost.saturating_add(other.lost);
+        self.sums |= other.sums;
         for comment in &other.comments {
             if !self.comments.contains(comment) {
                 self.comments.push(comment.clone());
@@ -54,6 +57,7 @@ mod tests {
             duration: Some(duration),
             period: Some((ValueType::new("cpu", "ns"), 7)),
             host: Some(comment.to_owned()),
+            sums: false,
             lost: 3,
             comments: vec![comment.to_owned()],
         };

@@ -7,7 +7,7 @@
 //!   within [`GAP`] intervals, and one interval if not. The interval is the value of the samples, if
 //!   it is a time; else the lower quartile of the distances between samples of a thread: of a thread
 //!   that is busy all the time nearly all are the interval, and sleep only makes them longer.
-//! - What was waited for (`off-cpu`) ends at its sample.
+//! - What was waited for (`off-cpu`, `off-wake`, `locks`) ends at its sample.
 //!
 //! Spans of a thread do not overlap.
 
@@ -49,7 +49,7 @@ pub fn spans(profile: &Profile, column: usize) -> Option<Vec<(ThreadId, Vec<Span
     let length = |row: usize| unit.map(|unit| (values[row] as f64 * unit) as u64);
     let first = moments.first().and_then(|moment| length(moment.4));
     let regular = moments.iter().all(|moment| length(moment.4) == first);
-    let waits = of.quantity() == Quantity::OffCpu;
+    let waits = matches!(of.quantity(), Quantity::OffCpu | Quantity::OffWake | Quantity::Locks);
     let interval = match first {
         Some(length) if regular => length,
         _ => interval(&moments),

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use pyrograph_event::engine::TableBackend;
 use pyrograph_event::interpreter::Language;
-use pyrograph_event::request::{Trigger, Waits};
 use pyrograph_profile::{ThreadDetail, ValueType};
 use pyrograph_record::{Event, Rate, StackMode, Target, Unit};
 use pyrograph_resolve::{NATIVE, SymbolOptions};
@@ -65,8 +64,7 @@ pub struct Plan {
 
     /// Values are numbers of samples (or waits, calls, …), and not what these stand for.
     pub count_samples: bool,
-    /// Keep each sample with its time and CPU, and not only a total for each stack and thread. What the kernel has
-    /// counted has no times, unless a clock takes the samples.
+    /// Keep each sample with its time and CPU, and not only a total for each stack and thread.
     pub keep_times: bool,
     /// Keep which instruction each sample was taken at.
     pub instructions: bool,
@@ -126,21 +124,6 @@ impl Plan {
     /// Only programs in the kernel can answer the question, or apply the filters.
     pub(crate) fn needs_in_kernel(&self) -> bool {
         self.question.in_kernel_only || !self.filters.is_all()
-    }
-
-    /// `perf_event_open` serves better than the in-kernel engine: each sample is to have its time, and there may be more of
-    /// them than the kernel has room for. (System calls have their names in the kernel alone.)
-    pub(crate) fn prefers_perf(&self) -> bool {
-        self.keep_times
-            && !self.is_sampled()
-            && !matches!(self.question.trigger, Trigger::Calls { .. })
-    }
-
-    /// A clock takes the samples, and nothing else is counted: it is known how many there will be.
-    pub(crate) fn is_sampled(&self) -> bool {
-        self.question.trigger == Trigger::PerfEvents
-            && self.question.waits == Waits::None
-            && self.hertz().is_some()
     }
 
     /// How often a second each CPU has a stack taken, if a clock triggers. (Where none is named it may be the

@@ -230,6 +230,7 @@ impl Recorder {
         about.duration = Some(duration);
         about.host = host();
         about.lost = ended.summary.lost;
+        about.sums = resolved.stats.samples != resolved.profile.samples.len() as u64;
         let Ended { summary, child, cpu_time, .. } = ended;
         Ok(Finished { resolved, summary, event, engine, child, cpu_time })
     }
@@ -242,7 +243,6 @@ fn open(plan: &Plan, report: &mut Report) -> Result<(Engine, Opened), Error> {
     match plan.engine {
         Some(Engine::Perf) if needs_in_kernel => return Err(Error::NeedsInKernel),
         Some(Engine::Perf) => return by_perf(report),
-        None if plan.prefers_perf() && !needs_in_kernel => return by_perf(report),
         _ => {}
     }
     match in_kernel::open(plan, report)? {

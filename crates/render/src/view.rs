@@ -116,6 +116,7 @@ fn about(data: &ViewData<'_>, look: &ViewLook<'_>, paints: &Paints) -> Value {
         "period": period,
         "host": about.host,
         "lost": about.lost,
+        "sums": about.sums,
         "comments": about.comments,
         "step": data.step,
         "second": look.second,

@@ -62,6 +62,27 @@ fn marker_of(wait: Wait) -> Marker {
     }
 }
 
+/// Returns true if this is one wait and its value the time that it took.
+fn is_wait(kind: &Kind, weight: Weight) -> bool {
+    let waited =
+        matches!(kind, Kind::Wait(_) | Kind::KernelLock(_) | Kind::Futex { .. } | Kind::Woken);
+    waited && weight.samples == 1
+}
+
+/// Samples of something that took so long until `end`: one for each 10 ms, or 128 for what took longer than these, so that
+/// each moment has its part. The last one is counted.
+fn parts(end: u64, took: u64, whole: Weight) -> impl Iterator<Item = (u64, Weight)> {
+    const STEP: u64 = 10_000_000;
+    const MOST: u64 = 128;
+    let step = STEP.max(took.div_ceil(MOST));
+    let count = took.div_ceil(step).max(1);
+    (0..count).map(move |part| {
+        let value = if part + 1 < count { step } else { whole.value - part * step };
+        let samples = if part == 0 { whole.samples } else { 0 };
+        (end.saturating_sub(part * step), Weight { value, samples })
+    })
+}
+
 impl<F: Files> Resolver<F> {
     /// The files that were opened since this was last called.
     pub fn opened_files(&mut self) -> Vec<OpenedFile> {
@@ -157,7 +178,12 @@ impl<F: Files> Resolver<F> {
         let weight = Weight { value, samples: counted.events };
         let row = profile::Sample { thread, cpu: counted.cpu, ..profile::Sample::new(stack) };
         match time {
-            Some(_) => raw.push(profile::Sample { time, ..row }, weight),
+            Some(time) => {
+                let took = if is_wait(&counted.kind, weight) { value } else { 0 };
+                for (time, weight) in parts(time, took, weight) {
+                    raw.push(profile::Sample { time: Some(time), ..row }, weight);
+                }
+            }
             None => raw.add_on_cpu(row, weight),
         }
     }

@@ -120,22 +120,37 @@ static __always_inline int take_stacks(struct scratch *s, void *ctx, struct task
 	if (config.user && has_program(task) && !tell_user_stack(s, task, is_other))
 		return 0;
 	name_thread(key, task);
-	if (config.fine_times)
-		key->time = bpf_ktime_get_ns() >> FINE_TIME_SHIFT;
-	else if (state.times && key->user && s->has_made)
+	if (!config.fine_rows && state.times && key->user && s->has_made)
 		key->time = bpf_ktime_get_ns() >> KEY_TIME_SHIFT;
 	return 1;
+}
+
+// The time of what is counted now. The fuller the table, the longer its steps, so that stacks that come again and again
+// share rows: 16 microseconds, a millisecond, a quarter of a second.
+static __always_inline u32 time_of_row(void)
+{
+	u32 now = bpf_ktime_get_ns() >> FINE_TIME_SHIFT, rows = state.rows;
+
+	if (rows < config.fine_rows)
+		return now;
+	return now & ~(rows - config.fine_rows < config.fine_rows / 2 ? 0x3f : 0x3fff);
 }
 
 static __always_inline void add(struct key *key, u64 events, u64 value)
 {
 	void *counts = state.side ? (void *)&counts_1 : (void *)&counts_0;
-	struct count *count = bpf_map_lookup_elem(counts, key);
 	struct count one = { .events = events, .value = value };
+	struct count *count;
 
+	if (config.fine_rows)
+		key->time = time_of_row();
+	count = bpf_map_lookup_elem(counts, key);
 	if (!count) {
-		if (!bpf_map_update_elem(counts, key, &one, BPF_NOEXIST))
+		if (!bpf_map_update_elem(counts, key, &one, BPF_NOEXIST)) {
+			if (config.fine_rows)
+				__sync_fetch_and_add(&state.rows, 1);
 			return;
+		}
 		// Another CPU was first, or the table is full.
 		count = bpf_map_lookup_elem(counts, key);
 	}

@@ -202,8 +202,8 @@ struct key {
 	u64 waker;
 	// The CPU's number and 1, where CPUs are counted apart.
 	u32 cpu;
-	// When it was: of each stack in steps of `FINE_TIME_SHIFT` (`config.fine_times`); or of those in code made at run
-	// time, if names depend on the time, in steps of `KEY_TIME_SHIFT`; else 0.
+	// When it was: when it was counted, in steps of `FINE_TIME_SHIFT` (`config.fine_rows`); or when a stack in code made at
+	// run time was taken, if names depend on the time, in steps of `KEY_TIME_SHIFT`; else 0.
 	u32 time;
 };
 
@@ -500,8 +500,8 @@ struct config {
 	u64 copy_budget;
 	// Do not leave frames by their instructions (--no-guess).
 	u32 no_guess;
-	// Count stacks by their times.
-	u32 fine_times;
+	// Counts have times, in the shortest steps until a table has so many rows; 0: no times.
+	u32 fine_rows;
 	// Waits are counted, and not their time.
 	u32 waits_alike;
 	// Wakers are emitted beside the stack that waited, where that is taken when the thread goes on.
@@ -563,7 +563,8 @@ struct state {
 	u64 until;
 	// An interpreter was found whose compiled code is looked for.
 	u32 luajit;
-	u32 pad;
+	// How many rows the table has that is written to, if counts have times.
+	u32 rows;
 };
 
 // The clock of a CPU.

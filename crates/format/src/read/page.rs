@@ -187,6 +187,8 @@ struct AboutColumn {
     period: Option<Period>,
     host: Option<String>,
     lost: u64,
+    #[serde(default)]
+    sums: bool,
     comments: Vec<String>,
     step: Option<u64>,
 }
@@ -224,6 +226,7 @@ fn profile(bytes: &[u8], options: &Options, mut warnings: Warnings) -> Result<Re
         period,
         host: about.host,
         lost: about.lost,
+        sums: about.sums,
         comments: about.comments,
     };
     (profile.shown, profile.rooted) = (about.shown, about.rooted);

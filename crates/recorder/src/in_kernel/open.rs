@@ -88,7 +88,7 @@ fn load(plan: &Plan) -> Result<Engine, pyrograph_bpf::Error> {
         names: plan.filters.names.clone(),
         group: plan.filters.group,
         by_cpu: plan.filters.by_cpu || plan.keep_times,
-        times: plan.keep_times && plan.is_sampled(),
+        times: plan.keep_times,
         table_budget: plan.table_memory,
         table_backend: plan.table_backend,
         at_switches: plan.at_switches,

@@ -61,7 +61,7 @@
       " \u2003" + amount(model.sums.total[state.zoom]) + ", " + percent(model.sums.total[state.zoom], whole()));
     $("path").scrollLeft = $("path").scrollWidth;
     const { samples } = model.after;
-    $("sample-count").textContent = data.samples.untimed < data.samples.count ? " \u00b7 " + grouped(samples) +
+    $("sample-count").textContent = data.samples.untimed < data.samples.count && !data.about.sums ? " \u00b7 " + grouped(samples) +
       (data.about.step ? " sums of samples" : samples === 1 ? " sample" : " samples") : "";
     legend();
   } };
