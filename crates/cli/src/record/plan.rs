@@ -103,7 +103,7 @@ pub struct Args {
     call_graph: Option<StackMode>,
 
     /// How stacks are taken: ebpf unwinds and counts them in the kernel, perf copies each one out [default: ebpf
-    /// where it is permitted; perf for events other than a clock's if an output has the time of each]
+    /// where it is permitted, else perf]
     #[arg(long, value_name = "WHICH", value_parser = one_of([
         (Engine::InKernel, "ebpf", "Programs in the kernel"),
         (Engine::Perf, "perf", "perf_event_open and its buffers"),
