@@ -204,6 +204,16 @@ struct java_heap {
 	u64 shift;
 };
 
+// What is left of an interpreted frame, from 64 bytes below its frame pointer on.
+enum java_slot {
+	JAVA_SLOT_BYTECODE,
+	JAVA_SLOT_METHOD = 5,
+	JAVA_SLOT_SENDER = 7,
+	JAVA_SLOT_FP,
+	JAVA_SLOT_RETURN,
+	JAVA_SLOTS,
+};
+
 // The virtual machine of a process.
 struct java_process {
 	// 0: it is not known.
@@ -215,6 +225,9 @@ struct java_process {
 	// A piece of code that was found.
 	u64 blob;
 	u64 kind;
+	// What was read of the frame that is left, or of its code: here, for the kernel allows 512 bytes of stack for all
+	// functions together.
+	u64 slots[JAVA_SLOTS];
 };
 
 // Where a stack is put together.

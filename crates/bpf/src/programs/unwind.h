@@ -362,18 +362,21 @@ __noinline int step_here(struct scratch *s)
 	return s ? step(s, NULL) : 1;
 }
 
-static long step_current(u64 index, struct walk *walk)
+// What a loop's step returns: the compiler sees that it is 0 or 1, the verifier does not.
+static __always_inline long end_of_loop(int done)
 {
-	int done = step_here(walk->s);
-
-	// The compiler sees that it is 0 or 1, the verifier does not.
 	asm volatile("" : "+r"(done));
 	return done & 1;
 }
 
+static long step_current(u64 index, struct walk *walk)
+{
+	return end_of_loop(step_here(walk->s));
+}
+
 static long step_other(u64 index, struct walk *walk)
 {
-	return step(walk->s, walk->other);
+	return end_of_loop(step(walk->s, walk->other));
 }
 
 // The range of a loop without `bpf_loop`.

@@ -81,16 +81,6 @@ enum java_kind {
 
 enum { JAVA_UNKNOWN, JAVA_KNOWN, JAVA_NONE };
 
-// What is left of an interpreted frame, from 64 bytes below its frame pointer on.
-enum java_slot {
-	JAVA_SLOT_BYTECODE,
-	JAVA_SLOT_METHOD = 5,
-	JAVA_SLOT_SENDER = 7,
-	JAVA_SLOT_FP,
-	JAVA_SLOT_RETURN,
-	JAVA_SLOTS,
-};
-
 // Notes that an interpreter has a part in the stack.
 static __always_inline void note_row(struct scratch *s, u32 row, u64 to_frame)
 {
@@ -320,12 +310,12 @@ static __always_inline int leave_java_bare(struct scratch *s, struct task_struct
 
 static __always_inline int leave_java_by_size(struct scratch *s, struct task_struct *other, u32 words, int keeps_fp)
 {
-	u64 sp = s->registers[RSP], saved[2];
+	u64 sp = s->registers[RSP], *saved = s->java.slots;
 
 	if (words < 2 || words > 1 << 17)
 		return NOT_JAVA;
 	sp += 8 * (u64)words;
-	if (read_user(other, saved, sizeof(saved), sp - 16)) {
+	if (read_user(other, saved, 16, sp - 16)) {
 		s->end = END_UNREADABLE;
 		return 1;
 	}
@@ -334,9 +324,9 @@ static __always_inline int leave_java_by_size(struct scratch *s, struct task_str
 
 static __always_inline int leave_java_by_fp(struct scratch *s, struct task_struct *other)
 {
-	u64 sp = s->registers[RSP], fp = s->registers[RBP], saved[2];
+	u64 sp = s->registers[RSP], fp = s->registers[RBP], *saved = s->java.slots;
 
-	if (fp < sp || fp & 7 || fp - sp > 1 << 23 || read_user(other, saved, sizeof(saved), fp))
+	if (fp < sp || fp & 7 || fp - sp > 1 << 23 || read_user(other, saved, 16, fp))
 		return NOT_JAVA;
 	return enter_java_caller(s, saved[1], fp + 16, saved[0]);
 }
@@ -360,10 +350,10 @@ static __always_inline int is_java_method(struct task_struct *other, struct inte
 
 static __always_inline int leave_java_interpreted(struct scratch *s, struct task_struct *other, struct interpreter *it)
 {
-	u64 sp = s->registers[RSP], fp = s->registers[RBP], slots[JAVA_SLOTS], sender;
+	u64 sp = s->registers[RSP], fp = s->registers[RBP], *slots = s->java.slots, sender;
 
 	if (fp < sp || fp & 7 || fp - sp > 1 << 23 ||
-	    read_user(other, slots, sizeof(slots), fp - 64) || !is_java_method(other, it, slots))
+	    read_user(other, slots, sizeof(s->java.slots), fp - 64) || !is_java_method(other, it, slots))
 		return NOT_JAVA;
 	sender = slots[JAVA_SLOT_SENDER];
 	// What the method has more than its arguments lies between.
@@ -377,12 +367,11 @@ static __always_inline int leave_java_interpreted(struct scratch *s, struct task
 #define JAVA_WHOLE -1
 #define JAVA_WHOLE_BUT_FP -2
 
-static __always_inline int java_frame_state(struct task_struct *other, u64 ip, int is_complete)
+static __always_inline int java_frame_state(struct scratch *s, struct task_struct *other, int is_complete)
 {
-	u8 code[24] = {};
-	u8 *at = code + 8;
+	u8 *code = (u8 *)s->java.slots, *at = code + 8;
 
-	if (read_user(other, code, sizeof(code), ip - 8))
+	if (read_user(other, code, 24, s->ip - 8))
 		return JAVA_WHOLE;
 	if (!is_complete) {
 		// sub rsp, …: behind it, the frame pointer is yet to be written.
@@ -425,7 +414,7 @@ static __always_inline int leave_java_compiled(struct scratch *s, struct task_st
 	complete = java_half(other, blob + it->offsets[JAVA_FRAME_COMPLETE]);
 	if (it->offsets[JAVA_COMPLETE_BYTES] == 2)
 		complete = (s16)complete;
-	state = java_frame_state(other, s->ip, s->ip >= java_code(other, it, blob) + (s64)complete);
+	state = java_frame_state(s, other, s->ip >= java_code(other, it, blob) + (s64)complete);
 	if (state < 0)
 		return leave_java_by_size(s, other, words, state == JAVA_WHOLE_BUT_FP);
 	return leave_java_bare(s, other, state);

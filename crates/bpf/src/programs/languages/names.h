@@ -50,7 +50,11 @@ static __always_inline void read_chunk(struct language_walk *w, struct chunk *ch
 		return;
 	}
 	// The next page may not be there.
-	if (rest < len && rest <= CHUNK_BYTES && !read_user(w->other, chunk->bytes, rest, address))
+	if (rest >= len)
+		return;
+	// That it is less than `len`, and so small enough, the verifier of Linux 6.1 does not see.
+	asm volatile("" : "+r"(rest));
+	if (rest <= CHUNK_BYTES && !read_user(w->other, chunk->bytes, rest, address))
 		chunk->len = rest;
 }
 

@@ -115,9 +115,11 @@ __noinline int find_calls_here(struct scratch *s, u32 number)
 	return 0;
 }
 
-static __always_inline void find_calls_of_other(struct scratch *s, u32 number, struct task_struct *task)
+// A function of its own, for its part of the stack.
+static __noinline int find_calls_of_other(struct scratch *s, u32 number, struct task_struct *task)
 {
 	s->calls = find_calls(s, number, task, 1);
+	return 0;
 }
 
 // Adds to a native stack what leads to its calls in interpreted languages.
