@@ -512,6 +512,9 @@ __noinline int leave_java_here(struct scratch *s, u64 address)
 // A function of its own, for its part of the stack.
 static __noinline int leave_java_of_other(struct scratch *s, struct task_struct *other, u64 address)
 {
+	// There is one, or code for the current thread is in it, too.
+	if (!other)
+		__builtin_unreachable();
 	return leave_java(s, other, address);
 }
 

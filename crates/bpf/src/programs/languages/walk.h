@@ -118,6 +118,9 @@ __noinline int find_calls_here(struct scratch *s, u32 number)
 // A function of its own, for its part of the stack.
 static __noinline int find_calls_of_other(struct scratch *s, u32 number, struct task_struct *task)
 {
+	// There is one, or code for the current thread is in it, too.
+	if (!task)
+		__builtin_unreachable();
 	s->calls = find_calls(s, number, task, 1);
 	return 0;
 }
