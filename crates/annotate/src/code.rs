@@ -30,6 +30,8 @@ pub(crate) struct Code {
     pub bytes: Vec<u8>,
     /// Values of samples by their addresses.
     pub samples: Vec<Located>,
+    /// What these addresses are more than the offsets of the profile.
+    pub bias: u64,
     /// The file, which has symbols and lines of what is at an address.
     pub module: Option<Rc<Module>>,
     /// Names of the running kernel's functions, where there is no file.
@@ -80,11 +82,11 @@ impl Code {
             Ok(arch) => arch,
             Err(other) => return no_code(&format!("is of {other}")),
         };
-        let places = function.offsets.iter().filter_map(|(offset, values)| {
-            Some((module.file_offset_to_address(*offset)?, values.clone()))
-        });
-        let extent = |address| module.extent(address, &options.locator);
-        let Some((extent, samples)) = hottest(places, extent, |address| address, notes) else {
+        let address = |offset| module.file_offset_to_address(offset);
+        let places = function.offsets.iter().filter(|(offset, _)| address(*offset).is_some());
+        let extent = |offset| module.extent(address(offset)?, &options.locator);
+        let moved = |offset| address(offset).unwrap_or(offset);
+        let Some((extent, samples, bias)) = hottest(places.cloned(), extent, moved, notes) else {
             return no_code("has no symbol there");
         };
         let Range { start, end } = extent;
@@ -103,6 +105,7 @@ impl Code {
             start,
             bytes,
             samples,
+            bias,
             module: Some(module),
             modified,
             ..Self::default()
@@ -119,8 +122,11 @@ pub(crate) fn architecture(image: &Image) -> Result<Arch, String> {
     }
 }
 
-/// Of the functions that hold the places of samples, the one with the most samples: where it is in the file, and its samples
-/// there. Several functions of a file may have one name, if they are static.
+/// What [`hottest`] has found.
+pub(crate) type Hottest = (Range<u64>, Vec<Located>, u64);
+
+/// Of the functions that hold the places of samples, the one with the most samples: where it is in the file, its samples there,
+/// and how much their addresses are more than their places. Several functions of a file may have one name, if they are static.
 ///
 /// `extent`: the addresses in the file of the function at a place; `moved`: the place's own address in the file.
 pub(crate) fn hottest(
@@ -128,16 +134,16 @@ pub(crate) fn hottest(
     mut extent: impl FnMut(u64) -> Option<Range<u64>>,
     moved: impl Fn(u64) -> u64,
     notes: &mut Vec<String>,
-) -> Option<(Range<u64>, Vec<Located>)> {
-    let mut parts: Vec<(Range<u64>, Vec<Located>)> = Vec::new();
+) -> Option<Hottest> {
+    let mut parts: Vec<Hottest> = Vec::new();
     for (place, values) in places {
         let address = moved(place);
         // To find an extent takes a pass over all symbols.
-        let known = parts.iter_mut().find(|(extent, _)| extent.contains(&address));
-        if let Some((_, samples)) = known {
+        let known = parts.iter_mut().find(|(extent, ..)| extent.contains(&address));
+        if let Some((_, samples, _)) = known {
             samples.push((address, values));
         } else if let Some(extent) = extent(place) {
-            parts.push((extent, vec![(address, values)]));
+            parts.push((extent, vec![(address, values)], address.wrapping_sub(place)));
         }
     }
     let count = parts.len();
@@ -145,7 +151,7 @@ pub(crate) fn hottest(
         let values = samples.iter().filter_map(|(_, values)| values.first());
         values.fold(0, |a, b| a.saturating_add(*b))
     };
-    let found = parts.into_iter().rev().max_by_key(|(_, of)| value(of))?;
+    let found = parts.into_iter().rev().max_by_key(|(_, of, _)| value(of))?;
     if count > 1 {
         notes.push(format!(
             "{count} functions of this file have the name: this one has the most samples"

@@ -127,7 +127,7 @@ fn of_file(
     // In the addresses of the file, which the kernel moves as it starts.
     let extent = |address| file.extent(name, address, &options.locator);
     let moved = |address: u64| address.wrapping_sub(file.distance);
-    let (extent, samples) = hottest(function.offsets.iter().cloned(), extent, moved, notes)?;
+    let (extent, samples, bias) = hottest(function.offsets.iter().cloned(), extent, moved, notes)?;
     let Range { start, end } = extent;
     let len = usize::try_from(end.checked_sub(start)?.min(MOST_BYTES)).ok()?;
     let image = file.module.image();
@@ -157,6 +157,7 @@ fn of_file(
         start,
         bytes,
         samples,
+        bias,
         module: Some(Rc::clone(&file.module)),
         ..Code::default()
     }))
@@ -171,7 +172,7 @@ fn of_memory(
 ) -> Result<Code, Error> {
     let extent = |address| extent(symbols, address).map(|(start, end)| start..end);
     let places = function.offsets.iter().cloned();
-    let Some((extent, samples)) = hottest(places, extent, |address| address, notes) else {
+    let Some((extent, samples, _)) = hottest(places, extent, |address| address, notes) else {
         return Err(no_code(&format!("{KALLSYMS} hides addresses: run as root")));
     };
     let Range { start, end } = extent;

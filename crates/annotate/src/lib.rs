@@ -7,6 +7,7 @@ mod code;
 mod jit;
 mod kernel;
 mod lines;
+mod packed;
 mod sources;
 mod vmlinux;
 
@@ -19,6 +20,7 @@ use thiserror::Error;
 use crate::choose::Located;
 pub use crate::choose::{Function, functions};
 use crate::code::{Code, Modules};
+use crate::packed::Packed;
 pub use crate::sources::{SourceDir, SourceTexts, Sources};
 
 /// Where code and sources are looked for.
@@ -64,12 +66,13 @@ pub struct Annotator<'a> {
     profile: &'a Profile,
     options: Options,
     modules: Modules,
+    packed: Vec<Packed>,
 }
 
 impl<'a> Annotator<'a> {
     /// Nothing is opened yet.
     pub fn new(profile: &'a Profile, options: Options) -> Self {
-        Self { profile, options, modules: Modules::default() }
+        Self { profile, options, modules: Modules::default(), packed: packed::all(profile) }
     }
 
     /// The function of this name: its whole name; or, if none has it, its name without parameters, or the last part of its
@@ -100,7 +103,12 @@ impl<'a> Annotator<'a> {
         let (profile, options) = (self.profile, &self.options);
         let name = profile.strings.get(function.name);
         let modules = &mut self.modules;
-        let mut code = Code::find(function, name, profile, &options.symbols, modules, &mut notes)?;
+        let packed = packed::find(&self.packed, function, name, profile);
+        let code = Code::find(function, name, profile, &options.symbols, modules, &mut notes);
+        let mut code = match code {
+            Ok(code) => code,
+            Err(error) => return packed.ok_or(error),
+        };
         let decoded = decode(&code, &mut notes);
         let columns = profile.value_types.len();
         let mut instructions: Vec<AnnotatedInstruction> = decoded
@@ -120,6 +128,8 @@ impl<'a> Annotator<'a> {
             value_types: profile.value_types.clone(),
             totals,
             wholes: (0..columns).map(|column| profile.whole(column)).collect(),
+            build_id: function.build_id.clone(),
+            bias: code.bias,
             instructions,
             notes,
             ..Annotation::default()
@@ -127,6 +137,9 @@ impl<'a> Annotator<'a> {
         lines::name_targets(&mut annotation, &decoded, &code, &options.symbols);
         lines::add_lines(&mut annotation, &mut code, &options.symbols);
         options.sources.add_texts(&mut annotation, &code, &options.symbols);
+        if let Some(packed) = packed {
+            packed::add_texts(&mut annotation, &packed);
+        }
         Ok(annotation)
     }
 }

@@ -187,6 +187,62 @@ fn pages_and_pprof_hold_what_perf_data_has() {
     });
 }
 
+/// A page holds source and instructions of its hot functions, for machines that have not the files that ran.
+#[test]
+fn pages_hold_the_code_of_files_that_are_gone() {
+    with_perf("annotate, gone", |folder| {
+        let source = folder.join("gone.c");
+        std::fs::copy(common::program_source("annotate.c"), &source).expect("our source");
+        let program = folder.join("program");
+        run(Command::new("gcc").args(["-O2", "-g", "-o"]).args([&program, &source]));
+        let data = record(&program, &["-g"]);
+        let page = folder.join("page.html");
+        run(pyrograph().arg("view").arg(&data).arg("-o").arg(&page));
+        let expect = annotate(&page, "sum", &[]);
+        let early = annotate(&page, "sum", &["--time", "0..0.05"]);
+        std::fs::remove_file(&program).expect("it was there");
+        std::fs::remove_file(&source).expect("it was there");
+        let again = folder.join("again.html");
+        run(pyrograph().arg("view").arg(&page).arg("-o").arg(&again));
+        let both = |page: &Path| {
+            (annotate(page, "sum", &[]), annotate(page, "sum", &["--time", "0..0.05"]))
+        };
+        let (kept, kept_early) = both(&page);
+        assert!(
+            both(&again) == (kept.clone(), kept_early.clone()),
+            "the page that was made of it has the same"
+        );
+        for (kept, expect) in [(&kept, &expect), (&kept_early, &early)] {
+            for part in ["function", "module", "self", "total", "start"] {
+                assert_eq!(kept[part], expect[part]);
+            }
+            let all = expect["instructions"].as_array().expect("a list");
+            let by_address: BTreeMap<u64, &Value> =
+                all.iter().map(|of| (address(of), of)).collect();
+            let shown = kept["instructions"].as_array().expect("a list");
+            for of in shown {
+                let whole = by_address[&address(of)];
+                for part in ["text", "values", "source", "inlined"] {
+                    assert_eq!(of[part], whole[part]);
+                }
+                assert!(of["target"].is_null() || of["target"] == whole["target"], "{of}");
+            }
+            let hot =
+                |all: &[Value]| all.iter().filter(|of| number(&of["values"][0]) > 0.0).count();
+            assert_eq!(hot(shown), hot(all));
+        }
+        let shown = text(&run(pyrograph().args(["annotate", "sum"]).arg(&again)).stdout);
+        for line in ["mix, inlined at gone.c:28:  seed = mix(seed);", "x ^= x << 13;"] {
+            assert!(shown.contains(line), "{line} in {shown}");
+        }
+        // What it does not hold is not made up.
+        let bare = folder.join("bare.html");
+        run(pyrograph().args(["view", "--no-source"]).arg(&page).arg("-o").arg(&bare));
+        let refused = pyrograph().args(["annotate", "sum"]).arg(&bare).output().expect("it runs");
+        assert!(!refused.status.success() && text(&refused.stderr).contains("failed to open"));
+    });
+}
+
 #[test]
 fn inlined_code_shows_whose_it_is() {
     with_perf("annotate, inlined", |folder| {
@@ -234,7 +290,7 @@ fn what_is_missing_is_said_with_its_remedy() {
         );
 
         let page = folder.join("page.html");
-        run(pyrograph().arg("view").arg(&data).arg("-o").arg(&page));
+        run(pyrograph().args(["view", "--no-source"]).arg(&data).arg("-o").arg(&page));
         let of_page = || {
             let output = pyrograph().args(["annotate", "sum"]).arg(&page).output();
             let output = output.expect("it runs");

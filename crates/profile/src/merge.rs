@@ -29,6 +29,9 @@ impl Profile {
             self.unfiltered = factors.iter().enumerate().map(whole).collect();
         }
         self.about.merge(&other.about);
+        let fresh = other.code.iter().filter(|code| !self.code.contains(code));
+        let fresh: Vec<String> = fresh.cloned().collect();
+        self.code.extend(fresh);
 
         let strings: Vec<StringId> = other.strings.iter().map(|s| self.strings.intern(s)).collect();
         let frames: Vec<FrameId> = other

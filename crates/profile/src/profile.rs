@@ -29,6 +29,8 @@ pub struct Profile {
     /// Sums of the samples, by column, before some were left out on request; empty if
     /// none was. See [`Profile::whole`].
     pub unfiltered: Vec<u64>,
+    /// Source and instructions of functions, as the file has them that it was read from: JSON, one text a function.
+    pub code: Vec<String>,
     /// When and how it was recorded.
     pub about: About,
 }

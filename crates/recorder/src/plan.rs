@@ -126,19 +126,6 @@ impl Plan {
         self.question.in_kernel_only || !self.filters.is_all()
     }
 
-    /// How often a second each CPU has a stack taken, if a clock triggers. (Where none is named it may be the
-    /// counter of cycles, which the kernel has keep to a rate, too.)
-    pub(crate) fn hertz(&self) -> Option<u64> {
-        let event = self.question.event.clone().unwrap_or_else(Event::cpu_clock);
-        match self.rate.unwrap_or_else(|| Rate::default_for(&self.target, &event)) {
-            Rate::Hertz(hertz) if event.unit() == Unit::Nanoseconds => Some(hertz),
-            Rate::Every(period) if event.unit() == Unit::Nanoseconds => {
-                Some((1_000_000_000 / period.max(1)).max(1))
-            }
-            _ => None,
-        }
-    }
-
     /// Events of [`Engine::Perf`].
     pub(crate) fn events(&self) -> pyrograph_record::Options {
         pyrograph_record::Options {

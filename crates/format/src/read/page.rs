@@ -238,7 +238,10 @@ fn profile(bytes: &[u8], options: &Options, mut warnings: Warnings) -> Result<Re
     let mut rows = Rows::new(options, profile.value_types.len());
     let threads = threads(&columns, thread_count, &texts, &rows, &mut profile)?;
     let addresses = match options.instructions {
-        true => addresses(&columns, &texts, &mut profile)?,
+        true => {
+            profile.code = code(&columns)?;
+            addresses(&columns, &texts, &mut profile)?
+        }
         false => Vec::new(),
     };
     let known = Known { stacks: &stacks, threads: &threads, addresses: &addresses };
@@ -376,6 +379,17 @@ fn identifier(number: u64) -> Result<Option<i32>, String> {
     let Some(number) = number.checked_sub(1) else { return Ok(None) };
     let number = u32::try_from(number).map_err(|_| "an identifier is too large")?;
     Ok(Some((number >> 1) as i32 ^ -((number & 1) as i32)))
+}
+
+/// Source and instructions of functions.
+fn code(columns: &Columns<'_>) -> Result<Vec<String>, String> {
+    let bytes = columns.bytes(36);
+    if bytes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let functions: Vec<serde_json::Value> = serde_json::from_slice(bytes)
+        .map_err(|error| format!("the source in it is damaged: {error}"))?;
+    Ok(functions.iter().map(ToString::to_string).collect())
 }
 
 /// The profile's numbers of the addresses of samples.

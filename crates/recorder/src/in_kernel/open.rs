@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use pyrograph_bpf::{Engine, prefer_this_thread};
 use pyrograph_event::request::Trigger;
 use pyrograph_record::{
-    Error as RecordError, Event, Options, Rate, Session, StackMode, Target, Waiting, descendants,
+    Error as RecordError, Event, Options, Rate, Session, StackMode, Target, Unit, Waiting,
+    descendants,
 };
 use pyrograph_resolve::{LiveFiles, Resolver};
 
@@ -79,7 +80,7 @@ fn load(plan: &Plan) -> Result<Engine, pyrograph_bpf::Error> {
         user: plan.user,
         kernel: plan.kernel,
         trigger: question.trigger.clone(),
-        hertz: plan.hertz(),
+        hertz: hertz(plan),
         waits: question.waits,
         min_block: question.min_block,
         counts_events: plan.count_samples,
@@ -97,6 +98,19 @@ fn load(plan: &Plan) -> Result<Engine, pyrograph_bpf::Error> {
         lines: plan.lines,
         cache: plan.symbols.cache.clone(),
     })
+}
+
+/// How often a second each CPU has a stack taken, if a clock triggers. (Where none is named it may be the counter of cycles,
+/// which the kernel has keep to a rate, too.)
+fn hertz(plan: &Plan) -> Option<u64> {
+    let event = plan.question.event.clone().unwrap_or_else(Event::cpu_clock);
+    match plan.rate.unwrap_or_else(|| Rate::default_for(&plan.target, &event)) {
+        Rate::Hertz(hertz) if event.unit() == Unit::Nanoseconds => Some(hertz),
+        Rate::Every(period) if event.unit() == Unit::Nanoseconds => {
+            Some((1_000_000_000 / period.max(1)).max(1))
+        }
+        _ => None,
+    }
 }
 
 /// The events that are opened: the programs choose among all that runs.

@@ -1,6 +1,8 @@
 //! Annotated functions as a column of the viewer's page: JSON, which its script shows as it is.
 
-use pyrograph_analyze::Annotation;
+use std::collections::BTreeSet;
+
+use pyrograph_analyze::{Annotation, Scope, SourcePlace};
 use serde_json::{Value, json};
 
 use super::rows::{Row, rows};
@@ -24,7 +26,17 @@ pub(crate) fn packed(functions: &[Annotation], column: usize) -> Vec<Value> {
 
 fn function(of: &Annotation, column: usize) -> Value {
     let style = AnnotationStyle { column, ..AnnotationStyle::default() };
-    // Of four: an instruction; of two: a source line; of one: whose code follows, or how many instructions do not.
+    let rows = rows(of, style);
+    let mut shown = vec![None; of.instructions.len()];
+    let instructions = rows.iter().filter_map(|row| match row {
+        Row::Instruction { at, .. } => Some(*at),
+        _ => None,
+    });
+    instructions.enumerate().for_each(|(place, at)| shown[at] = Some(place));
+    let place = |of: SourcePlace| json!([of.file, of.line]);
+    // Of six or more: an instruction; of two: a source line; of one: whose code follows, or how many instructions do not.
+    // The page shows the first four; what follows is for those who read it back: where it may jump to, whose it is, file and
+    // line.
     let row = |row: Row| match row {
         Row::Owner(name) => json!([name]),
         Row::LeftOut(count) => json!([count]),
@@ -32,20 +44,41 @@ fn function(of: &Annotation, column: usize) -> Value {
         Row::Instruction { at, arrows } => {
             let instruction = &of.instructions[at];
             let address = format!("{:x}", instruction.address);
-            json!([
-                instruction.values[column],
-                address,
-                arrows,
-                crate::report::plain(&instruction.text)
-            ])
+            let mut row = vec![
+                json!(instruction.values[column]),
+                json!(address),
+                json!(arrows),
+                json!(crate::report::plain(&instruction.text)),
+                json!(instruction.target.and_then(|target| shown[target])),
+                json!(instruction.scope),
+            ];
+            if let Some(SourcePlace { file, line }) = instruction.place {
+                row.extend([json!(file), json!(line)]);
+            }
+            Value::Array(row)
         }
     };
+    let scope = |of: &Scope| -> Vec<Value> {
+        let inlined = of.inlined.iter();
+        inlined.map(|(name, at)| json!([crate::report::plain(name), at.map(place)])).collect()
+    };
+    // Lines that are in no row: from where functions are inlined, and where this one begins.
+    let calls = of.scopes.iter().flat_map(|of| of.inlined.iter().filter_map(|(_, at)| *at));
+    let other: BTreeSet<SourcePlace> = calls.chain(of.start).collect();
+    let text =
+        |at: SourcePlace| Some(json!([at.file, at.line, crate::report::plain(of.text(at)?)]));
     json!({
         "name": of.function,
         "module": of.module,
+        "build": of.build_id,
+        "bias": of.bias as i64,
         "self": of.totals[column],
         "hottest": hottest_line(of, column),
         "notes": of.notes,
-        "rows": rows(of, style).into_iter().map(row).collect::<Vec<_>>(),
+        "files": of.files.iter().map(|of| &of.path).collect::<Vec<_>>(),
+        "scopes": of.scopes.iter().map(scope).collect::<Vec<_>>(),
+        "start": of.start.map(place),
+        "texts": other.into_iter().filter_map(text).collect::<Vec<_>>(),
+        "rows": rows.into_iter().map(row).collect::<Vec<_>>(),
     })
 }

@@ -1,0 +1,166 @@
+//! Annotated functions that the profile's file holds itself: pages have source and instructions of hot functions, as
+//! `crates/render/src/annotate/packed.rs` writes them. They serve where the files that ran are not there any more.
+
+use pyrograph_analyze::{AnnotatedInstruction, Annotation, Scope, SourceFile, SourcePlace};
+use pyrograph_profile::Profile;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::Function;
+
+/// Longer instructions there are none.
+const LONGEST_INSTRUCTION: u64 = 15;
+
+/// Said of instructions that the page does not have.
+const LEFT_OUT: &str = "instructions without samples are not in the page";
+
+/// A file and a line.
+type Place = (usize, u32);
+
+/// A function with its source and instructions.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Packed {
+    name: String,
+    module: String,
+    #[serde(default)]
+    build: String,
+    #[serde(default)]
+    bias: i64,
+    #[serde(default)]
+    notes: Vec<String>,
+    #[serde(default)]
+    files: Vec<String>,
+    #[serde(default)]
+    scopes: Vec<Vec<(String, Option<Place>)>>,
+    #[serde(default)]
+    start: Option<Place>,
+    /// Lines that are in no row.
+    #[serde(default)]
+    texts: Vec<(usize, u32, String)>,
+    rows: Vec<Vec<Value>>,
+}
+
+/// All that the profile holds, but for what is damaged.
+pub(crate) fn all(profile: &Profile) -> Vec<Packed> {
+    profile.code.iter().filter_map(|text| serde_json::from_str(text).ok()).collect()
+}
+
+/// The function, with the values of the profile; `None` if it is not there, or damaged.
+pub(crate) fn find(
+    all: &[Packed],
+    function: &Function,
+    name: &str,
+    profile: &Profile,
+) -> Option<Annotation> {
+    let is_it = |of: &&Packed| {
+        of.name == name && of.module == function.module && of.build == function.build_id
+    };
+    let packed = all.iter().find(is_it)?;
+    let columns = profile.value_types.len();
+    let place = |(file, line): Place| SourcePlace { file, line };
+    let mut files: Vec<SourceFile> = packed
+        .files
+        .iter()
+        .map(|path| SourceFile { path: path.clone(), ..SourceFile::default() })
+        .collect();
+    let mut add_line = |SourcePlace { file, line }: SourcePlace, text: &str| {
+        if let Some(file) = files.get_mut(file).filter(|_| !text.is_empty()) {
+            file.lines.insert(line, text.to_owned());
+        }
+    };
+    let mut instructions: Vec<AnnotatedInstruction> = Vec::new();
+    let (mut line, mut left_out) = (None, 0);
+    for row in &packed.rows {
+        match &row[..] {
+            [Value::Number(count)] => left_out += count.as_u64()?,
+            [_, Value::String(text)] => line = Some(text),
+            [_, Value::String(address), _, Value::String(text), rest @ ..] => {
+                let number = |at: usize| rest.get(at).and_then(Value::as_u64);
+                let index = |at: usize| number(at).and_then(|of| usize::try_from(of).ok());
+                let of_line = index(2).zip(number(3).and_then(|line| u32::try_from(line).ok()));
+                let of_line = of_line.map(place);
+                if let Some((line, place)) = line.take().zip(of_line) {
+                    add_line(place, line);
+                }
+                instructions.push(AnnotatedInstruction {
+                    address: u64::from_str_radix(address, 16).ok()?,
+                    text: text.clone(),
+                    target: index(0),
+                    values: vec![0; columns],
+                    place: of_line,
+                    scope: index(1).unwrap_or(0),
+                });
+            }
+            _ => {}
+        }
+    }
+    for (file, line, text) in &packed.texts {
+        add_line(place((*file, *line)), text);
+    }
+    let count = instructions.len();
+    let is_ordered = instructions.is_sorted_by(|a, b| a.address < b.address);
+    let calls = packed.scopes.iter().flatten().filter_map(|(_, at)| at.map(place));
+    let places = instructions.iter().filter_map(|of| of.place).chain(calls);
+    let mut places = places.chain(packed.start.map(place));
+    // It comes from outside.
+    if count == 0
+        || !is_ordered
+        || places.any(|of| of.file >= files.len())
+        || instructions.iter().any(|of| of.target >= Some(count))
+    {
+        return None;
+    }
+    let scope = |inlined: &Vec<(String, Option<Place>)>| Scope {
+        inlined: inlined.iter().map(|(name, at)| (name.clone(), at.map(place))).collect(),
+    };
+    let mut annotation = Annotation {
+        function: packed.name.clone(),
+        module: packed.module.clone(),
+        value_types: profile.value_types.clone(),
+        totals: vec![0; columns],
+        wholes: (0..columns).map(|column| profile.whole(column)).collect(),
+        instructions,
+        scopes: packed.scopes.iter().map(scope).collect(),
+        files,
+        start: packed.start.map(place),
+        build_id: packed.build.clone(),
+        bias: packed.bias as u64,
+        notes: packed.notes.clone(),
+    };
+    if left_out > 0 {
+        annotation.notes.push(format!("{left_out} {LEFT_OUT}"));
+    }
+    count_samples(&mut annotation, function);
+    Some(annotation)
+}
+
+/// Gives each sample to the instruction that holds its address.
+fn count_samples(annotation: &mut Annotation, function: &Function) {
+    for (offset, values) in &function.offsets {
+        let address = offset.wrapping_add(annotation.bias);
+        let instructions = &mut annotation.instructions;
+        let Some(at) = instructions.partition_point(|of| of.address <= address).checked_sub(1)
+        else {
+            continue;
+        };
+        let instruction = &mut instructions[at];
+        if address - instruction.address >= LONGEST_INSTRUCTION {
+            continue;
+        }
+        for sums in [&mut instruction.values, &mut annotation.totals] {
+            for (sum, value) in sums.iter_mut().zip(values) {
+                *sum = sum.saturating_add(*value);
+            }
+        }
+    }
+}
+
+/// Adds lines of sources that were not found here, as the profile's file has them.
+pub(crate) fn add_texts(annotation: &mut Annotation, packed: &Annotation) {
+    for file in &mut annotation.files {
+        let known = packed.files.iter().filter(|of| of.path == file.path);
+        for (line, text) in known.flat_map(|of| &of.lines) {
+            file.lines.entry(*line).or_insert_with(|| text.clone());
+        }
+    }
+}
