@@ -32,6 +32,7 @@ pub(super) fn rewrite(
         addresses: profile.addresses.clone(),
         shown: if events { 0 } else { profile.shown },
         rooted: profile.rooted,
+        code: profile.code.clone(),
         about: profile.about.clone(),
         ..Profile::default()
     };
