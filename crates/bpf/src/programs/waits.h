@@ -385,6 +385,7 @@ int BPF_PROG(on_resume, bool is_switch)
 	struct pace *pace;
 	struct scratch *s;
 	u32 zero = 0;
+	int is_copy;
 
 	pace = bpf_map_lookup_elem(&paces, &zero);
 	// At the end, those that wait are counted as they are then.
@@ -412,11 +413,12 @@ int BPF_PROG(on_resume, bool is_switch)
 	if (take_stacks(s, ctx, task, 0)) {
 		s->blocked.key.waker = absence->waker;
 		add(&s->blocked.key, due.events, due.value);
-		// A copy of a stack is known for this moment only.
-		if (!s->blocked.key.user || s->blocked.key.user == s->user.hash)
+		// A copy of a stack counts once: then it is forgotten.
+		is_copy = s->blocked.key.user && s->blocked.key.user != s->user.hash;
+		if (!is_copy)
 			note_last(&absence->skipped, &s->blocked.key);
 		// It is where it was when it last had a CPU.
-		if (absence->stolen >= config.min_block) {
+		if (!is_copy && absence->stolen >= config.min_block) {
 			s->blocked.key.waker = 0;
 			s->blocked.key.kind = KIND_PREEMPTED;
 			add(&s->blocked.key, 1, absence->stolen);

@@ -8,7 +8,7 @@
 use std::io::{self, Write};
 
 use hashbrown::HashMap;
-use pyrograph_profile::{LabelOptions, Labels, Profile, StringId, Thread, UnitKind};
+use pyrograph_profile::{LabelOptions, Labels, Profile, Quantity, StringId, Thread, UnitKind};
 
 use super::json::Json;
 use crate::capabilities::Capabilities;
@@ -118,11 +118,13 @@ fn thread_name(profile: &Profile, thread: Thread) -> String {
     text
 }
 
-/// The columns of values to write: all, but for the number of samples where each row is one.
+/// The columns of values to write: all, but for the number of samples of a clock where each row is one. (How many waits and
+/// allocations there are is of interest itself.)
 fn columns(profile: &Profile) -> Vec<usize> {
-    let plain = profile
-        .numbers_beside(profile.shown)
-        .filter(|&numbers| profile.samples.values(numbers).iter().all(|&number| number == 1));
+    let plain = profile.numbers_beside(profile.shown).filter(|&numbers| {
+        profile.value_types[numbers].quantity() == Quantity::Samples
+            && profile.samples.values(numbers).iter().all(|&number| number == 1)
+    });
     (0..profile.value_types.len()).filter(|&column| Some(column) != plain).collect()
 }
 
