@@ -217,7 +217,7 @@ fn tables_are_those_of_strace() {
             // How often memory is asked for depends on where the heap begins, which is drawn by lot.
             for table in [&mut ours, &mut theirs] {
                 table.remove("brk");
-                RETURNS.map(|call| table.remove(call));
+                table.retain(|call, _| !RETURNS.contains(&call.as_str()));
             }
             assert_eq!(ours, theirs, "{command:?}");
         });
