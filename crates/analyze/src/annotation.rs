@@ -32,8 +32,7 @@ pub struct Annotation {
     pub start: Option<SourcePlace>,
     /// The build ID of the file, in hexadecimal digits; empty if it is not known.
     pub build_id: String,
-    /// What is added to the places of samples ([`Address::offset`](pyrograph_profile::Address::offset)) for the addresses
-    /// of instructions.
+    /// Address of an instruction less the [`Address::offset`](pyrograph_profile::Address::offset) of its samples.
     pub bias: u64,
     /// What is less than it could be, a line each, with cause and remedy.
     pub notes: Vec<String>,

@@ -30,7 +30,7 @@ pub(crate) struct Code {
     pub bytes: Vec<u8>,
     /// Values of samples by their addresses.
     pub samples: Vec<Located>,
-    /// What these addresses are more than the offsets of the profile.
+    /// Difference between these addresses and the offsets in the profile.
     pub bias: u64,
     /// The file, which has symbols and lines of what is at an address.
     pub module: Option<Rc<Module>>,
@@ -122,7 +122,7 @@ pub(crate) fn architecture(image: &Image) -> Result<Arch, String> {
     }
 }
 
-/// What [`hottest`] has found.
+/// Result of [`hottest`]: extent, samples with their addresses, and the difference between addresses and places.
 pub(crate) type Hottest = (Range<u64>, Vec<Located>, u64);
 
 /// Of the functions that hold the places of samples, the one with the most samples: where it is in the file, its samples there,

@@ -121,7 +121,7 @@ impl<'a> Annotator<'a> {
                 ..AnnotatedInstruction::default()
             })
             .collect();
-        let totals = count(&code.samples, &decoded, &mut instructions, columns);
+        let totals = count(&code.samples, &mut instructions, |at| decoded[at].len as u64, columns);
         let mut annotation = Annotation {
             function: name.to_owned(),
             module: code.module_path.clone(),
@@ -163,17 +163,17 @@ fn decode(code: &Code, notes: &mut Vec<String>) -> Vec<Instruction> {
 }
 
 /// Gives each sample to the instruction that holds its address. Returns the sums of all samples, also of those that are in
-/// none.
+/// none. `len`: the bytes of an instruction, or the most that it may have.
 fn count(
     samples: &[Located],
-    decoded: &[Instruction],
     instructions: &mut [AnnotatedInstruction],
+    len: impl Fn(usize) -> u64,
     columns: usize,
 ) -> Vec<u64> {
     let mut totals = vec![0u64; columns];
     for (address, values) in samples {
-        let place = decoded.partition_point(|of| of.address <= *address).checked_sub(1);
-        let holder = place.filter(|&at| address - decoded[at].address < decoded[at].len as u64);
+        let place = instructions.partition_point(|of| of.address <= *address).checked_sub(1);
+        let holder = place.filter(|&at| address - instructions[at].address < len(at));
         let mut none = Vec::new();
         let sums = holder.map_or(&mut none, |at| &mut instructions[at].values);
         for sums in [sums, &mut totals] {

@@ -7,12 +7,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::Function;
+use crate::choose::Located;
 
 /// Longer instructions there are none.
 const LONGEST_INSTRUCTION: u64 = 15;
-
-/// Said of instructions that the page does not have.
-const LEFT_OUT: &str = "instructions without samples are not in the page";
 
 /// A file and a line.
 type Place = (usize, u32);
@@ -40,9 +38,10 @@ pub(crate) struct Packed {
     rows: Vec<Vec<Value>>,
 }
 
-/// All that the profile holds, but for what is damaged.
+/// All that the profile holds, but for pages whose functions are damaged.
 pub(crate) fn all(profile: &Profile) -> Vec<Packed> {
-    profile.code.iter().filter_map(|text| serde_json::from_str(text).ok()).collect()
+    let pages = profile.code.iter().map(|text| serde_json::from_str::<Vec<Packed>>(text));
+    pages.filter_map(Result::ok).flatten().collect()
 }
 
 /// The function, with the values of the profile; `None` if it is not there, or damaged.
@@ -113,46 +112,32 @@ pub(crate) fn find(
     let scope = |inlined: &Vec<(String, Option<Place>)>| Scope {
         inlined: inlined.iter().map(|(name, at)| (name.clone(), at.map(place))).collect(),
     };
-    let mut annotation = Annotation {
+    let bias = packed.bias as u64;
+    // Samples elsewhere are of another function of this name.
+    let (first, last) = (instructions[0].address, instructions[count - 1].address);
+    let all = first..last.saturating_add(LONGEST_INSTRUCTION);
+    let addressed = |(offset, values): &Located| (offset.wrapping_add(bias), values.clone());
+    let samples = function.offsets.iter().map(addressed).filter(|(at, _)| all.contains(at));
+    let samples: Vec<Located> = samples.collect();
+    let totals = crate::count(&samples, &mut instructions, |_| LONGEST_INSTRUCTION, columns);
+    let mut notes = packed.notes.clone();
+    if left_out > 0 {
+        notes.push(format!("{left_out} instructions without samples are not in the page"));
+    }
+    Some(Annotation {
         function: packed.name.clone(),
         module: packed.module.clone(),
         value_types: profile.value_types.clone(),
-        totals: vec![0; columns],
+        totals,
         wholes: (0..columns).map(|column| profile.whole(column)).collect(),
         instructions,
         scopes: packed.scopes.iter().map(scope).collect(),
         files,
         start: packed.start.map(place),
         build_id: packed.build.clone(),
-        bias: packed.bias as u64,
-        notes: packed.notes.clone(),
-    };
-    if left_out > 0 {
-        annotation.notes.push(format!("{left_out} {LEFT_OUT}"));
-    }
-    count_samples(&mut annotation, function);
-    Some(annotation)
-}
-
-/// Gives each sample to the instruction that holds its address.
-fn count_samples(annotation: &mut Annotation, function: &Function) {
-    for (offset, values) in &function.offsets {
-        let address = offset.wrapping_add(annotation.bias);
-        let instructions = &mut annotation.instructions;
-        let Some(at) = instructions.partition_point(|of| of.address <= address).checked_sub(1)
-        else {
-            continue;
-        };
-        let instruction = &mut instructions[at];
-        if address - instruction.address >= LONGEST_INSTRUCTION {
-            continue;
-        }
-        for sums in [&mut instruction.values, &mut annotation.totals] {
-            for (sum, value) in sums.iter_mut().zip(values) {
-                *sum = sum.saturating_add(*value);
-            }
-        }
-    }
+        bias,
+        notes,
+    })
 }
 
 /// Adds lines of sources that were not found here, as the profile's file has them.

@@ -59,8 +59,8 @@ fn other_kernels_take_all_programs() {
             ("SECONDS_AT_MOST", "400"),
         ]);
         let output = machine.output().expect("it runs");
-        let said = String::from_utf8_lossy(&output.stdout);
-        let mut parts = said.split("== ").skip(1).peekable();
+        let said = format!("\n{}", String::from_utf8_lossy(&output.stdout));
+        let mut parts = said.split("\n== ").skip(1).peekable();
         for arguments in questions.iter().chain(&verbs) {
             let part = parts.next().unwrap_or_default();
             // Emulation is slow, and may stand still.

@@ -29,7 +29,7 @@ pub struct Profile {
     /// Sums of the samples, by column, before some were left out on request; empty if
     /// none was. See [`Profile::whole`].
     pub unfiltered: Vec<u64>,
-    /// Source and instructions of functions, as the file has them that it was read from: JSON, one text a function.
+    /// Source and instructions of functions in the pages that it was read from: the JSON of each page.
     pub code: Vec<String>,
     /// When and how it was recorded.
     pub about: About,

@@ -254,3 +254,27 @@ impl<F: Files> Resolver<F> {
         self.thread_named((counted.pid, counted.tid), &process, &name)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_a_wait_are_its_whole_and_lie_within_it() {
+        const MS: u64 = 1_000_000;
+        let end = 200_000 * MS;
+        for took in [1, 9 * MS, 10 * MS, 10 * MS + 1, 600 * MS, 1280 * MS, 1281 * MS, 90_007 * MS] {
+            let rows: Vec<(u64, Weight)> = parts(end, took, Weight::one(took)).collect();
+            let [value, samples] = rows.iter().fold([0, 0], |[value, samples], (_, weight)| {
+                [value + weight.value, samples + weight.samples]
+            });
+            assert_eq!((value, samples, rows[0].0), (took, 1, end), "{took}");
+            // Each ends where the next one of its thread begins.
+            assert!(rows.windows(2).all(|pair| pair[0].0 - pair[0].1.value == pair[1].0), "{took}");
+            let longest = rows.iter().map(|(_, weight)| weight.value).max();
+            assert!(rows.len() <= 128 && longest <= Some((10 * MS).max(took / 127)), "{took}");
+        }
+        let whole = Weight { value: 7, samples: 3 };
+        assert_eq!(parts(end, 0, whole).collect::<Vec<_>>(), [(end, whole)]);
+    }
+}

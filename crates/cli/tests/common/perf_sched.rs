@@ -1,4 +1,4 @@
-//! What `perf sched record` has of a run, from the text of `perf script` and so without our readers.
+//! Events of the scheduler in a recording by `perf sched record`, parsed from the text of `perf script`, without our readers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,7 +12,7 @@ pub const BUSY: &str = "for i in 1 2 3; do (for k in $(seq 60); do sleep 0.002; 
                         for i in 1 2; do (for k in $(seq 20000); do :; done) & done; \
                         seq 3000 | cat | sort -n | wc -l; wait";
 
-/// What perf prints of a recording.
+/// Output of a command of perf for a recording.
 pub fn perf(data: &Path, arguments: &[&str]) -> String {
     let mut perf = Command::new("perf");
     perf.args(arguments).arg("-i").arg(data);

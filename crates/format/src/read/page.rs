@@ -21,6 +21,7 @@ use pyrograph_profile::{
     Thread, ThreadId, ValueType,
 };
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::rows::Rows;
 use crate::input::Head;
@@ -239,7 +240,7 @@ fn profile(bytes: &[u8], options: &Options, mut warnings: Warnings) -> Result<Re
     let threads = threads(&columns, thread_count, &texts, &rows, &mut profile)?;
     let addresses = match options.instructions {
         true => {
-            profile.code = code(&columns)?;
+            profile.code.extend(code(&columns)?);
             addresses(&columns, &texts, &mut profile)?
         }
         false => Vec::new(),
@@ -381,15 +382,16 @@ fn identifier(number: u64) -> Result<Option<i32>, String> {
     Ok(Some((number >> 1) as i32 ^ -((number & 1) as i32)))
 }
 
-/// Source and instructions of functions.
-fn code(columns: &Columns<'_>) -> Result<Vec<String>, String> {
+/// Source and instructions of functions, as JSON.
+fn code(columns: &Columns<'_>) -> Result<Option<String>, String> {
     let bytes = columns.bytes(36);
     if bytes.is_empty() {
-        return Ok(Vec::new());
+        return Ok(None);
     }
-    let functions: Vec<serde_json::Value> = serde_json::from_slice(bytes)
+    let text = std::str::from_utf8(bytes).map_err(|_| "the source in it is damaged")?;
+    serde_json::from_str::<Vec<IgnoredAny>>(text)
         .map_err(|error| format!("the source in it is damaged: {error}"))?;
-    Ok(functions.iter().map(ToString::to_string).collect())
+    Ok(Some(text.to_owned()))
 }
 
 /// The profile's numbers of the addresses of samples.
