@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::{Folded, pyrograph, run};
+use super::{Folded, kept, package, pyrograph, run};
 
 /// Interpreters of a language: that of the system, and those that `.ci/interpreters` has unpacked.
 pub fn interpreters(language: &str, system: &str) -> Vec<(String, PathBuf)> {
@@ -12,7 +12,7 @@ pub fn interpreters(language: &str, system: &str) -> Vec<(String, PathBuf)> {
     if Command::new(system).arg("-v").stdin(Stdio::null()).output().is_ok() {
         found.push(("system".to_owned(), PathBuf::from(system)));
     }
-    let unpacked = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../interpreters");
+    let unpacked = kept().join("../interpreters");
     for entry in fs::read_dir(unpacked).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         let run = entry.path().join("run");
@@ -38,7 +38,7 @@ pub fn write(folder: &Path, name: &str, text: &str) -> PathBuf {
 
 /// A copy of a program of `tests/languages`, beside which a test may write.
 pub fn copy(name: &str, folder: &Path) -> PathBuf {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/languages").join(name);
+    let source = package().join("tests/languages").join(name);
     let copy = folder.join(name);
     fs::copy(source, &copy).expect("a copy");
     copy

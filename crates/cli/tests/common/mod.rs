@@ -1,7 +1,5 @@
 //! Helpers of the tests that record.
 
-#![expect(dead_code, reason = "each test uses a part of it")]
-
 pub mod in_kernel;
 pub mod interpreters;
 pub mod perf;
@@ -10,23 +8,57 @@ pub mod pprof;
 pub mod terminal;
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
-/// The programs that are recorded.
-pub fn program_source(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
+/// The folder of an archive that `.ci/elsewhere` made, for tests on a machine without sources and compilers.
+fn archive() -> Option<PathBuf> {
+    std::env::var_os("PYROGRAPH_ELSEWHERE").map(PathBuf::from)
 }
 
-/// Compiles a test program; `compiler` with its flags, the source's name, and where to put it.
+/// The folder of this package, for data of tests.
+pub fn package() -> PathBuf {
+    archive().unwrap_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")))
+}
+
+/// A folder for files that tests keep from run to run.
+pub fn kept() -> PathBuf {
+    archive().map_or_else(|| env!("CARGO_TARGET_TMPDIR").into(), |archive| archive.join("kept"))
+}
+
+/// The program that is tested.
+pub fn binary() -> PathBuf {
+    let built = || PathBuf::from(env!("CARGO_BIN_EXE_pyrograph"));
+    archive().map_or_else(built, |archive| archive.join("pyrograph"))
+}
+
+/// The programs that are recorded.
+pub fn program_source(name: &str) -> PathBuf {
+    package().join("tests/programs").join(name)
+}
+
+/// Compiles a test program; `compiler` with its flags, the source's name, and where to put it. It is compiled once, and copied
+/// from then on.
 pub fn compile(compiler: &[&str], source: &str, folder: &Path) -> PathBuf {
     let program = folder.join(source.replace('.', "_"));
-    run(Command::new(compiler[0])
-        .args(&compiler[1..])
-        .arg("-o")
-        .arg(&program)
-        .arg(program_source(source)));
+    let path = program_source(source);
+    let of_this_folder = |flag: &&str| flag.contains(folder.to_string_lossy().as_ref());
+    if compiler.iter().any(of_this_folder) {
+        run(Command::new(compiler[0]).args(&compiler[1..]).arg("-o").arg(&program).arg(path));
+        return program;
+    }
+    let mut hasher = DefaultHasher::new();
+    (compiler, std::fs::read(&path).expect("a source")).hash(&mut hasher);
+    let compiled = kept().join(format!("programs/{source}-{:016x}", hasher.finish()));
+    if !compiled.exists() {
+        std::fs::create_dir_all(kept().join("programs")).expect("a folder");
+        let own = compiled.with_extension(format!("{}", std::process::id()));
+        run(Command::new(compiler[0]).args(&compiler[1..]).arg("-o").arg(&own).arg(path));
+        std::fs::rename(&own, &compiled).expect("a file of the same folder");
+    }
+    std::fs::copy(&compiled, &program).expect("a copy");
     program
 }
 
@@ -44,8 +76,8 @@ pub fn run(command: &mut Command) -> Output {
 
 /// `pyrograph` as it was built for this test. What it keeps stays below the build's own folder.
 pub fn pyrograph() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pyrograph"));
-    command.env("XDG_CACHE_HOME", Path::new(env!("CARGO_TARGET_TMPDIR")).join("cache"));
+    let mut command = Command::new(binary());
+    command.env("XDG_CACHE_HOME", kept().join("cache"));
     command
 }
 

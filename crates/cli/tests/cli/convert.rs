@@ -1,0 +1,249 @@
+//! `pyrograph convert`: what it writes is opened by the tools that it is written for.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use crate::common::{pyrograph, run, text};
+
+/// A file of the readers' tests.
+fn sample(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../format/tests/formats").join(name)
+}
+
+/// Returns true if a program is installed. If not, says that a test is skipped.
+fn has(program: &str, test: &str) -> bool {
+    let there = Command::new(program)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok();
+    if !there {
+        eprintln!("skipped: {test} needs {program}");
+    }
+    there
+}
+
+fn convert(arguments: &[&str], input: &Path) -> Output {
+    pyrograph().arg("convert").arg(input).args(arguments).output().expect("pyrograph runs")
+}
+
+/// The output of `go tool pprof` for a profile.
+fn go_pprof(arguments: &[&str], profile: &Path) -> String {
+    let arguments = [&["tool", "pprof"], arguments].concat();
+    text(&run(Command::new("go").args(arguments).arg(profile)).stdout)
+}
+
+/// The distinct stacks of Go's tool, with their values. Those that differ only in addresses,
+/// which are not shown, are one.
+fn stacks(index: &str, label: &str, profile: &Path) -> BTreeMap<String, u64> {
+    let index = format!("-sample_index={index}");
+    // In units so small that nothing is rounded.
+    let unit = if label == "bytes" { "-unit=B" } else { "-unit=ns" };
+    let shown = go_pprof(&["-traces", &index, unit], profile);
+    let mut stacks = BTreeMap::new();
+    for block in shown.split("-----------+").skip(1) {
+        let lines = block.lines().skip(1).map(str::trim);
+        let stack: Vec<&str> = lines.filter(|line| !line.starts_with(label)).collect();
+        let Some((value, stack)) =
+            stack.join("\n").split_once(' ').map(|(v, s)| (v.to_owned(), s.to_owned()))
+        else {
+            continue;
+        };
+        let digits: String = value.chars().take_while(char::is_ascii_digit).collect();
+        *stacks.entry(stack.trim().to_owned()).or_default() +=
+            digits.parse::<u64>().unwrap_or_else(|_| panic!("{value}"));
+    }
+    stacks
+}
+
+/// Every stack with its values, as Go's own tool reads the file: the same before and after, but for
+/// labels that name no thread, which are said to be left out.
+#[test]
+fn go_reads_the_same_stacks_from_what_is_written() {
+    if !has("go", "go_reads_the_same_stacks_from_what_is_written") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, said) in [("go-cpu", "request"), ("go-heap", "bytes")] {
+        let before = sample(&format!("pprof/{name}.pb.gz"));
+        let after = folder.path().join("after.pb.gz");
+        let output = convert(&["-o", after.to_str().expect("UTF-8")], &before);
+        assert!(output.status.success());
+        let expected = format!("pyrograph: labels of samples are left out: {said}\n");
+        assert_eq!(text(&output.stderr), expected);
+        for index in ["0", "1"] {
+            let (before, after) = (stacks(index, said, &before), stacks(index, said, &after));
+            assert!(before.len() >= 3, "{before:?}");
+            assert_eq!(before, after);
+        }
+        let lines = |profile: &Path| go_pprof(&["-top", "-lines"], profile);
+        let (before, after) = (lines(&before), lines(&after));
+        assert_eq!(before, after);
+    }
+}
+
+#[test]
+fn a_recording_is_opened_with_its_threads_and_totals() {
+    if !has("go", "a_recording_is_opened_with_its_threads_and_totals") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    let output = run(pyrograph()
+        .args(["record", "-e", "cpu-clock", "-F", "997"])
+        .arg("-o")
+        .arg(path("r.pb.gz"))
+        .arg("-o")
+        .arg(path("r.folded"))
+        .args(["--", "perl", "-e", "for ($i = 0; $i < 2e6; $i++) { $x .= $i }"]));
+    let said = text(&output.stderr);
+    assert!(said.contains("wrote"), "{said}");
+    let shown = go_pprof(&["-raw"], &path("r.pb.gz"));
+    assert!(shown.contains("cpu-clock/nanoseconds"), "{shown}");
+    assert!(shown.contains("comm:[perl]"), "{shown}");
+    // The same stacks in both.
+    let folded = convert(&["--to", "folded"], &path("r.pb.gz"));
+    let recorded = std::fs::read(path("r.folded")).expect("folded text");
+    assert_eq!(text(&folded.stdout), text(&recorded));
+}
+
+#[test]
+fn what_a_format_has_no_place_for_is_said() {
+    let cpu = sample("pprof/go-cpu.pb.gz");
+    let output = convert(&["--to", "speedscope"], &cpu);
+    assert_eq!(
+        text(&output.stderr),
+        "pyrograph: labels of samples are left out: request\n\
+         pyrograph: left out, as speedscope has no place for it: modules; source lines; \
+         which calls were inlined; when it was recorded\n"
+    );
+    assert!(output.status.success());
+}
+
+#[test]
+fn the_table_of_functions_is_for_spreadsheets() {
+    let output = convert(&["--to", "csv"], &sample("pprof/go-cpu.pb.gz"));
+    let table = text(&output.stdout);
+    let mut lines = table.split("\r\n");
+    assert_eq!(lines.next(), Some("function,module,kind,self cpu (ns),total cpu (ns)"));
+    assert_eq!(lines.next(), Some("main.scale,/opt/app,inlined,120000000,130000000"));
+}
+
+#[test]
+fn which_json_was_written_is_said_unless_it_was_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
+    let cpu = sample("pprof/go-cpu.pb.gz");
+    let said = |arguments: &[&str]| text(&convert(arguments, &cpu).stderr);
+    let note = "is in the firefox format; end its name in .speedscope.json for speedscope, \
+                .trace.json for Chrome trace\n";
+    let plain = path("x.json");
+    assert!(said(&["-o", &plain]).ends_with(&format!("pyrograph: {plain} {note}")));
+    assert!(!said(&["-o", &plain, "--to", "gecko"]).contains(".trace.json"));
+    assert!(!said(&["-o", &path("x.speedscope.json")]).contains(".trace.json"));
+    assert!(!said(&["-o", &path("x.firefox.json")]).contains(".trace.json"));
+}
+
+#[test]
+fn a_format_must_be_named() {
+    let cpu = sample("pprof/go-cpu.pb.gz");
+    for (arguments, code, said) in [
+        (&[][..], 2, "give a file to write (-o FILE) or a format (--to FORMAT)"),
+        (&["--to", "nonsense"], 2, "nonsense: unknown format; these can be written: folded, pprof"),
+        (
+            &["-o", "x.nonsense"],
+            2,
+            "x.nonsense: unknown format; use a name that ends in .svg, .png, .html, .csv, .folded",
+        ),
+        (&["-o", "none/x.pb.gz"], 1, "none/x.pb.gz: the folder none does not exist"),
+    ] {
+        let output = convert(arguments, &cpu);
+        assert_eq!(output.status.code(), Some(code));
+        let expected = format!("pyrograph: failed to convert: {said}");
+        assert!(text(&output.stderr).starts_with(&expected), "{}", text(&output.stderr));
+    }
+}
+
+/// valgrind's own tool shows the costs of each function that are in the profile.
+#[test]
+fn callgrind_annotate_shows_what_is_written() {
+    if !has("callgrind_annotate", "callgrind_annotate_shows_what_is_written") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("callgrind.out.1");
+    let output = convert(&["-o", out.to_str().expect("UTF-8")], &sample("pprof/go-cpu.pb.gz"));
+    assert!(text(&output.stderr).contains("no place for it: whole stacks"));
+    let shown = run(Command::new("callgrind_annotate")
+        .args(["--threshold=100", "--auto=no", "--tree=calling", "--inclusive=yes"])
+        .arg(&out));
+    let shown = text(&shown.stdout);
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let line_with = |name: &str, mark: &str| {
+        let lines = shown.lines().filter(|line| line.contains(mark));
+        let mut found = lines.filter(|line| line.contains(name)).map(words);
+        found.next().unwrap_or_else(|| panic!("{name}: {shown}"))
+    };
+    let totals = line_with("PROGRAM TOTALS", "PROGRAM");
+    assert_eq!((&*totals[0], &*totals[2]), ("14", "140,000,000"), "{totals:?}");
+    // With what it calls, and what it calls: the first is marked with a star.
+    let scale = line_with(":main.double", " * ");
+    assert_eq!((&*scale[0], &*scale[2]), ("13", "130,000,000"), "{scale:?}");
+    let callee = line_with(":main.scale", " > ");
+    assert_eq!((&*callee[0], &*callee[2]), ("13", "130,000,000"), "{callee:?}");
+
+    // Read again, every function has its own cost, and every stack is as it was: here no function
+    // is called in two ways.
+    let again = convert(&["--to", "folded", "--value", "cpu"], &out);
+    let before = convert(&["--to", "folded", "--value", "cpu"], &sample("pprof/go-cpu.pb.gz"));
+    let without_fib = |output: &Output| {
+        let text = text(&output.stdout);
+        text.lines().filter(|line| !line.contains("fib")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(without_fib(&again), without_fib(&before));
+}
+
+#[cfg(feature = "png")]
+/// Width and height of a PNG file, as its header says.
+fn png_size(path: &Path) -> (u32, u32) {
+    let bytes = std::fs::read(path).expect("a picture");
+    assert_eq!(&bytes[..8], b"\x89PNG\r\n\x1a\n");
+    let number = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
+    (number(16), number(20))
+}
+
+#[cfg(not(feature = "png"))]
+#[test]
+fn without_pixels_it_says_what_writes_them() {
+    let output = convert(&["-o", "x.png"], &sample("pprof/go-cpu.pb.gz"));
+    assert_eq!(output.status.code(), Some(1));
+    let said = text(&output.stderr);
+    assert!(said.contains("--features png") && said.contains("rsvg-convert"), "{said}");
+}
+
+#[cfg(feature = "png")]
+#[test]
+fn every_picture_can_be_pixels() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("a.folded"), "main;a 3\nmain;b 4\n").expect("a file");
+    std::fs::write(path("times"), "1 5\n2 6\n").expect("a file");
+    for (verb, inputs) in [
+        ("convert", &["a.folded"][..]),
+        ("flamegraph", &["a.folded"]),
+        ("diff", &["a.folded", "a.folded"]),
+        ("heatmap", &["times"]),
+    ] {
+        let output = path(&format!("{verb}.png"));
+        run(pyrograph()
+            .arg(verb)
+            .args(inputs.iter().map(|name| path(name)))
+            .arg("-o")
+            .arg(&output));
+        // Twice the size on the page.
+        let (width, height) = png_size(&output);
+        assert!(width == 2400 && height > 200, "{verb}: {width} × {height}");
+    }
+}

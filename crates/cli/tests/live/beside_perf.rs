@@ -1,0 +1,72 @@
+//! `perf record` beside our own recordings: neither spoils what the other records.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::common::in_kernel::Running;
+use crate::common::perf::with_perf_as_root;
+use crate::common::{Folded, pyrograph, wait_until};
+
+/// How often each target is tried. What went wrong did so each time.
+const ROUNDS: usize = 4;
+
+/// Records programs that begin with perf, some times; returns what it says where it fails.
+fn perf_records(folder: &Path) -> Result<(), String> {
+    for round in 0..ROUNDS {
+        let mut perf = Command::new("perf");
+        perf.args(["record", "-q", "-g", "-e", "cpu-clock", "-o"]);
+        perf.arg(folder.join("perf.data"));
+        perf.args(["--", "sh", "-c", "for i in 1 2 3 4 5 6; do /bin/ls >&2; done"]);
+        let output = perf.output().expect("perf runs");
+        if !output.status.success() {
+            let text = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("round {round}: {}\n{text}", output.status));
+        }
+    }
+    Ok(())
+}
+
+/// An event that asks for build IDs makes Linux write device and inode in place of build IDs into records of
+/// other events, and `perf record` ends with "stack smashing detected" on them.
+#[test]
+fn perf_record_ends_well_beside_a_recording() {
+    with_perf_as_root("perf_record_ends_well_beside_a_recording", |folder| {
+        let mut busy = Command::new("sh");
+        // It starts programs, which map files, and takes CPU time itself.
+        let count = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+        busy.args(["-c", &format!("while :; do /bin/true; {count}; done")]);
+        let busy = Running(busy.spawn().expect("it runs"));
+        let pid = busy.0.id().to_string();
+        for engine in ["perf", "ebpf"] {
+            for target in [&["-a"][..], &["-p", &pid]] {
+                let out = folder.join("out.folded");
+                let mut recording = Running(
+                    pyrograph()
+                        .args(["record", "--engine", engine, "-F", "99", "-o"])
+                        .arg(&out)
+                        .args(target)
+                        .stderr(Stdio::null())
+                        .spawn()
+                        .expect("pyrograph runs"),
+                );
+                let fds = format!("/proc/{}/fdinfo", recording.0.id());
+                wait_until("events are open", || {
+                    std::fs::read_dir(&fds).is_ok_and(|fds| fds.count() > 6)
+                });
+                let beside = perf_records(folder);
+                // SAFETY: it is a child that was not waited for yet.
+                unsafe { libc::kill(recording.0.id().cast_signed(), libc::SIGINT) };
+                assert!(recording.0.wait().expect("it ends").success());
+                if let Err(failure) = beside {
+                    // Any program of this machine can do this to perf.
+                    if perf_records(folder).is_err() {
+                        eprintln!("skipped: something else on this machine asks for build IDs");
+                        return;
+                    }
+                    panic!("{engine} {target:?}, {failure}");
+                }
+                assert!(Folded::read(&out).total() > 0.0, "{engine} {target:?}");
+            }
+        }
+    });
+}

@@ -1,0 +1,423 @@
+//! The questions that only the in-kernel engine can answer: what is recorded of programs that know the
+//! truth about themselves.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use crate::common::in_kernel::{C, has_feature, record_command, value_of};
+use crate::common::{Folded, compile, is_root, pyrograph};
+
+/// A folder and a program in it; `None`, which is said, if it cannot be recorded.
+fn program(test: &str, source: &str) -> Option<(tempfile::TempDir, PathBuf)> {
+    is_root(test).then(|| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = compile(C, source, folder.path());
+        (folder, program)
+    })
+}
+
+/// Returns true if the kernel has the events of a question; if not, the message must say so, with this exit code.
+fn is_supported(question: &str, feature: &str, code: i32) -> bool {
+    if has_feature(feature) {
+        return true;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out.folded");
+    let output = pyrograph()
+        .args(["record", question, "-o"])
+        .arg(&out)
+        .args(["--", "true"])
+        .output()
+        .expect("pyrograph runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains(feature) && output.status.code() == Some(code), "{said}");
+    false
+}
+
+/// The sum of the values of stacks in which these frames stand in this order, others between them.
+fn value_of_chain(folded: &Folded, chain: &[&str]) -> f64 {
+    let has = |stack: &[String]| {
+        let mut frames = stack.iter();
+        chain.iter().all(|wanted| frames.any(|frame| frame == wanted))
+    };
+    folded.stacks.iter().filter(|(stack, _)| has(stack)).map(|(_, value)| value).sum()
+}
+
+/// The counts that a program printed of itself: `function 1234`.
+fn measured(text: &str, function: &str) -> f64 {
+    let line = text.lines().find_map(|line| line.strip_prefix(function)?.strip_prefix(' '));
+    line.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{function}: {text}"))
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("the path is text")
+}
+
+#[test]
+fn files_are_read_and_written_by_who_does_so() {
+    let Some((folder, program)) = program("files_are_read_and_written_by_who_does_so", "moves.c")
+    else {
+        return;
+    };
+    let file = folder.path().join("data");
+    let record = |flags: &[&str]| record_command(&program, &[text(&file)], flags).0;
+
+    let bytes = record(&["--file-io", "--bytes"]);
+    assert_eq!(value_of_chain(&bytes, &["main", "writes", "sys_write"]), 819_200.0);
+    assert_eq!(value_of_chain(&bytes, &["main", "reads", "sys_pread64"]), 819_200.0);
+    assert_eq!(value_of(&bytes, "pipes"), 0.0, "{:?}", bytes.stacks);
+    let calls = record(&["--file-io", "--count"]);
+    assert_eq!((value_of(&calls, "writes"), value_of(&calls, "reads")), (200.0, 200.0));
+    assert_eq!(value_of(&calls, "pipes"), 0.0, "{:?}", calls.stacks);
+    let time = record(&["--file-io"]);
+    // Each takes at least some hundred nanoseconds.
+    assert!(value_of(&time, "writes") > 20_000.0, "{:?}", time.stacks);
+    assert!(value_of(&time, "writes") < 60e9 && value_of(&time, "pipes") == 0.0);
+}
+
+#[test]
+fn system_calls_have_names() {
+    let Some((folder, program)) = program("system_calls_have_names", "moves.c") else { return };
+    let file = folder.path().join("data");
+    let record = |flags: &[&str]| record_command(&program, &[text(&file)], flags).0;
+
+    let all = record(&["--syscalls", "--engine", "ebpf"]);
+    assert_eq!(value_of_chain(&all, &["main", "pipes", "sys_write"]), 100.0);
+    assert_eq!(value_of_chain(&all, &["main", "reads", "sys_pread64"]), 200.0);
+    let some = record(&["--syscalls=write,pread64"]);
+    assert_eq!(value_of_chain(&some, &["main", "pipes", "sys_write"]), 100.0);
+    let is_other = |stack: &[String]| {
+        stack.last().is_none_or(|leaf| leaf != "sys_write" && leaf != "sys_pread64")
+    };
+    assert_eq!(some.share(is_other), 0.0, "{:?}", some.stacks);
+    let time = record(&["--syscalls=write", "--time"]);
+    assert!(value_of(&time, "sys_write") > 20_000.0, "{:?}", time.stacks);
+}
+
+// Where the kernel is called very often not all stacks are taken; how often each thread called it is exact all the same.
+#[test]
+fn many_calls_are_counted_exactly() {
+    let Some((_folder, program)) = program("many_calls_are_counted_exactly", "many_calls.c") else {
+        return;
+    };
+    for flags in [&["--syscalls=getppid"][..], &["--syscalls=getppid", "--tables", "arrays"]] {
+        let (folded, _) = record_command(&program, &[], flags);
+        assert_eq!(folded.total(), 300_000.0, "{flags:?}: {:?}", folded.stacks);
+        // One standard deviation is some 0.03: after the first 4,000 stacks there are some hundred.
+        let share = value_of(&folded, "calls_twice") / folded.total();
+        assert!((0.53..=0.8).contains(&share), "{flags:?}: {share}: {:?}", folded.stacks);
+    }
+    let (folded, _) = record_command(&program, &[], &["--syscalls=getppid", "--exact"]);
+    assert_eq!(value_of(&folded, "calls_once"), 100_000.0, "{:?}", folded.stacks);
+    assert_eq!(value_of(&folded, "calls_twice"), 200_000.0, "{:?}", folded.stacks);
+}
+
+#[test]
+fn sockets_send_and_receive() {
+    let Some((folder, program)) = program("sockets_send_and_receive", "moves.c") else { return };
+    if !is_supported("--net", "sock_send_length", 1) {
+        return;
+    }
+    let file = folder.path().join("data");
+    let (folded, _) = record_command(&program, &[text(&file)], &["--net"]);
+    let moved = |function, what| value_of_chain(&folded, &["main", function, "[Unix]", what]);
+    assert_eq!(moved("sends", "[sent]"), 300_000.0, "{:?}", folded.stacks);
+    assert_eq!(moved("receives", "[received]"), 300_000.0, "{:?}", folded.stacks);
+    assert_eq!(folded.total(), 600_000.0, "{:?}", folded.stacks);
+    // Nothing of what took the stacks is in them.
+    let is_own = |frame: &String| frame.contains("bpf_") || frame.contains("trace");
+    assert_eq!(folded.share(|stack| stack.iter().any(is_own)), 0.0, "{:?}", folded.stacks);
+}
+
+#[test]
+fn disks_are_written_by_who_does_so() {
+    let Some((folder, program)) = program("disks_are_written_by_who_does_so", "direct.c") else {
+        return;
+    };
+    // File systems without a device have the major number 0.
+    let device = folder.path().metadata().expect("a folder").dev();
+    if libc::major(device) == 0 {
+        eprintln!("skipped: the folder for temporary files is on no block device");
+        return;
+    }
+    let file = folder.path().join("data");
+    let fill = || {
+        std::fs::write(&file, vec![1; 50 * 65536]).expect("a file");
+        std::fs::File::open(&file).and_then(|file| file.sync_all()).expect("it is on the disk");
+    };
+    fill();
+    let record = |flags: &[&str]| record_command(&program, &[text(&file)], flags).0;
+    let bytes = record(&["--block-io", "--bytes"]);
+    assert_eq!(value_of(&bytes, "writes_to_disk"), 50.0 * 65536.0, "{:?}", bytes.stacks);
+    let requests = record(&["--block-io", "--count"]);
+    assert!(value_of(&requests, "writes_to_disk") >= 50.0, "{:?}", requests.stacks);
+    let time = record(&["--block-io"]);
+    // A disk takes at least a microsecond for each.
+    assert!(value_of(&time, "writes_to_disk") > 50_000.0, "{:?}", time.stacks);
+}
+
+#[test]
+fn waits_for_locks_are_accounted_to_who_waits() {
+    let Some((_folder, program)) = program("waits_for_locks_are_accounted_to_who_waits", "waits.c")
+    else {
+        return;
+    };
+    let (folded, text) = record_command(&program, &[], &["--locks"]);
+    let share = value_of(&folded, "locks") / measured(&text, "locks");
+    // It is in the system call nearly all of the time that it does not run, but may have to wait for a
+    // CPU outside of it; and the call takes some time in which it runs.
+    assert!((0.8..=1.05).contains(&share), "{share}: {:?}", folded.stacks);
+    // It reads clocks, for which the kernel may wait for a lock of its own.
+    let slept = |stack: &[String]| {
+        stack.iter().any(|frame| frame == "sleeps") && stack.last().unwrap() != "[spinlock]"
+    };
+    let slept = folded.stacks.iter().find(|(stack, _)| slept(stack));
+    assert_eq!(slept, None, "{:?}", folded.stacks);
+}
+
+// Pools of threads that wait for work hid the locks that somebody waits for.
+#[test]
+fn conditions_differ_from_locks() {
+    let Some((_folder, program)) = program("conditions_differ_from_locks", "conditions.c") else {
+        return;
+    };
+    let ways = ["for_lock", "for_reading", "for_condition", "for_semaphore", "for_thread"];
+    for (question, lock, condition) in [
+        ("--locks", "[lock]", "[condition]"),
+        ("--off-cpu", "[waiting for a lock]", "[waiting for a condition]"),
+    ] {
+        let (folded, _) = record_command(&program, &[], &[question]);
+        for function in ways {
+            let leaf = match function {
+                "for_lock" | "for_reading" => lock,
+                _ => condition,
+            };
+            let waited = value_of_chain(&folded, &[function, leaf]);
+            // Each waits ten times for 5 ms.
+            assert!(waited >= 25e6, "{question} {function}: {waited}: {:?}", folded.stacks);
+        }
+        let (folded, _) = record_command(&program, &[], &[question, "--no-idle"]);
+        for function in ways {
+            let is_lock = matches!(function, "for_lock" | "for_reading");
+            let waited =
+                value_of_chain(&folded, &[function, if is_lock { lock } else { condition }]);
+            assert_eq!(waited >= 25e6, is_lock, "{question} {function}: {waited}");
+            assert!(is_lock || waited == 0.0, "{question} {function}: {waited}");
+        }
+        let polled = value_of(&folded, "polls");
+        assert_eq!(polled, 0.0, "{question}: {:?}", folded.stacks);
+    }
+}
+
+// Threads that waited for a lock before a recording began had frames of the kernel, and those that came later had none.
+#[test]
+fn one_wait_is_one_stack() {
+    let Some((folder, program)) = program("one_wait_is_one_stack", "conditions.c") else { return };
+    let out = folder.path().join("out.folded");
+    let mut child = std::process::Command::new(&program);
+    let child = child.arg("forever").stdin(std::process::Stdio::null()).spawn().expect("it runs");
+    let running = crate::common::in_kernel::Running(child);
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    let pid = running.0.id().to_string();
+    let output = pyrograph()
+        .args(["record", "--locks", "-p", &pid, "-d", "1", "-o"])
+        .arg(&out)
+        .output()
+        .expect("pyrograph runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let folded = Folded::read(&out);
+    let of = |(stack, _): &&(Vec<String>, f64)| stack.iter().any(|frame| frame == "turns_of_two");
+    let leaves: Vec<_> = folded.stacks.iter().filter(of).map(|(stack, _)| stack.last()).collect();
+    assert!(!leaves.is_empty() && value_of(&folded, "turns_of_two") > 0.5e9, "{:?}", folded.stacks);
+    let is_kernel =
+        |frame: &String| frame.contains("futex_wait_queue") || frame.contains("do_syscall");
+    // The kernel's own locks are waited for in the kernel.
+    let of_program = |stack: &[String]| {
+        matches!(stack.last().map(String::as_str), Some("[lock]" | "[condition]"))
+    };
+    let with_kernel = folded.share(|stack| of_program(stack) && stack.iter().any(is_kernel));
+    assert_eq!(with_kernel, 0.0, "{:?}", folded.stacks);
+}
+
+#[test]
+fn locks_of_the_kernel_have_their_sort() {
+    let Some((_folder, program)) = program("locks_of_the_kernel_have_their_sort", "contends.c")
+    else {
+        return;
+    };
+    if !is_supported("--locks", "contention_begin", 0) {
+        return;
+    }
+    let (folded, _) = record_command(&program, &[], &["--locks"]);
+    let waited = value_of_chain(&folded, &["maps", "[rwsem: write]"]);
+    assert!(waited > 1e6 && waited < 600e9, "{waited}: {:?}", folded.leaves());
+    // The programs of recordings beside this one take locks, too, but not this.
+    let is_own = |frame: &String| frame.contains("bpf_") || frame.contains("trace_contention");
+    let has_own = |stack: &[String]| {
+        stack.last().is_some_and(|sort| sort == "[rwsem: write]") && stack.iter().any(is_own)
+    };
+    assert_eq!(folded.share(has_own), 0.0, "{:?}", folded.stacks);
+}
+
+// `realloc` of nothing calls `malloc`, `aligned_alloc` and `memalign` are one function with two names, and so on.
+#[test]
+fn each_allocation_counts_once_whatever_function_gives_it() {
+    let name = "each_allocation_counts_once_whatever_function_gives_it";
+    let Some((_folder, program)) = program(name, "allocates.c") else { return };
+    let expect = [
+        ("by_malloc", 100.0),
+        ("by_calloc", 110.0),
+        ("by_realloc_of_nothing", 120.0),
+        ("by_realloc", 130.0),
+        ("by_reallocarray_of_nothing", 140.0),
+        ("by_aligned_alloc", 160.0),
+        ("by_aligned_alloc_of_pages", 8192.0),
+        ("by_memalign", 170.0),
+        ("by_memalign_of_lines", 190.0),
+        ("by_valloc", 200.0),
+        ("by_pvalloc", 210.0),
+        ("by_strdup", 350.0),
+        ("by_posix_memalign", 220.0),
+        ("by_turns", 8.0 * 230.0),
+    ];
+    for flags in [&["--alloc"][..], &["--alloc", "--tables", "arrays"], &["--alloc", "--live"]] {
+        let (folded, _) = record_command(&program, &[], flags);
+        for (function, bytes) in expect {
+            // `realloc` gives back what the function before it was given.
+            let given_back = function == "by_realloc_of_nothing" && flags.contains(&"--live");
+            let bytes = if given_back { 0.0 } else { 100.0 * bytes };
+            assert_eq!(
+                value_of(&folded, function),
+                bytes,
+                "{function} {flags:?}: {:?}",
+                folded.stacks
+            );
+        }
+    }
+    let (folded, _) = record_command(&program, &[], &["--alloc", "--count"]);
+    for (function, _) in expect {
+        let calls = if function == "by_turns" { 800.0 } else { 100.0 };
+        assert_eq!(value_of(&folded, function), calls, "{function}: {:?}", folded.stacks);
+    }
+}
+
+#[test]
+fn memory_that_is_held_is_supported() {
+    let Some((_folder, program)) = program("live_memory_is_reported", "holds.c") else {
+        return;
+    };
+    let (folded, _) = record_command(&program, &[], &["--alloc", "--live"]);
+    let held = |function| value_of(&folded, function);
+    assert_eq!(held("keeps"), 100_000.0, "{:?}", folded.stacks);
+    assert_eq!(held("gives_back"), 0.0, "{:?}", folded.stacks);
+    assert_eq!(held("aligns"), 40_960.0, "{:?}", folded.stacks);
+    assert_eq!(held("grows"), 50_000.0, "{:?}", folded.stacks);
+    assert_eq!(value_of(&folded, "_start"), folded.total(), "{:?}", folded.stacks);
+}
+
+#[test]
+fn wakers_are_recorded() {
+    let Some((_folder, program)) = program("wakers_are_recorded", "wakes.c") else { return };
+    let (folded, text) = record_command(&program, &[], &["--wakeup"]);
+    // The partner slept for 20 ms before each; what came between waking and running is not counted, nor
+    // what came between asking and waiting: on a busy machine others may run there.
+    let woken = value_of(&folded, "wakes_partner");
+    assert!(woken >= 0.5 * 40.0 * 20e6, "{woken}: {:?}", folded.stacks);
+    assert!(woken <= 1.02 * measured(&text, "waits_for_partner"), "{woken}: {text}");
+    // Each sleep is ended by an interrupt, which no program has part in.
+    let clock = value_of(&folded, "[interrupt]");
+    assert!(clock >= 0.5 * 40.0 * 30e6, "{clock}: {:?}", folded.stacks);
+    assert_eq!(value_of_chain(&folded, &["[interrupt]", "main"]), 0.0, "{:?}", folded.stacks);
+}
+
+#[test]
+fn wakers_stand_behind_what_waits() {
+    let Some((_folder, program)) = program("wakers_stand_behind_what_waits", "wakes.c") else {
+        return;
+    };
+    let (folded, text) = record_command(&program, &[], &["--off-wake"]);
+    let waited = |function| value_of_chain(&folded, &["main", function]);
+    for function in ["waits_for_partner", "waits_for_clock"] {
+        let share = waited(function) / measured(&text, function);
+        assert!((0.95..=1.02).contains(&share), "{function}: {share}: {:?}", folded.stacks);
+    }
+    // Nobody ends the wait of who could run: on a busy machine that is a part of it, too.
+    let chain = ["main", "waits_for_partner", "--", "wakes_partner", "partner"];
+    let by_partner = value_of_chain(&folded, &chain);
+    assert!(by_partner >= 0.5 * 40.0 * 20e6, "{by_partner}: {:?}", folded.stacks);
+    let by_clock = value_of_chain(&folded, &["main", "waits_for_clock", "--", "[interrupt]"]);
+    assert!(by_clock >= 0.5 * 40.0 * 10e6, "{by_clock}: {:?}", folded.stacks);
+}
+
+#[test]
+fn probes_in_programs_are_counted() {
+    let Some((_folder, program)) = program("probes_in_programs_are_counted", "probes.c") else {
+        return;
+    };
+    let probe = |name| format!("usdt:{}:test:{name}", program.display());
+    let (folded, _) = record_command(&program, &[], &["-e", &probe("step")]);
+    // The program skips it while nobody listens.
+    assert_eq!(value_of_chain(&folded, &["main", "steps"]), 500.0, "{:?}", folded.stacks);
+    let (folded, _) = record_command(&program, &[], &["-e", &probe("begun")]);
+    assert_eq!(value_of_chain(&folded, &["main", "begins"]), 1.0, "{:?}", folded.stacks);
+    let returns = format!("uretprobe:{}:steps", program.display());
+    let (folded, _) = record_command(&program, &[], &["-e", &returns]);
+    assert_eq!(value_of_chain(&folded, &["main", "steps"]), 500.0, "{:?}", folded.stacks);
+}
+
+// In place of the return address of a function whose return is probed stands one of the kernel's.
+#[test]
+fn callers_of_functions_whose_return_is_probed_are_found() {
+    let name = "callers_of_functions_whose_return_is_probed_are_found";
+    let Some((_folder, program)) = program(name, "probes.c") else { return };
+    let returns = format!("uretprobe:{}:nests", program.display());
+    let (folded, _) = record_command(&program, &[], &["-e", &returns]);
+    for depth in 1..=5 {
+        let chain = [&["_start", "main"][..], &["nests"].repeat(depth)].concat();
+        let calls = (6 - depth) as f64;
+        assert_eq!(value_of_chain(&folded, &chain), calls, "{depth}: {:?}", folded.stacks);
+    }
+}
+
+#[test]
+fn places_that_are_not_there_are_named() {
+    let Some((folder, program)) = program("places_that_are_not_there_are_named", "probes.c") else {
+        return;
+    };
+    let program = text(&program);
+    let cases = [
+        (format!("uprobe:{program}:setps"), "steps"),
+        (format!("uretprobe:{program}:begns"), "begins"),
+        (format!("usdt:{program}:test:stpe"), "test:step"),
+        (format!("usdt:{program}:tset:begun"), "test:begun"),
+    ];
+    let out = folder.path().join("out.svg");
+    for (probe, near) in cases {
+        let mut command = pyrograph();
+        command.args(["record", "-a", "-d", "1", "-e", &probe, "-o"]).arg(&out);
+        let output = command.output().expect("pyrograph runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{probe}: {said}");
+        assert!(said.contains(&format!("did you mean {near}")), "{probe}: {said}");
+        assert!(!out.exists(), "{probe}");
+    }
+}
+
+#[test]
+fn a_function_that_is_not_there_is_an_error() {
+    if !is_root("a_function_that_is_not_there_is_an_error") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out.svg");
+    let probe = "uprobe:/bin/sh:no_such_function";
+    let output = pyrograph()
+        .args(["record", "-a", "-d", "1", "-e", probe, "-o"])
+        .arg(&out)
+        .output()
+        .expect("pyrograph runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("no_such_function") && said.contains("/bin/sh"), "{said}");
+    assert!(!out.exists());
+}

@@ -1,0 +1,659 @@
+//! Functions of interpreted languages among native frames, in recordings of programs of known truth.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use crate::common::in_kernel::{Running, value_of};
+use crate::common::interpreters::{interpreters, write};
+use crate::common::{Folded, is_root, package, pyrograph, run, up_to_three_times};
+
+/// Three functions, which take 60, 30 and 10 % of the thread's CPU time by its own clock; the last is called by a sort.
+const PYTHON: &str = "
+import sys, time
+def spin(t):
+    end = time.thread_time() + t
+    while time.thread_time() < end: pass
+def first(): spin(0.06)
+def second(): spin(0.03)
+def third(x): spin(0.01); return x
+def rounds():
+    first(); second(); sorted([1], key=third)
+for i in range(int(sys.argv[1])): rounds()
+";
+
+const PERL: &str = "
+use strict; use Time::HiRes qw(clock_gettime);
+sub spin { my $end = clock_gettime(3) + shift; 1 while clock_gettime(3) < $end }
+sub first { spin(0.06) }
+sub second { spin(0.03) }
+sub third { spin(0.01); 0 }
+sub rounds { first(); second(); my @x = sort { third() } 1, 2 }
+rounds() for 1 .. $ARGV[0];
+";
+
+/// Records a program from its start to its end, and returns what was said, too.
+fn record(command: &mut Command, out: &Path) -> (Folded, String) {
+    let output = run(command);
+    (Folded::read(out), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+fn recorder(out: &Path, flags: &[&str]) -> Command {
+    let mut command = pyrograph();
+    command.args(["record", "--engine", "ebpf", "-o"]).arg(out).args(flags).arg("--");
+    command
+}
+
+/// 2.4 s of CPU time at 1499 Hz: one standard deviation of the largest share is 0.8 points.
+fn check_shares(interpreter: &Path, script: &Path, prefix: &str, folder: &Path) {
+    let out = folder.join("shares.folded");
+    let mut command = recorder(&out, &["-F", "1499"]);
+    let (folded, said) = record(command.arg(interpreter).arg(script).arg("24"), &out);
+    let share = |name: &str| folded.total_share(&format!("{prefix}{name}"));
+    let all = share("rounds");
+    assert!(all > 90.0, "{interpreter:?}: {all}, {said}, {:?}", folded.leaves());
+    for (function, expected) in [("first", 60.0), ("second", 30.0), ("third", 10.0)] {
+        let found = share(function) * 100.0 / all;
+        assert!((found - expected).abs() < 2.8, "{interpreter:?} {function}: {found:.1}\n{said}");
+        // In order: a function is called by the ones around it, and by nobody else.
+        let wanted =
+            [format!("{prefix}rounds"), format!("{prefix}{function}"), format!("{prefix}spin")];
+        for (stack, _) in &folded.stacks {
+            let mut names = stack.iter().filter(|frame| wanted.contains(frame));
+            if stack.contains(&wanted[1]) {
+                assert_eq!(names.next(), Some(&wanted[0]), "{interpreter:?}: {stack:?}");
+                assert_eq!(names.next(), Some(&wanted[1]), "{interpreter:?}: {stack:?}");
+            }
+        }
+    }
+    assert!(!said.contains("do not agree") && !said.contains("without a name"), "{said}");
+}
+
+#[test]
+fn python_functions_have_their_shares() {
+    if !is_root("python_functions_have_their_shares") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = write(folder.path(), "shares.py", PYTHON);
+    for (_, interpreter) in interpreters("python", "/usr/bin/python3") {
+        up_to_three_times(|| check_shares(&interpreter, &script, "", folder.path()));
+    }
+}
+
+#[test]
+fn perl_functions_have_their_shares() {
+    if !is_root("perl_functions_have_their_shares") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = write(folder.path(), "shares.pl", PERL);
+    for (_, interpreter) in interpreters("perl", "/usr/bin/perl") {
+        up_to_three_times(|| check_shares(&interpreter, &script, "main::", folder.path()));
+    }
+}
+
+/// Threads that wait before the recording begins, and until after it ends: nothing runs in which their stacks could be taken.
+#[test]
+fn threads_that_only_wait_have_their_functions() {
+    if !is_root("threads_that_only_wait_have_their_functions") {
+        return;
+    }
+    const PYTHON: &str = "
+import sys, threading, time
+def naps(): time.sleep(1000)
+def reads(): print(end='x', flush=True); sys.stdin.read()
+def outer(f): f()
+threading.Thread(target=outer, args=[naps], daemon=True).start(); outer(reads)
+";
+    const PERL: &str = "
+$| = 1; sub reads { print 'x'; <STDIN> } sub naps { reads() } sub outer { naps() } outer();
+";
+    const PHP: &str = "<?php
+function reads() { echo 'x'; return fgets(STDIN); } function naps() { reads(); } function outer() { naps(); } outer();
+";
+    const RUBY: &str = "
+def reads() = ($stdout.write('x'); $stdout.flush; $stdin.read)
+def naps() = reads
+def outer() = [1].each { naps }
+outer
+";
+    const NODE: &str = "
+function reads() { require('fs').writeSync(1, 'x'); Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0) }
+function naps() { reads() } function outer() { naps() } outer();
+";
+    const LUA: &str = "
+local function reads() io.write('x') io.flush() local text = io.read('*a') return text end
+local function naps() local text = reads() return text end
+local text = naps()
+";
+    let folder = tempfile::tempdir().expect("a folder");
+    let scripts = [
+        ("python3", PYTHON, "<module>;outer;reads"),
+        ("python3", PYTHON, "Thread.run;outer;naps"),
+        ("perl", PERL, "main;main::outer;main::naps;main::reads"),
+        ("php", PHP, "script;outer;naps;reads"),
+        ("ruby", RUBY, "block in Object#outer;Object#naps;Object#reads"),
+        ("node", NODE, "outer;naps;reads"),
+        ("luajit", LUA, "main chunk of script;script:3;script:2"),
+    ];
+    for (interpreter, text, expected) in scripts {
+        let script = write(folder.path(), "script", text);
+        let child = Command::new(interpreter)
+            .arg(&script)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
+        let Ok(child) = child else {
+            eprintln!("skipped: there is no {interpreter}");
+            continue;
+        };
+        let mut child = Running(child);
+        let mut byte = [0];
+        child.0.stdout.as_mut().expect("a pipe").read_exact(&mut byte).expect("it has come there");
+        std::thread::sleep(Duration::from_millis(300));
+        let out = folder.path().join("waits.folded");
+        let pid = child.0.id().to_string();
+        run(pyrograph()
+            .args(["record", "--engine", "ebpf", "--off-cpu", "-d", "0.5", "-p", &pid, "-o"])
+            .arg(&out));
+        let folded = fs::read_to_string(&out).expect("the recording");
+        let found = folded.lines().any(|line| line.contains(&format!(";{expected};")));
+        assert!(found, "{interpreter}: {expected} is not in\n{folded}");
+    }
+}
+
+/// A program that calls in 200 ways, and knows how.
+struct Chains {
+    language: &'static str,
+    system: &'static str,
+    program: &'static str,
+    /// The event that it makes at the end of each.
+    event: &'static str,
+}
+
+const CHAINS: [Chains; 4] = [
+    Chains {
+        language: "python",
+        system: "/usr/bin/python3",
+        program: "chains.py",
+        event: "syscalls:sys_enter_kill",
+    },
+    Chains {
+        language: "perl",
+        system: "/usr/bin/perl",
+        program: "chains.pl",
+        event: "syscalls:sys_enter_kill",
+    },
+    Chains {
+        language: "php",
+        system: "/usr/bin/php",
+        program: "chains.php",
+        event: "syscalls:sys_enter_getpid",
+    },
+    Chains {
+        language: "ruby",
+        system: "/usr/bin/ruby",
+        program: "chains.rb",
+        event: "syscalls:sys_enter_getuid",
+    },
+];
+
+/// A name without its class. Ruby writes classes into labels from 3.4 on, and leaves off what runs in a method's own `rescue` or
+/// `ensure`.
+fn without_class(frame: &str) -> Option<String> {
+    if frame.starts_with("rescue in ") || frame.starts_with("ensure in ") {
+        return None;
+    }
+    let (before, method) = match frame.rfind(" in ") {
+        Some(at) => frame.split_at(at + " in ".len()),
+        None => ("", frame),
+    };
+    let is_class = |class: &str| class.starts_with(|first: char| first.is_uppercase());
+    let method = match method.split_once(['#', '.']) {
+        Some((class, method)) if is_class(class) => method,
+        _ => method,
+    };
+    Some(format!("{before}{method}"))
+}
+
+#[test]
+fn functions_are_those_that_the_program_itself_has() {
+    if !is_root("functions_are_those_that_the_program_itself_has") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for Chains { language, system, program, event } in CHAINS {
+        let script = package().join("tests/programs").join(program);
+        for (version, interpreter) in interpreters(language, system) {
+            let out = folder.path().join("chains.folded");
+            let own = folder.path().join(format!("own-{version}-{language}"));
+            let flags = ["-e", event, "--stacks", "lang"];
+            let mut command = recorder(&out, &flags);
+            let (folded, said) =
+                record(command.arg(&interpreter).arg(&script).arg(&own).arg("0"), &out);
+            let own = fs::read_to_string(own).expect("its own functions");
+            assert_eq!(own.lines().count(), 200);
+            let name = |frame: &str| match language {
+                "ruby" => without_class(frame),
+                _ => Some(frame.to_owned()),
+            };
+            for line in own.lines() {
+                let (number, functions) = line.split_once(' ').expect("a number and functions");
+                // Perl calls destructors in a block of its own in C, which `caller` has, and which is no statement.
+                let functions = functions.replace("(eval);Gone::DESTROY", "Gone::DESTROY");
+                let functions: Vec<_> = functions.split(';').filter_map(name).collect();
+                let sample = format!("sample_{number}");
+                let is_sample = |frame: &String| {
+                    let frame = frame.strip_prefix("main::").unwrap_or(frame);
+                    frame.strip_prefix("Object#").unwrap_or(frame) == sample
+                };
+                let found = folded.stacks.iter().find(|(stack, _)| stack.iter().any(is_sample));
+                let (stack, _) = found.unwrap_or_else(|| panic!("{version} {sample}: {said}"));
+                let of_kernel =
+                    stack.iter().position(|frame| frame.starts_with("entry_SYSCALL_64"));
+                let found = &stack[1..of_kernel.unwrap_or(stack.len())];
+                let mut found: Vec<_> = found.iter().filter_map(|frame| name(frame)).collect();
+                // From 3.4 on, Ruby's own account has the method that has called `eval`.
+                for at in 2..found.len() {
+                    if found[at] == "<compiled>" && found[at - 1] == "eval" {
+                        found[at] = found[at - 2].clone();
+                    }
+                }
+                assert_eq!(found, functions, "{language} {version} {sample}");
+            }
+            assert!(!said.contains("do not agree") && !said.contains("without a name"), "{said}");
+        }
+    }
+}
+
+/// Waits are under the function that waits, with the kernel's frames, and sum up to what the program measured: elapsed time
+/// without the thread's time on a CPU. Two threads that compute wait for each other's lock of the interpreter.
+#[test]
+fn waits_are_under_the_functions_that_wait() {
+    if !is_root("waits_are_under_the_functions_that_wait") {
+        return;
+    }
+    const SCRIPT: &str = "
+import os, threading, time
+def waited(): return time.perf_counter_ns() - time.thread_time_ns()
+def clock(name, f):
+    start = waited(); f(); print(name, waited() - start, flush=True)
+def naps():
+    for i in range(40): time.sleep(0.02)
+def reads():
+    while os.read(r, 1): pass
+r, w = os.pipe()
+reader = threading.Thread(target=lambda: clock('reads', reads)); reader.start()
+clock('naps', naps)
+for i in range(20): time.sleep(0.02); os.write(w, b'x')
+os.close(w); reader.join()
+def compute():
+    end = time.perf_counter() + 0.5
+    while time.perf_counter() < end: pass
+def first(): compute()
+def second(): compute()
+other = threading.Thread(target=lambda: clock('first', first)); other.start()
+clock('second', second); other.join()
+";
+    const PERL_SCRIPT: &str = "
+use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC CLOCK_THREAD_CPUTIME_ID);
+sub naps { select undef, undef, undef, 0.02 for 1 .. 40 }
+sub reads { 1 while sysread $r, my $b, 1 }
+sub waited { clock_gettime(CLOCK_MONOTONIC) - clock_gettime(CLOCK_THREAD_CPUTIME_ID) }
+sub clock { my ($name, $f) = @_; my $start = waited(); $f->(); printf \"%s %d\\n\", $name, (waited() - $start) * 1e9 }
+$| = 1; pipe $r, $w;
+if (!fork) { close $r; for (1 .. 20) { select undef, undef, undef, 0.02; syswrite $w, 'x' } exit }
+close $w; clock('reads', \\&reads); clock('naps', \\&naps);
+";
+    let folder = tempfile::tempdir().expect("a folder");
+    let scripts = [
+        ("/usr/bin/python3", write(folder.path(), "waits.py", SCRIPT), "", 4),
+        ("/usr/bin/perl", write(folder.path(), "waits.pl", PERL_SCRIPT), "main::", 2),
+    ];
+    for (interpreter, script, prefix, functions) in scripts {
+        let out = folder.path().join("waits.folded");
+        let output = run(recorder(&out, &["--off-cpu"]).arg(interpreter).arg(&script));
+        let folded = Folded::read(&out);
+        let text = String::from_utf8_lossy(&output.stdout);
+        for line in text.lines() {
+            let (function, measured) = line.split_once(' ').expect("a name and a time");
+            let measured: f64 = measured.parse().expect("nanoseconds");
+            let found = value_of(&folded, &format!("{prefix}{function}"));
+            let difference = (found - measured).abs() / measured;
+            assert!(difference < 0.02, "{interpreter} {function}: {found} and {measured}");
+            let in_kernel = folded.share(|stack| {
+                stack.iter().any(|frame| *frame == format!("{prefix}{function}"))
+                    && stack.iter().any(|frame| frame == "do_syscall_64")
+            });
+            assert!(in_kernel > 0.0, "{interpreter} {function}: {:?}", folded.leaves());
+        }
+        assert_eq!(text.lines().count(), functions, "{text}");
+    }
+}
+
+/// Scripts of 20 ms in a recording of the machine, and children that fork makes.
+#[test]
+fn short_scripts_and_children_have_their_functions() {
+    if !is_root("short_scripts_and_children_have_their_functions") {
+        return;
+    }
+    const PYTHON: &str = "
+import os, time
+def work(end):
+    while time.perf_counter() < end: pass
+def child():
+    work(time.perf_counter() + 0.02); os._exit(0)
+work(time.perf_counter() + 0.02)
+if os.fork() == 0: child()
+os.wait()
+";
+    const PERL: &str = "
+use Time::HiRes qw(time);
+sub work { 1 while time < $_[0] }
+sub child { work(time + 0.02); exit }
+work(time + 0.02); child() if !fork; wait;
+";
+    let folder = tempfile::tempdir().expect("a folder");
+    let python = write(folder.path(), "short.py", PYTHON);
+    let perl = write(folder.path(), "short.pl", PERL);
+    let out = folder.path().join("short.folded");
+    let shell = format!(
+        "for i in $(seq 100); do /usr/bin/python3 -I -S {}; perl {}; done",
+        python.display(),
+        perl.display()
+    );
+    run(pyrograph()
+        .args(["record", "--engine", "ebpf", "-a", "-F", "499", "--count", "samples", "-o"])
+        .arg(&out)
+        .args(["--", "sh", "-c", &shell]));
+    let folded = Folded::read(&out);
+    let sum = |wanted: &dyn Fn(&[String]) -> bool| -> f64 {
+        let stacks = folded.stacks.iter().filter(|(stack, _)| wanted(stack));
+        stacks.map(|(_, value)| value).sum()
+    };
+    let has = |stack: &[String], names: &[&str]| {
+        stack.iter().any(|frame| names.contains(&frame.as_str()))
+    };
+    // The interpreter's loop is only seen as such where its calls were not found.
+    let found = sum(&|stack| has(stack, &["work", "main::work"]));
+    let loops = ["_PyEval_EvalFrameDefault", "Perl_runops_standard"];
+    let missed = sum(&|stack| has(stack, &loops));
+    let children = sum(&|stack| has(stack, &["child", "main::child"]));
+    assert!(found > 1000.0 && children > 400.0, "{found} {children} {:?}", folded.leaves());
+    assert!(missed < 0.01 * (found + missed), "{missed} of {found}");
+    assert_eq!(sum(&|stack| stack.iter().any(|frame| frame.ends_with(" function]"))), 0.0);
+}
+
+/// Recursion, generators, exceptions, callbacks, destructors: calls are in the order in which they were made.
+#[test]
+fn calls_are_in_order() {
+    if !is_root("calls_are_in_order") {
+        return;
+    }
+    const PYTHON: &str = "
+import time, sys, functools
+def spin():
+    end = time.thread_time() + 0.08
+    while time.thread_time() < end: pass
+def recurse(n): return spin() if n == 0 else recurse(n - 1)
+def generate(): spin(); yield 1
+def consume(): return list(generate())
+def throws():
+    try: raise KeyError()
+    except KeyError: spin()
+class Class:
+    def __lt__(self, other): spin(); return True
+    def __del__(self): spin()
+    def method(self): return functools.reduce(lambda a, b: spin(), [1, 2])
+def compares(): sorted([Class(), Class()])
+def closes(): x = Class(); x.method(); del x
+def evaluates(): exec('def inner():\\n spin()\\ninner()')
+recurse(20); consume(); throws(); compares(); closes(); evaluates()
+sys.setrecursionlimit(5000); recurse(1500)
+";
+    const PERL: &str = "
+use Time::HiRes qw(clock_gettime);
+sub spin { my $end = clock_gettime(3) + 0.08; 1 while clock_gettime(3) < $end }
+sub recurse { my $n = shift; $n ? recurse($n - 1) : spin() }
+sub throws { eval { die 'x' }; spin() if $@ }
+sub evals { eval 'sub inner { spin() } inner(); 1' or die }
+package Tied; sub TIESCALAR { bless [] } sub FETCH { main::spin(); 1 }
+package Over; use overload '+' => sub { main::spin(); 1 }; sub new { bless [] } sub DESTROY { main::spin() }
+package Auto; our $AUTOLOAD; sub AUTOLOAD { main::spin() unless $AUTOLOAD =~ /DESTROY/ }
+package main;
+sub ties { tie my $x, 'Tied'; my $y = $x }
+sub adds { my $x = Over->new; my $y = $x + 1; }
+sub loads { Auto->missing }
+sub blocks { my @x = map { spin(); $_ } 1; my $f = sub { spin() }; $f->() }
+recurse(20); throws(); evals(); ties(); adds(); loads(); blocks();
+";
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("order.folded");
+    let python = write(folder.path(), "order.py", PYTHON);
+    let perl = write(folder.path(), "order.pl", PERL);
+    let ways = |folded: &Folded, spin: &str, is_own: &dyn Fn(&str) -> bool| -> Vec<String> {
+        let mut ways: Vec<String> = Vec::new();
+        for (stack, _) in &folded.stacks {
+            let Some(end) = stack.iter().rposition(|frame| frame == spin) else { continue };
+            let names = stack[..end].iter().filter(|frame| is_own(frame));
+            ways.push(names.cloned().collect::<Vec<_>>().join(" "));
+        }
+        ways.sort();
+        ways.dedup();
+        ways
+    };
+    for (_, interpreter) in interpreters("python", "/usr/bin/python3") {
+        let (folded, said) =
+            record(recorder(&out, &["-F", "499"]).arg(&interpreter).arg(&python), &out);
+        let minor = Command::new(&interpreter)
+            .args(["-c", "import sys; print(sys.version_info.minor)"])
+            .output()
+            .expect("a version");
+        let minor: u32 = String::from_utf8_lossy(&minor.stdout).trim().parse().expect("a number");
+        let name = |class: &str, name: &str| match minor {
+            // Names are qualified since then.
+            11.. => format!("{class}{name}"),
+            _ => name.to_owned(),
+        };
+        const OWN: [&str; 14] = [
+            "<module>",
+            "recurse",
+            "consume",
+            "generate",
+            "throws",
+            "compares",
+            "closes",
+            "method",
+            "<lambda>",
+            "__lt__",
+            "__del__",
+            "evaluates",
+            "inner",
+            "[truncated]",
+        ];
+        let own = |frame: &str| OWN.contains(&frame.rsplit('.').next().unwrap_or(frame));
+        let ways = ways(&folded, "spin", &own);
+        let has = |way: &str| ways.iter().any(|known| known.ends_with(way));
+        assert!(
+            has(&format!("<module>{}", " recurse".repeat(21))),
+            "{interpreter:?} {ways:?} {said}"
+        );
+        assert!(has("<module> consume generate"), "{interpreter:?} {ways:?}");
+        assert!(has("<module> throws"), "{interpreter:?} {ways:?}");
+        assert!(
+            has(&format!("<module> compares {}", name("Class.", "__lt__"))),
+            "{interpreter:?} {ways:?}"
+        );
+        let lambda = name("Class.method.<locals>.", "<lambda>");
+        assert!(
+            ways.iter().any(|way| way.contains(&name("Class.", "method")) && way.contains(&lambda))
+        );
+        assert!(has(&format!("closes {}", name("Class.", "__del__"))), "{interpreter:?} {ways:?}");
+        assert!(has("<module> evaluates <module> inner"), "{interpreter:?} {ways:?}");
+        let deep = ways.iter().filter(|way| way.contains("[truncated]")).count();
+        assert!(deep > 0, "1,500 calls are more than are kept");
+    }
+    for (_, interpreter) in interpreters("perl", "/usr/bin/perl") {
+        let (folded, said) =
+            record(recorder(&out, &["-F", "499"]).arg(&interpreter).arg(&perl), &out);
+        let own = |frame: &str| frame.contains("::") || frame == "(eval)";
+        let ways = ways(&folded, "main::spin", &own);
+        let expected = [
+            vec!["main::recurse"; 21].join(" "),
+            "main::throws".to_owned(),
+            "main::evals (eval) main::inner".to_owned(),
+            "main::ties Tied::FETCH".to_owned(),
+            "main::adds Over::__ANON__".to_owned(),
+            "main::adds Over::DESTROY".to_owned(),
+            "main::loads Auto::AUTOLOAD".to_owned(),
+            "main::blocks".to_owned(),
+            "main::blocks main::__ANON__".to_owned(),
+        ];
+        for way in expected {
+            assert!(ways.contains(&way), "{interpreter:?} {way}: {ways:?} {said}");
+        }
+    }
+}
+
+/// Views, lines, and what is said where calls cannot be read.
+#[test]
+fn views_show_what_they_name() {
+    if !is_root("views_show_what_they_name") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = write(folder.path(), "shares.py", PYTHON);
+    let out = folder.path().join("views.folded");
+    let take = |flags: &[&str]| {
+        let flags = [&["-F", "199"], flags].concat();
+        record(recorder(&out, &flags).arg("/usr/bin/python3").arg(&script).arg("20"), &out)
+    };
+    let (merged, _) = take(&[]);
+    assert!(merged.total_share("rounds") > 80.0 && merged.total_share("_start") > 80.0);
+    let (language, _) = take(&["--stacks", "lang"]);
+    assert!(language.total_share("rounds") > 80.0 && language.total_share("_start") == 0.0);
+    for flags in [&["--stacks", "native"][..], &["--lang", "none"], &["--lang", "perl"]] {
+        let (native, _) = take(flags);
+        assert!(native.total_share("_PyEval_EvalFrameDefault") > 80.0, "{flags:?}");
+        assert_eq!(native.total_share("rounds"), 0.0, "{flags:?}");
+    }
+    let (lines, _) = take(&["--lines"]);
+    // `first(); second(); …` is line 10 of the script.
+    assert!(lines.total_share("rounds (shares.py:10)") > 80.0, "{:?}", lines.leaves());
+    assert!(lines.total_share("first (shares.py:6)") > 40.0, "{:?}", lines.leaves());
+    let (_, said) = {
+        let mut command = pyrograph();
+        command
+            .args(["record", "--engine", "perf", "-o"])
+            .arg(&out)
+            .args(["--", "/usr/bin/python3"]);
+        record(command.arg(&script).arg("2"), &out)
+    };
+    assert!(said.contains("functions of python 3.") && said.contains("CAP_BPF"), "{said}");
+}
+
+/// An interpreter whose version is not known has native frames, and one line says so.
+#[test]
+fn a_version_that_is_not_known_is_said() {
+    if !is_root("a_version_that_is_not_known_is_said") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let perl = fs::canonicalize("/usr/bin/perl").expect("perl");
+    let mut bytes = fs::read(&perl).expect("its bytes");
+    let image = pyrograph_elf::Image::open(&perl).expect("an ELF file");
+    let symbol = |name: &str| {
+        use object::{Object, ObjectSymbol};
+        let mut symbols = image.elf().dynamic_symbols();
+        symbols.find(|symbol| symbol.name() == Ok(name)).map(|symbol| symbol.address())
+    };
+    let at = image.offset_of(symbol("PL_version").expect("a symbol")).expect("in the file");
+    bytes[at as usize] = 99;
+    let other = folder.path().join("perl99");
+    fs::write(&other, bytes).expect("a file");
+    run(Command::new("chmod").arg("755").arg(&other));
+    let out = folder.path().join("out.folded");
+    let script = write(folder.path(), "spin.pl", "my $x = 0; $x++ while $x < 1e7;");
+    let (folded, said) = record(recorder(&out, &["-F", "499"]).arg(&other).arg(&script), &out);
+    let line = format!("Perl 5.99.0 ({}): its layout is not known; native frames", other.display());
+    assert!(said.contains(&line), "{said}");
+    assert!(folded.total_share("Perl_runops_standard") > 80.0, "{:?}", folded.leaves());
+}
+
+/// Virtual machines that are known, and not read: here a program with a name that one of them exports.
+#[test]
+fn machines_that_are_not_read_are_named() {
+    if !is_root("machines_that_are_not_read_are_named") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out.folded");
+    let cases = [
+        ("PyPy", "pypy_main_startup"),
+        ("Erlang's BEAM", "erts_schedule"),
+        (".NET", "coreclr_initialize"),
+    ];
+    for (name, symbol) in cases {
+        let text = format!(
+            "void {symbol}(void) {{ for (volatile int i = 0; i < 100000000; i++); }}\n\
+             int main(void) {{ {symbol}(); return 0; }}\n"
+        );
+        let source = write(folder.path(), "machine.c", &text);
+        let program = folder.path().join(symbol);
+        run(Command::new("cc").arg("-rdynamic").arg(&source).arg("-o").arg(&program));
+        let (folded, said) = record(recorder(&out, &["-F", "499"]).arg(&program), &out);
+        let line =
+            format!("{name} ({}): its functions are not read; native frames", program.display());
+        assert!(said.contains(&line), "{said}");
+        assert!(folded.total_share(symbol) > 80.0, "{:?}", folded.leaves());
+    }
+}
+
+/// Perls of different versions, one in a chroot, and Pythons in one recording of the machine.
+#[test]
+fn several_versions_are_recorded_at_once() {
+    if !is_root("several_versions_are_recorded_at_once") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("several.folded");
+    const PYTHON: [&str; 2] = ["-c", "def snake():\n while True: pass\nsnake()"];
+    const PERL: [&str; 2] = ["-e", "sub camel { 1 while 1 } camel();"];
+    let mut running = Vec::new();
+    for (language, system, script) in
+        [("python", "/usr/bin/python3", PYTHON), ("perl", "/usr/bin/perl", PERL)]
+    {
+        let all = interpreters(language, system);
+        let mut chosen: Vec<_> = all
+            .iter()
+            .rev()
+            .take(2)
+            .chain(all.iter().take(1))
+            .map(|(_, run)| run.clone())
+            .collect();
+        // In the tree of another release.
+        let in_chroot = all.iter().map(|(_, run)| run.with_file_name("chroot"));
+        chosen.extend(in_chroot.filter(|run| run.exists()).take(1));
+        for interpreter in chosen {
+            let child = Command::new(interpreter).args(script).spawn().expect("it runs");
+            running.push(Running(child));
+        }
+    }
+    run(pyrograph()
+        .args(["record", "--engine", "ebpf", "-a", "-d", "4", "-F", "499", "--by", "process", "-o"])
+        .arg(&out));
+    let folded = Folded::read(&out);
+    for child in &running {
+        let suffix = format!("-{}", child.0.id());
+        let of = |stack: &[String]| stack.first().is_some_and(|root| root.ends_with(&suffix));
+        let all = folded.share(of);
+        let own = folded.share(|stack| {
+            of(stack) && stack.iter().any(|frame| frame == "snake" || frame == "main::camel")
+        });
+        assert!(all > 0.0 && own > 0.95 * all, "{own} of {all}: {:?}", folded.leaves());
+    }
+    assert!(running.len() >= 4, "{} interpreters", running.len());
+}

@@ -1,0 +1,55 @@
+//! Recordings, and what `perf` records. What needs a privilege or a program that is missing says that it is skipped.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod annotate;
+mod annotate_kernel;
+mod beside_perf;
+mod command_line;
+mod go_pgo;
+#[cfg(all(feature = "bpf", target_arch = "x86_64"))]
+mod in_kernel;
+#[cfg(all(feature = "bpf", target_arch = "x86_64"))]
+mod in_kernel_questions;
+mod java;
+mod java_calls;
+mod jit_code;
+#[cfg(all(feature = "bpf", target_arch = "x86_64"))]
+mod kernels;
+mod known_split;
+#[cfg(all(feature = "bpf", target_arch = "x86_64"))]
+mod languages;
+#[cfg(all(feature = "bpf", target_arch = "x86_64"))]
+mod languages_luajit;
+#[cfg(all(feature = "bpf", target_arch = "x86_64"))]
+mod languages_node;
+#[cfg(all(feature = "bpf", target_arch = "x86_64"))]
+mod languages_php_ruby;
+#[cfg(all(feature = "bpf", target_arch = "x86_64"))]
+mod languages_threads;
+mod mapped_files;
+mod no_tables;
+#[cfg(all(feature = "bpf", target_arch = "x86_64"))]
+mod numbers;
+mod other_stacks;
+mod perf_data;
+mod perf_events;
+mod perf_inlined;
+mod rates;
+mod record;
+mod sched;
+mod sched_known;
+mod script;
+mod stack_memory;
+mod stacks;
+mod stat;
+mod stat_in_kernel;
+mod targets;
+mod times;
+mod top;
+mod trace;
+mod trace_events;
+mod trace_stacks;
+#[cfg(all(feature = "bpf", target_arch = "x86_64"))]
+mod waits;

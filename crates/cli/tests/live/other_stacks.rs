@@ -1,0 +1,285 @@
+//! Programs that leave a thread's stack for another, or unwind it themselves: signal handlers with a
+//! stack of their own, coroutines, exceptions, Go's scheduler. Their stacks must be whole with either engine, and as
+//! they are known to be. The trees stand at the top of each program.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::common::{Folded, compile, is_root, pyrograph, run, up_to_three_times};
+
+/// Percentage points by which a share may differ from the known one.
+const TOLERANCE: f64 = 3.0;
+
+/// Frames in place of a stack's outer part.
+const MARKS: [&str; 3] = ["[truncated]", "[unwinding failed]", "[user stack unreadable]"];
+
+fn record(program: &Path, rounds: &str, engine: &str) -> Folded {
+    let folded = program.with_extension("folded");
+    run(pyrograph()
+        .args(["record", "-u", "-F", "1999", "--engine", engine, "-o"])
+        .arg(&folded)
+        .arg("--")
+        .args([program.as_os_str(), rounds.as_ref()]));
+    Folded::read(&folded)
+}
+
+/// Checks the share of whole stacks, and of those that end with each of these paths.
+fn check(folded: &Folded, engine: &str, whole: f64, paths: &[(&[&str], f64)]) {
+    let context = || format!("{engine}: {:?}", folded.leaves());
+    let cut = folded.share(|stack| stack.iter().any(|frame| MARKS.contains(&frame.as_str())));
+    assert!(cut <= 100.0 - whole, "{cut:.2} % not whole, {}", context());
+    for (path, percent) in paths {
+        let found = folded.share(|stack| {
+            let tail = stack.len().checked_sub(path.len()).map(|from| &stack[from..]);
+            tail.is_some_and(|tail| tail.iter().eq(path.iter()))
+        });
+        let message = || format!("{}: {found:.1} %, known to be {percent} %", path.join(" → "));
+        assert!((found - percent).abs() <= TOLERANCE, "{}, {}", message(), context());
+    }
+}
+
+/// Tests with each engine that can be used here.
+fn with_each_engine(test: &str, check: impl Fn(&str)) {
+    let engines: &[&str] = if is_root(test) { &["perf", "ebpf"] } else { &["perf"] };
+    engines.iter().for_each(|engine| up_to_three_times(|| check(engine)));
+}
+
+#[test]
+fn cpp_exceptions_are_whole_while_they_are_thrown() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program =
+        compile(&["g++", "-O2", "-g", "-fomit-frame-pointer"], "raises.cpp", folder.path());
+    with_each_engine("exceptions, counted in the kernel", |engine| {
+        let folded = record(&program, "8000", engine);
+        check(&folded, engine, 99.0, &[]);
+        let in_runtime = folded.total_share("_Unwind_Resume");
+        assert!(in_runtime > 30.0, "{engine}: {in_runtime:.1} % {:?}", folded.leaves());
+        assert!(folded.total_share("main") > 98.0, "{engine}: {:?}", folded.leaves());
+    });
+}
+
+#[test]
+fn signal_handlers_with_a_stack_of_their_own_have_callers() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program =
+        compile(&["gcc", "-O2", "-g", "-fomit-frame-pointer"], "own_stack.c", folder.path());
+    let trampoline = "__restore_rt";
+    let paths: &[(&[&str], f64)] = &[
+        (&["main", "one"], 10.0),
+        (&["main", "one", trampoline, "handler"], 10.0),
+        (&["main", "one", trampoline, "handler", "handled"], 20.0),
+        (&["main", "two"], 30.0),
+        (&["main", "two", trampoline, "handler"], 10.0),
+        (&["main", "two", trampoline, "handler", "handled"], 20.0),
+    ];
+    with_each_engine("signal stacks, counted in the kernel", |engine| {
+        let folded = record(&program, "12", engine);
+        match engine {
+            // The other stack is read from the process milliseconds later, when another signal may have come: such
+            // stacks are marked. Those that are not are as true as all others.
+            "perf" => {
+                check(&folded, engine, 60.0, &[]);
+                let handled = |by: &str| {
+                    folded.share(|stack| {
+                        stack.iter().any(|it| it == by) && stack.iter().any(|it| it == "handler")
+                    })
+                };
+                let (one, two) = (handled("one"), handled("two"));
+                let part = 100.0 * one / (one + two);
+                assert!((part - 50.0).abs() < 3.0 * TOLERANCE, "{one:.1} and {two:.1} %");
+            }
+            _ => check(&folded, engine, 99.0, paths),
+        }
+    });
+}
+
+/// The callers of a recursion that is deeper than a copy are among the first frames, which the kernel copies, too. The
+/// other engine reads them later, and says so.
+#[test]
+fn recursions_deeper_than_a_copy_have_their_own_callers() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let flags = ["gcc", "-O2", "-g", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"];
+    let program = compile(&flags, "depth.c", folder.path());
+    with_each_engine("deep recursion, counted in the kernel", |engine| {
+        let folded = program.with_extension("folded");
+        let output = run(pyrograph()
+            .args(["record", "-u", "-F", "499", "--engine", engine, "-o"])
+            .arg(&folded)
+            .arg("--")
+            .arg(&program)
+            .args(["10000", "500"]));
+        let said = String::from_utf8_lossy(&output.stderr);
+        let folded = Folded::read(&folded);
+        let share = |way: &str, end: &str| {
+            folded.share(|stack| {
+                stack.iter().any(|it| it == way) && stack.last().is_some_and(|it| it == end)
+            })
+        };
+        let whole = folded.share(|stack| stack.len() > 1000 && stack.iter().any(|it| it == "main"));
+        let least = if engine == "ebpf" { 95.0 } else { 60.0 };
+        assert!(whole > least, "{engine}: {whole:.1} % whole, {said}");
+        let crossed = share("left", "ground") + share("right", "bottom");
+        if engine == "ebpf" {
+            assert!(crossed < 0.5, "{crossed:.1} % with callers of another moment");
+            let left = share("left", "bottom");
+            assert!((left - 70.0).abs() < 2.0 * TOLERANCE, "{left:.1} %");
+        } else {
+            assert!(said.contains("of recursions deeper than the copy"), "{said}");
+        }
+    });
+}
+
+/// The recorder looked for copies ten times a second, when threads of 0.1 to 0.3 ms had ended: 1 % of their stacks
+/// were whole.
+#[test]
+fn what_a_copy_lacks_is_read_at_once() {
+    if !is_root("short threads with a large frame") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let flags =
+        ["gcc", "-O2", "-g", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-pthread"];
+    let program = compile(&flags, "wide_frame.c", folder.path());
+    up_to_three_times(|| {
+        let folded = record(&program, "5000", "ebpf");
+        let has = |stack: &[String], name: &str| stack.iter().any(|it| it == name);
+        let deep = folded.share(|stack| has(stack, "recurses"));
+        let whole = folded.share(|stack| has(stack, "left") || has(stack, "right"));
+        assert!(deep > 80.0 && whole > 0.1 * deep, "{whole:.1} of {deep:.1} % whole");
+    });
+}
+
+#[test]
+fn coroutines_of_ucontext_begin_where_they_were_made_to() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program =
+        compile(&["gcc", "-O2", "-g", "-fomit-frame-pointer"], "hands_over.c", folder.path());
+    let paths: &[(&[&str], f64)] =
+        &[(&["first"], 20.0), (&["first", "deep"], 40.0), (&["second"], 40.0)];
+    with_each_engine("coroutines, counted in the kernel", |engine| {
+        check(&record(&program, "5000", engine), engine, 99.0, paths);
+    });
+}
+
+#[test]
+fn boost_fibers_begin_where_they_were_made_to() {
+    let headers = "#include <boost/fiber/all.hpp>";
+    let test = format!("echo '{headers}' | g++ -x c++ -fsyntax-only -");
+    if !Command::new("sh").args(["-c", &test]).output().is_ok_and(|tried| tried.status.success()) {
+        eprintln!("skipped: boost_fibers_begin_where_they_were_made_to needs libboost-fiber-dev");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = folder.path().join("fibers");
+    run(Command::new("g++")
+        .args(["-O2", "-g", "-fomit-frame-pointer", "-o"])
+        .arg(&program)
+        .arg(crate::common::program_source("yields.cpp"))
+        .args(["-lboost_fiber", "-lboost_context", "-lpthread"]));
+    let paths: &[(&[&str], f64)] =
+        &[(&["first"], 20.0), (&["first", "deep"], 40.0), (&["second"], 40.0)];
+    with_each_engine("fibers, counted in the kernel", |engine| {
+        check(&record(&program, "5000", engine), engine, 99.0, paths);
+    });
+}
+
+/// Builds the Go program; none if Go is not installed.
+fn go_program(test: &str, folder: &Path, flags: &[&str]) -> Option<PathBuf> {
+    if !Command::new("go").arg("version").output().is_ok_and(|tried| tried.status.success()) {
+        eprintln!("skipped: {test} needs golang-go");
+        return None;
+    }
+    let program = folder.join("requests");
+    run(Command::new("go")
+        .env("GO111MODULE", "off")
+        .arg("build")
+        .args(flags)
+        .arg("-o")
+        .arg(&program)
+        .arg(crate::common::program_source("requests.go")));
+    Some(program)
+}
+
+fn check_go(folded: &Folded, engine: &str) {
+    check(folded, engine, 99.0, &[]);
+    let ends = |path: &[&str]| {
+        folded.share(|stack| {
+            let tail = stack.len().checked_sub(path.len()).map(|from| &stack[from..]);
+            tail.is_some_and(|tail| tail.iter().eq(path.iter()))
+        })
+    };
+    let (direct, deep) = (ends(&["main.work", "main.spin"]), ends(&["main.deep", "main.spin"]));
+    let part = deep / (deep + direct);
+    let context = || format!("{engine}: {direct} and {deep}, {:?}", folded.leaves());
+    assert!((part - 2.0 / 3.0).abs() < 0.06, "{}", context());
+    // Goroutines, threads and the scheduler begin in one of these.
+    let roots = ["runtime.goexit", "runtime.mcall", "runtime.mstart", "runtime.systemstack"];
+    let is_root = |frame: &String| roots.contains(&frame.trim_end_matches(".abi0"));
+    let begun = folded.share(|stack| stack.iter().take(2).any(is_root));
+    assert!(begun > 97.0, "{begun:.1} %, {}", context());
+}
+
+#[test]
+fn go_services_are_whole_up_to_where_the_scheduler_begins() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let test = "go_services_are_whole_up_to_where_the_scheduler_begins";
+    let Some(program) = go_program(test, folder.path(), &[]) else { return };
+    with_each_engine("Go, counted in the kernel", |engine| {
+        check_go(&record(&program, "2000", engine), engine);
+    });
+}
+
+#[test]
+fn stripped_go_has_its_names_and_stacks() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let test = "stripped_go_has_its_names_and_stacks";
+    for flags in [&["-ldflags=-s -w"][..], &["-ldflags=-s -w", "-buildmode=pie"]] {
+        let Some(program) = go_program(test, folder.path(), flags) else { return };
+        with_each_engine("stripped Go, counted in the kernel", |engine| {
+            check_go(&record(&program, "2000", engine), engine);
+        });
+    }
+}
+
+#[test]
+fn waiting_threads_of_go_are_whole() {
+    let test = "waiting_threads_of_go_are_whole";
+    if !is_root(test) {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(program) = go_program(test, folder.path(), &[]) else { return };
+    for question in ["--wall", "--off-cpu"] {
+        up_to_three_times(|| {
+            let folded = program.with_extension("folded");
+            run(pyrograph()
+                .args(["record", "-u", question, "-o"])
+                .arg(&folded)
+                .arg("--")
+                .args([program.as_os_str(), "1000".as_ref()]));
+            check(&Folded::read(&folded), question, 99.0, &[]);
+        });
+    }
+}
+
+/// The jitdump file has the only tables of this code; its frame pointer is 0, and guesses are refused.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn code_made_at_run_time_is_unwound_by_the_tables_of_its_jitdump_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program =
+        compile(&["gcc", "-O2", "-g", "-fomit-frame-pointer"], "jit_tables.c", folder.path());
+    with_each_engine("code made at run time, counted in the kernel", |engine| {
+        let folded = program.with_extension("folded");
+        run(pyrograph()
+            .args(["record", "-u", "-F", "1999", "--no-guess", "--engine", engine, "-o"])
+            .arg(&folded)
+            .arg("--")
+            .args([program.as_os_str(), "7000".as_ref()])
+            .current_dir(folder.path()));
+        let folded = Folded::read(&folded);
+        let outer = ["main", "work", "outer"];
+        let inner = ["main", "work", "outer", "inner"];
+        check(&folded, engine, 99.0, &[(&outer, 25.0), (&inner, 75.0)]);
+    });
+}

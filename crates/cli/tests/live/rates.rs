@@ -1,0 +1,208 @@
+//! Rates that a machine can keep to and those that it cannot: nothing is lost in silence, and a recording ends when it was
+//! asked to.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::common::in_kernel::Running;
+use crate::common::{Folded, binary, compile, cpu_time, is_root, pyrograph, up_to_three_times};
+
+const C: &[&str] =
+    &["gcc", "-O2", "-g", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-pthread"];
+
+const RATES: [u64; 5] = [99, 997, 20_000, 60_000, 1_000_000];
+
+fn engines(test: &str) -> Vec<&'static str> {
+    let by_programs = is_root(&format!("{test}, by programs in the kernel"));
+    ["perf", "ebpf"].into_iter().filter(|engine| *engine == "perf" || by_programs).collect()
+}
+
+/// The number before these words, with its digits grouped.
+fn number_before(text: &str, words: &str) -> Option<f64> {
+    let at = text.find(words)?;
+    let start = text[..at].rfind([' ', '\n']).map_or(0, |space| space + 1);
+    text[start..at].replace(',', "").parse().ok()
+}
+
+fn record(folder: &Path, flags: &[&str], target: &[&str]) -> (Folded, Output) {
+    let out = folder.join("out.folded");
+    let mut command = pyrograph();
+    command.arg("record").arg("-o").arg(&out).args(flags).args(target);
+    let output = command.output().expect("pyrograph runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    (Folded::read(&out), output)
+}
+
+/// Sum of the values, in seconds, of stacks with one of these functions.
+fn seconds_of(folded: &Folded, functions: &[&str]) -> f64 {
+    let has = |stack: &[String]| stack.iter().any(|frame| functions.contains(&frame.as_str()));
+    folded.stacks.iter().filter(|(stack, _)| has(stack)).map(|(_, value)| value).sum::<f64>() / 1e9
+}
+
+fn check_split(folded: &Folded, context: &str) {
+    let (left, both) = (seconds_of(folded, &["left"]), seconds_of(folded, &["left", "right"]));
+    let share = left / both;
+    // Four standard deviations, and what the clocks that the program reads take.
+    let samples = number_before(context, " samples of cpu-clock").expect("samples");
+    let tolerance = 0.015 + 4.0 * (0.75 * 0.25 / samples).sqrt();
+    assert!((share - 0.75).abs() < tolerance, "{share:.3} in left, not 0.75: {context}");
+}
+
+/// Samples of a program and the CPU time that it says it has used, for one rate.
+fn check_cpu_time(folder: &Path, program: &str, engine: &str, rate: u64) {
+    let asked = rate.to_string();
+    let flags = ["--engine", engine, "-F", &asked];
+    let (folded, output) = record(folder, &flags, &["--", program, "800", "2"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    let context = format!("--engine {engine} -F {rate} : {said}");
+    let used: f64 = String::from_utf8_lossy(&output.stdout).trim().parse().expect("a time");
+    let samples = number_before(&said, " samples of cpu-clock").expect("samples");
+    let lost = number_before(&said, " lost").expect("how many were lost");
+    // Lost samples are not in the picture, but reported.
+    let found = folded.total() / 1e9 * (1.0 + lost / samples);
+    let error = found / (used / 1e9) - 1.0;
+    // Four standard deviations, where every other tick finds another program on the CPU.
+    let tolerance = 0.03 + 4.0 * (0.5 / (used / 1e9 * rate as f64)).sqrt();
+    assert!(error.abs() < tolerance, "{found:.3} s of {:.3} s: {context}", used / 1e9);
+    let skipped = number_before(&said, " skipped by the kernel").unwrap_or(0.0);
+    let due = used / 1e9 * rate as f64;
+    let is_lowered = said.contains("times a second, not") || said.contains("lowered to");
+    let known = samples + lost + skipped;
+    assert!(is_lowered || known > 0.95 * due * tolerance.mul_add(-0.5, 1.0), "{context}");
+    check_split(&folded, &context);
+}
+
+#[test]
+fn samples_stand_for_all_cpu_time_at_every_rate() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(C, "paced.c", folder.path());
+    let program = program.to_str().expect("a plain path");
+    for engine in engines("samples_stand_for_all_cpu_time_at_every_rate") {
+        for rate in RATES {
+            up_to_three_times(|| check_cpu_time(folder.path(), program, engine, rate));
+        }
+    }
+}
+
+#[test]
+fn recordings_end_in_time_at_every_rate() {
+    const TIME: f64 = 1.0;
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(C, "paced.c", folder.path());
+    let mut spinning = Command::new(&program);
+    let spinning = spinning.args(["1", "2", "endless"]).stdout(Stdio::null()).spawn();
+    let spinning = Running(spinning.expect("it runs"));
+    let pid = spinning.0.id().to_string();
+    let check = |engine: &str, rate: u64| {
+        let asked = rate.to_string();
+        let flags = ["--engine", engine, "-F", &asked, "-d", "1"];
+        let (folded, output) = record(folder.path(), &flags, &["-p", &pid]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        // Two threads have no more CPU time than this, however long they are looked at.
+        let most = 2.0 * (TIME + 0.2);
+        let found = folded.total() / 1e9;
+        assert!(found > 0.0 && found < most, "{found:.3} s: {engine} {rate}: {said}");
+        check_split(&folded, &format!("--engine {engine} -F {rate} : {said}"));
+    };
+    for engine in engines("recordings_end_in_time_at_every_rate") {
+        [997, 20_000, 1_000_000].iter().for_each(|&rate| up_to_three_times(|| check(engine, rate)));
+    }
+}
+
+/// Each sample of one recording has its time: none is older or newer than asked for.
+#[test]
+fn no_sample_is_taken_after_the_end() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(C, "paced.c", folder.path());
+    let mut spinning = Command::new(&program);
+    let spinning = spinning.args(["1", "2", "endless"]).stdout(Stdio::null()).spawn();
+    let spinning = Running(spinning.expect("it runs"));
+    let pid = spinning.0.id().to_string();
+    for rate in ["997", "20000", "1000000"] {
+        let out = folder.path().join("out.json");
+        let mut command = pyrograph();
+        command.args(["record", "-F", rate, "-d", "1", "-p", &pid, "-o"]).arg(&out);
+        let output = command.output().expect("pyrograph runs");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = std::fs::read_to_string(&out).expect("samples with their times");
+        let profile: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        let times: Vec<f64> = profile["threads"]
+            .as_array()
+            .expect("threads")
+            .iter()
+            .flat_map(|thread| thread["samples"]["time"].as_array().expect("times"))
+            .map(|time| time.as_f64().expect("milliseconds"))
+            .collect();
+        let first = times.iter().copied().fold(f64::INFINITY, f64::min);
+        let last = times.iter().copied().fold(0.0, f64::max);
+        assert!(times.len() > 100, "{} samples at {rate} Hz", times.len());
+        assert!(last - first < 1_200.0, "{} ms at {rate} Hz", last - first);
+    }
+}
+
+/// Where no thread runs for a whole period, the closing line said that the target used too little.
+#[test]
+fn threads_that_run_for_too_little_each_are_said() {
+    const TEST: &str = "threads_that_run_for_too_little_each_are_said";
+    if !is_root(TEST) {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let readable = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    std::fs::set_permissions(folder.path(), readable).expect("our folder");
+    let program = compile(C, "crowd.c", folder.path());
+    let pyrograph = folder.path().join("pyrograph");
+    std::fs::copy(binary(), &pyrograph).expect("a copy");
+    let as_nobody = |program: &Path| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program);
+        command
+    };
+    let crowd = Running(as_nobody(&program).args(["900", "1500"]).spawn().expect("it runs"));
+    let pid = crowd.0.id().to_string();
+    let tasks = format!("/proc/{pid}/task");
+    crate::common::wait_until("it has all its threads", || {
+        std::fs::read_dir(&tasks).is_ok_and(|tasks| tasks.count() > 900)
+    });
+    let out = folder.path().join("none.folded");
+    let mut recording = as_nobody(&pyrograph);
+    recording.args(["record", "--engine", "perf", "-F", "99", "-d", "2", "-p", &pid, "-o"]);
+    let output = recording.arg(out).output().expect("setpriv runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    if said.contains("not permitted: ") && !said.contains("kernel mode") {
+        return eprintln!("skipped: {TEST}: {said}");
+    }
+    assert!(said.contains("threads: each is sampled on each CPU once"), "{said}");
+    assert!(said.contains("no thread ran on one CPU for as long"), "{said}");
+}
+
+/// The clock of a thread took its first sample after a period, on each CPU: of threads that run for less nothing was seen.
+#[test]
+fn five_thousand_threads_that_run_for_little_each_are_all_sampled() {
+    if !is_root("five_thousand_threads_that_run_for_little_each_are_all_sampled") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(C, "crowd.c", folder.path());
+    let mut crowd = Command::new(&program);
+    let crowd = Running(crowd.args(["5000", "1500"]).spawn().expect("it runs"));
+    let pid = crowd.0.id();
+    let tasks = format!("/proc/{pid}/task");
+    crate::common::wait_until("it has all its threads", || {
+        std::fs::read_dir(&tasks).is_ok_and(|tasks| tasks.count() > 5000)
+    });
+    let (begun, before) = (Instant::now(), cpu_time(pid));
+    let flags = ["--engine", "perf", "-d", "4"];
+    let (folded, output) = record(folder.path(), &flags, &["-p", &pid.to_string()]);
+    let used = (cpu_time(pid) - before).as_secs_f64();
+    let said = String::from_utf8_lossy(&output.stderr);
+    let lost = number_before(&said, " lost").expect("how many were lost") / 997.0;
+    let found = folded.total() / 1e9;
+    // It is recorded for a part of this time.
+    let part = Duration::from_secs(4).as_secs_f64() / begun.elapsed().as_secs_f64();
+    assert!(found + lost > 0.6 * used * part, "{found:.2} s of {used:.2} s: {said}");
+    assert!(lost < 0.1 * found, "{said}");
+    assert!(said.contains("threads: sampling all CPUs"), "{said}");
+    check_split(&folded, &said);
+}

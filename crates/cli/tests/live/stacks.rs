@@ -1,0 +1,60 @@
+//! Interpreters, JIT compilers and hand-written assembly, with bounds on what
+//! `benches/stacks` measures of them: how far a known share is off, and how many stacks are whole.
+
+use std::process::{Command, Stdio};
+
+use crate::common::{binary, is_root, package, up_to_three_times};
+
+/// Records one of the programs of `benches/stacks` with each engine that can be used here. A known share, if there is one,
+/// may be off by `max_error` percentage points; `min_whole` percent of the user stacks must begin where a program or thread starts.
+fn check(program: &str, max_error: f64, min_whole: f64) {
+    up_to_three_times(|| check_once(program, max_error, min_whole));
+}
+
+fn check_once(program: &str, max_error: f64, min_whole: f64) {
+    let engines = if is_root("the in-kernel engine's part") { "perf,ebpf" } else { "perf" };
+    let output = Command::new(package().join("../../benches/stacks"))
+        .env("PYROGRAPH", binary())
+        .args(["--engines", engines, "--targets=command"])
+        // At 5,000 samples one standard deviation of a share of a quarter is 0.6 points.
+        .args(["-F", "4999", "-d", "2", "--samples", "5000"])
+        .args([format!("--max-error={max_error}"), format!("--min-whole={min_whole}")])
+        .arg(program)
+        .stderr(Stdio::inherit())
+        .output()
+        .expect("Python 3 runs benches/stacks");
+    let text = String::from_utf8_lossy(&output.stdout);
+    if let Some((_, reason)) = text.split_once("left out: ") {
+        eprintln!("skipped: {program}: {reason}");
+        return;
+    }
+    assert!(output.status.success(), "out of bounds, or not recorded:\n{text}");
+    // Should the script ever measure nothing, this test would pass of itself.
+    assert_eq!(text.matches(" whole ").count(), engines.split(',').count(), "{text}");
+}
+
+#[test]
+fn java_without_frame_pointers_is_whole() {
+    // In its first seconds the compiler replaces code that runs.
+    check("java", 0.0, 97.0);
+}
+
+#[test]
+fn luajit_is_whole() {
+    check("luajit", 0.0, 99.0);
+}
+
+#[test]
+fn perl_is_whole() {
+    check("perl", 0.0, 99.0);
+}
+
+#[test]
+fn x264_is_whole_in_its_assembly() {
+    check("x264 (ffmpeg)", 0.0, 95.0);
+}
+
+#[test]
+fn node_with_a_perf_map_has_its_known_split() {
+    check("node --perf-basic-prof", 2.0, 99.0);
+}

@@ -1,0 +1,137 @@
+//! Recordings that are read while they run, with both engines.
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use pyrograph_profile::Profile;
+use pyrograph_recorder::{Engine, Error, Plan, Recorder, Target};
+
+#[path = "../../examples/itself.rs"]
+mod itself;
+
+/// A shell that computes until this is dropped.
+struct Busy(Child);
+
+impl Busy {
+    fn start() -> Self {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
+        Self(shell.spawn().expect("a shell"))
+    }
+
+    fn pid(&self) -> i32 {
+        i32::try_from(self.0.id()).expect("a small number")
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A recorder of a busy process; `None`, and a word about it, where that is not permitted.
+fn recorder(engine: Engine, busy: &Busy) -> Option<Recorder> {
+    let target = Target::Processes(vec![busy.pid()]);
+    let plan = Plan { engine: Some(engine), ..Plan::new(target) };
+    match Recorder::open(&plan, |_| {}) {
+        Err(error) if error.is_refusal() => {
+            eprintln!("skipped: {error}");
+            None
+        }
+        recorder => Some(recorder.expect("a recorder")),
+    }
+}
+
+/// Records for a while.
+fn record(recorder: &mut Recorder, milliseconds: u64) {
+    let until = Instant::now() + Duration::from_millis(milliseconds);
+    while Instant::now() < until {
+        assert!(recorder.step().expect("it goes on"), "the process still runs");
+    }
+}
+
+/// The sum of a profile's values.
+fn sum(profile: &Profile) -> u64 {
+    profile.check().expect("a sound profile");
+    let all = profile.samples.values(0).iter().sum();
+    let process = |thread| profile.strings.get(profile.threads.get(thread).process).to_owned();
+    assert!(profile.samples.iter().all(|sample| process(sample.thread) == "sh"));
+    all
+}
+
+fn snapshots_add_up(engine: Engine) {
+    let busy = Busy::start();
+    let Some(mut recorder) = recorder(engine, &busy) else { return };
+    let mut total = 0;
+    for _ in 0..3 {
+        record(&mut recorder, 800);
+        let since = sum(&recorder.snapshot().expect("a snapshot"));
+        assert!(since > 0, "{engine:?}: it ran since the last snapshot");
+        total += since;
+    }
+    recorder.stop();
+    while recorder.step().expect("it ends") {}
+    let finished = recorder.finish().expect("a profile");
+    let all = sum(&finished.resolved.profile);
+    assert!(all >= total, "{engine:?}: {all} in all, {total} in snapshots");
+    // The time after the last snapshot is a second at most, of some three.
+    assert!(all - total < all * 2 / 3, "{engine:?}: {all} in all, {total} in snapshots");
+}
+
+fn nothing_is_sampled_in_a_pause(engine: Engine) {
+    let busy = Busy::start();
+    let Some(mut recorder) = recorder(engine, &busy) else { return };
+    let take = |recorder: &mut Recorder| sum(&recorder.snapshot().expect("a snapshot"));
+    record(&mut recorder, 800);
+    assert!(take(&mut recorder) > 0, "{engine:?}");
+    recorder.pause().expect("a pause");
+    take(&mut recorder);
+    record(&mut recorder, 1500);
+    assert_eq!(take(&mut recorder), 0, "{engine:?}: it is paused");
+    recorder.resume().expect("no pause");
+    record(&mut recorder, 1500);
+    assert!(take(&mut recorder) > 0, "{engine:?}: it goes on");
+}
+
+#[test]
+fn snapshots_of_copied_samples_add_up() {
+    snapshots_add_up(Engine::Perf);
+}
+
+#[test]
+fn snapshots_of_what_the_kernel_counts_add_up() {
+    snapshots_add_up(Engine::InKernel);
+}
+
+#[test]
+fn no_samples_are_copied_in_a_pause() {
+    nothing_is_sampled_in_a_pause(Engine::Perf);
+}
+
+#[test]
+fn the_kernel_counts_nothing_in_a_pause() {
+    nothing_is_sampled_in_a_pause(Engine::InKernel);
+}
+
+#[test]
+fn a_recorder_that_takes_no_step_starts_no_command() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("ran");
+    let command = ["touch".into(), file.clone().into_os_string()];
+    let plan = Plan { engine: Some(Engine::Perf), ..Plan::new(Target::Command(command.to_vec())) };
+    match Recorder::open(&plan, |_| {}) {
+        Err(error) if error.is_refusal() => eprintln!("skipped: {error}"),
+        recorder => drop(recorder.expect("a recorder")),
+    }
+    assert!(!file.exists());
+}
+
+#[test]
+fn the_example_records_itself() {
+    let Err(error) = itself::main() else { return };
+    let error: Box<Error> = error.downcast().expect("an error of the recorder");
+    assert!(error.is_refusal(), "{error}");
+    eprintln!("skipped: {error}");
+}

@@ -1,0 +1,4 @@
+//! Recordings through the library.
+
+mod live;
+mod sched;

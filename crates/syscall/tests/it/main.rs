@@ -1,0 +1,4 @@
+//! The table of system calls, and their decoding.
+
+mod decode;
+mod table;
