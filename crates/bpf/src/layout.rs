@@ -296,38 +296,29 @@ pub const COPY_WINDOW_NS: u64 = 100_000_000;
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
-    use libbpf_rs::btf::types::Struct;
-    use libbpf_rs::btf::{Btf, HasSize};
-
     use super::*;
+    use crate::object::{assert_layouts, layout};
 
-    /// Shared structures have the same size on both sides: a field that one of them lacks would move all that follow.
     #[test]
-    fn structures_are_as_large_as_in_the_programs() {
-        let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/programs");
-        let objects = ["profile.bpf.o", "profile_arena.bpf.o"]
-            .map(|object| Btf::from_path(programs.join(object)).expect("its types"));
-        let check = |name: &str, size: usize| {
-            let mut found = objects.iter().filter_map(|types| types.type_by_name(name)).peekable();
-            // An object describes the types of its maps, its variables and what its programs are given.
-            assert!(found.peek().is_some(), "struct {name}");
-            found.for_each(|found: Struct<'_>| assert_eq!(found.size(), size, "struct {name}"));
-        };
-        check("file_key", size_of::<FileKey>());
-        check("segment", size_of::<Segment>());
-        check("mapped_file", size_of::<MappedFile>());
-        check("lookup", size_of::<Lookup>());
-        check("module", size_of::<Module>());
-        check("rule", size_of::<pyrograph_unwind::TableRule>());
-        check("key", size_of::<Key>());
-        check("count", size_of::<Count>());
-        check("blocked", size_of::<Blocked>());
-        check("site", size_of::<Site>());
-        check("config", size_of::<Config>());
-        check("state", size_of::<State>());
-        check("tick", size_of::<Tick>());
-        check("interpreter", size_of::<Interpreter>());
+    fn structures_are_those_of_the_programs() {
+        let structures = [
+            layout!("file_key": FileKey { inode, size, changed, changed_ns, device }),
+            layout!("segment": Segment { start, end, to_table }),
+            layout!("mapped_file": MappedFile { module, count, interpreter, segments }),
+            layout!("lookup": Lookup { address, start, end, key }),
+            layout!("module": Module { index, pages, state, hits }),
+            layout!("rule": pyrograph_unwind::TableRule { kind, base, add, offset, saved, below_fp, flags }),
+            layout!("key": Key { user, kernel, tgid, tid, thread, process, kind, detail, waker, cpu, time }),
+            layout!("count": Count { events, value }),
+            layout!("blocked": Blocked { since, stands_for, key }),
+            layout!("site": Site { key, events = count.events, value = count.value }),
+            layout!("config": Config { filter, inherit, user, kernel, min_block, wakers_alone, measure, files, futexes, calls, interrupts_start, interrupts_end, group, names, by_cpu, arena, copy_budget, no_guess, fine_rows, waits_alike, wakers_too, least_quantum, by_value, no_idle, lines, languages }),
+            layout!("state": State { side, on, lost_counts, lost_stacks, lost_busy, ends, asked, stopped, command, files, forgotten, pid_namespace, pid_level, times, copied, copies_refused, unit, period, until, luajit, rows }),
+            layout!("tick": Tick { at, taken, spent, skipped }),
+            layout!("interpreter": Interpreter { language, module, chunks, tag, to_address, symbols, place, offsets, plan }),
+            layout!("place_in_thread": PlaceInThread { kind, row, value, detail }),
+            layout!("chunk_plan": ChunkPlan { from, offset, len, behind, pairs }),
+        ];
+        assert_layouts("profile.bpf.o", &structures);
     }
 }

@@ -65,16 +65,54 @@ pub fn run_on_cpus(object: &Object, name: &'static str, cpus: u32) -> Result<(),
     Ok(())
 }
 
-/// Structures that are shared with the programs of an object: a field that one side lacks would move all that follow.
+/// A structure that is shared with programs: its name there, its size, and the names and offsets of its fields.
 #[cfg(test)]
-pub fn assert_sizes(object: &str, structures: &[(&str, usize)]) {
-    use libbpf_rs::btf::types::Struct;
+pub struct Layout {
+    pub name: &'static str,
+    pub size: usize,
+    pub fields: Vec<(&'static str, usize)>,
+}
+
+/// The [`Layout`] of a structure: `layout!("site": Site { key, events = count.events })`, where a field of the programs has another
+/// place or name here.
+#[cfg(test)]
+macro_rules! layout {
+    ($name:literal: $type:ty { $($field:ident $(= $($place:ident).+)?),* $(,)? }) => {
+        $crate::object::Layout {
+            name: $name,
+            size: size_of::<$type>(),
+            fields: vec![$((stringify!($field), $crate::object::layout!(@ $type, $field $(= $($place).+)?))),*],
+        }
+    };
+    (@ $type:ty, $field:ident) => { std::mem::offset_of!($type, $field) };
+    (@ $type:ty, $field:ident = $($place:ident).+) => { std::mem::offset_of!($type, $($place).+) };
+}
+#[cfg(test)]
+pub(crate) use layout;
+
+/// Structures are the same on both sides, field by field: two of one size that changed places would be taken for each other.
+#[cfg(test)]
+pub fn assert_layouts(object: &str, layouts: &[Layout]) {
+    use libbpf_rs::btf::types::{MemberAttr, Struct};
     use libbpf_rs::btf::{Btf, HasSize};
 
     let programs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/programs");
     let types = Btf::from_path(programs.join(object)).expect("its types");
-    for (name, size) in structures {
-        let found: Option<Struct<'_>> = types.type_by_name(name);
-        assert_eq!(found.map(|found| found.size()), Some(*size), "struct {name}");
+    for Layout { name, size, fields } in layouts {
+        let found: Struct<'_> = types.type_by_name(name).unwrap_or_else(|| panic!("struct {name}"));
+        let of_programs = found.iter().map(|member| {
+            let MemberAttr::Normal { offset } = member.attr else {
+                panic!("a bit field in {name}")
+            };
+            (member.name.expect("a name").to_str().expect("text").to_owned(), offset as usize / 8)
+        });
+        let of_ours = fields.iter().map(|&(field, offset)| (field.to_owned(), offset));
+        let sorted = |fields: &mut dyn Iterator<Item = (String, usize)>| {
+            let mut fields: Vec<_> = fields.collect();
+            fields.sort_by_key(|(_, offset)| *offset);
+            fields
+        };
+        assert_eq!(sorted(&mut { of_ours }), sorted(&mut { of_programs }), "struct {name}");
+        assert_eq!(found.size(), *size, "struct {name}");
     }
 }

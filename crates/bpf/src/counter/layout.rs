@@ -58,17 +58,17 @@ pub struct Owner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::object::assert_sizes;
+    use crate::object::{assert_layouts, layout};
 
     #[test]
-    fn structures_are_as_large_as_in_the_programs() {
+    fn structures_are_those_of_the_programs() {
         let structures = [
-            ("config", size_of::<Config>()),
-            ("state", size_of::<State>()),
-            ("row_key", size_of::<RowKey>()),
-            ("value", size_of::<Value>()),
-            ("owner", size_of::<Owner>()),
+            layout!("config": Config { group, filter, inherit, names, members, key, values, clocks, cpus }),
+            layout!("state": State { on, command, pid_level, pad, pid_namespace, lost }),
+            layout!("row_key": RowKey { key, event, pad }),
+            layout!("value": Value { count, enabled, running }),
+            layout!("owner": Owner { comm, values }),
         ];
-        assert_sizes("counter.bpf.o", &structures);
+        assert_layouts("counter.bpf.o", &structures);
     }
 }

@@ -120,19 +120,19 @@ pub struct Row {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::object::assert_sizes;
+    use crate::object::{assert_layouts, layout};
 
     #[test]
-    fn structures_are_as_large_as_in_the_programs() {
+    fn structures_are_those_of_the_programs() {
         let structures = [
-            ("config", size_of::<Config>()),
-            ("state", size_of::<State>()),
-            ("record", size_of::<Record>()),
-            ("extremes", size_of::<Extremes>()),
-            ("counts", size_of::<Counts>()),
-            ("row", size_of::<Row>()),
+            layout!("config": Config { group, filter, inherit, names, members, key, wake, events, stacks }),
+            layout!("state": State { on, tasks, pid_level, interval, pid_namespace, is_woken, pad, lost, lost_threads }),
+            layout!("record": Record { time, kind, cpu, task, other, detail, more, call, flags }),
+            layout!("extremes": Extremes { interval, pad, least, longest, longest_since }),
+            layout!("counts": Counts { run_time, switches, delay, extremes, buckets }),
+            layout!("row": Row { record, tgid, tid, comm, member, is_known, running, ran, early, runnable, left, woken, waker, waker_cpu, counts }),
         ];
-        assert_sizes("sched.bpf.o", &structures);
+        assert_layouts("sched.bpf.o", &structures);
         // As sched.h asserts: the programs' types are without it.
         assert_eq!(size_of::<TaskRecord>(), 56);
     }

@@ -179,22 +179,33 @@ pub struct ErrorKey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::object::assert_sizes;
+    use crate::object::{Layout, assert_layouts, layout};
 
     #[test]
-    fn structures_are_as_large_as_in_the_programs() {
+    fn structures_are_those_of_the_programs() {
         let structures = [
-            ("call_plan", size_of::<Plan>()),
-            ("call_copy", size_of::<Copy>()),
-            ("config", size_of::<Config>()),
-            ("state", size_of::<State>()),
-            ("call_record", size_of::<Record>()),
-            ("event_plan", size_of::<EventPlan>()),
-            ("stack", size_of::<Record>() + size_of::<Stack>() + MAX_STACK + ROOT_STACK),
-            ("row_key", size_of::<RowKey>()),
-            ("row", size_of::<Row>()),
-            ("error_key", size_of::<ErrorKey>()),
+            layout!("call_plan": Plan { copies, count }),
+            layout!("call_copy": Copy { argument, at_exit, extent, other, text, filled, pad, size }),
+            layout!("config": Config { calls, followed, shown, slower, group, filter, inherit, names, failed, most, wake, compat, stacks }),
+            layout!("state": State { side, on, lost, lost_rows, lost_threads, command, pid_level, pid_namespace }),
+            layout!("call_record": Record { time, duration, tgid, pid, kind, compat, number, result, arguments, comm, missed, used, stack, pad }),
+            layout!("event_place": EventPlace { offset, relative }),
+            layout!("event_plan": EventPlan { size, count, places }),
+            layout!("row_key": RowKey { pid, number }),
+            layout!("row": Row { group, calls, errors, total, least, longest, tgid, compat, comm, buckets }),
+            layout!("error_key": ErrorKey { pid, number, error }),
         ];
-        assert_sizes("trace.bpf.o", &structures);
+        assert_layouts("trace.bpf.o", &structures);
+        // There, the record in front and the bytes behind are parts of it.
+        let own = layout!("stack": Stack { registers, end, root, len, limit, depth, pad, kernel });
+        let bytes = size_of::<Record>() + own.size;
+        let behind = [("record", 0), ("bytes", bytes), ("root_bytes", bytes + MAX_STACK)];
+        let own = own.fields.iter().map(|(field, offset)| (*field, size_of::<Record>() + offset));
+        let stack = Layout {
+            name: "stack",
+            size: bytes + MAX_STACK + ROOT_STACK,
+            fields: own.chain(behind).collect(),
+        };
+        assert_layouts("trace.bpf.o", &[stack]);
     }
 }
