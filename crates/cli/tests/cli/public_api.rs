@@ -1,14 +1,15 @@
 //! The public interfaces of the crates that others can use, as lists in `crates/NAME/public-api.txt`: what changes there is
 //! a change for their users, and belongs in the changelog.
 //!
-//! `PYROGRAPH_BLESS=1 cargo test -p pyrograph --test public_api` writes the lists anew.
+//! `PYROGRAPH_BLESS=1 cargo test -p pyrograph --test cli public_api -- --include-ignored` writes the lists anew.
 
 use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
-const CRATES: [&str; 8] =
-    ["elf", "event", "format", "perf-data", "profile", "recorder", "symbol", "unwind"];
+/// The model, which all others build on, is looked at each time.
+const MODEL: &str = "profile";
+const OTHERS: [&str; 7] = ["elf", "event", "format", "perf-data", "recorder", "symbol", "unwind"];
 
 /// The target folder of this build, in which dependencies are compiled already.
 fn target() -> &'static Path {
@@ -43,12 +44,22 @@ fn items(name: &str) -> Result<String, String> {
 }
 
 #[test]
+fn the_interface_of_the_model_is_as_recorded() {
+    check(&[MODEL]);
+}
+
+#[test]
+#[ignore = "nightly: each crate is documented once more, in a minute"]
 fn interfaces_are_as_recorded() {
-    for name in CRATES {
+    check(&OTHERS);
+}
+
+fn check(crates: &[&str]) {
+    for name in crates {
         let items = match items(name) {
             Ok(items) => items,
             // Of another version than that which the crate `public-api` reads: see `Cargo.toml`.
-            Err(error) => return eprintln!("skipped: interfaces_are_as_recorded: {error}"),
+            Err(error) => return eprintln!("skipped: public interfaces: {error}"),
         };
         assert!(items.lines().count() > 20, "{name}: {items}");
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../{name}/public-api.txt"));
@@ -64,7 +75,7 @@ fn interfaces_are_as_recorded() {
         assert!(
             items == recorded,
             "the public interface of {name} changed:\n  gone:{}\n  new:{}\n\
-             if that is meant: PYROGRAPH_BLESS=1 cargo test -p pyrograph --test public_api",
+             if that is meant: PYROGRAPH_BLESS=1 cargo test -p pyrograph --test cli public_api -- --include-ignored",
             lines(&recorded, &items),
             lines(&items, &recorded)
         );
