@@ -1,8 +1,10 @@
 //! Programs for the kernel, compiled for user space (`programs/user_space`) with the compiler's checks. They need no
 //! privilege.
 
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 /// A program that runs as a process of its own, and takes commands.
@@ -15,22 +17,10 @@ pub struct InUserSpace {
 }
 
 impl InUserSpace {
-    /// Compiles and starts the program of a name.
-    pub fn start(folder: &Path, name: &str) -> Self {
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/programs/user_space");
-        let program = folder.join(name);
-        let compiled = Command::new("cc")
-            .args(["-std=gnu11", "-O1", "-g", "-fsanitize=address,undefined"])
-            // The programs read words where they lie.
-            .args(["-fno-strict-aliasing", "-fno-sanitize=alignment", "-fno-sanitize-recover"])
-            .args(["-Wno-unknown-pragmas", "-I"])
-            .arg(&sources)
-            .arg("-o")
-            .arg(&program)
-            .arg(sources.join(name).with_extension("c"))
-            .status();
-        assert!(compiled.expect("a compiler").success());
-        let child = Command::new(program).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    /// Starts the program of a name.
+    pub fn start(name: &str) -> Self {
+        let child =
+            Command::new(compiled(name)).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = child.expect("it was compiled");
         let (to, from) = (child.stdin.take(), child.stdout.take().expect("a pipe"));
         Self { child, to, from, sent: Vec::new() }
@@ -68,4 +58,41 @@ impl Drop for InUserSpace {
         // The sanitizers have written why.
         assert!(ended.success() || std::thread::panicking(), "{ended}");
     }
+}
+
+/// The program of a name, which takes seconds to compile: once for its sources, in the target folder, whichever test comes first.
+fn compiled(name: &str) -> PathBuf {
+    let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/programs");
+    let mut hasher = DefaultHasher::new();
+    for folder in ["", "languages", "user_space", "user_space/bpf"] {
+        let mut files: Vec<PathBuf> = fs::read_dir(programs.join(folder))
+            .expect("sources")
+            .map(|entry| entry.expect("a name").path())
+            .filter(|path| path.extension().is_some_and(|ending| ending == "h" || ending == "c"))
+            .collect();
+        files.sort();
+        files.iter().for_each(|file| fs::read(file).expect("a source").hash(&mut hasher));
+    }
+    let test = std::env::current_exe().expect("this test");
+    let kept = test.ancestors().nth(2).expect("below the target folder").join("tmp");
+    fs::create_dir_all(&kept).expect("a folder");
+    let lock = File::create(kept.join(format!("{name}.lock"))).expect("a file to lock");
+    lock.lock().expect("files here can be locked");
+    let program = kept.join(format!("{name}-{:016x}", hasher.finish()));
+    if !program.exists() {
+        let (sources, new) = (programs.join("user_space"), program.with_extension("new"));
+        let status = Command::new("cc")
+            .args(["-std=gnu11", "-O1", "-g", "-fsanitize=address,undefined"])
+            // The programs read words where they lie.
+            .args(["-fno-strict-aliasing", "-fno-sanitize=alignment", "-fno-sanitize-recover"])
+            .args(["-Wno-unknown-pragmas", "-I"])
+            .arg(&sources)
+            .arg("-o")
+            .arg(&new)
+            .arg(sources.join(name).with_extension("c"))
+            .status();
+        assert!(status.expect("a compiler").success());
+        fs::rename(new, &program).expect("a file of the same folder");
+    }
+    program
 }

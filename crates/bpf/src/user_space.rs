@@ -35,8 +35,8 @@ const END_NO_MAPPING: u64 = 3;
 struct UnwinderProcess(InUserSpace);
 
 impl UnwinderProcess {
-    fn start(folder: &Path) -> Self {
-        Self(InUserSpace::start(folder, "unwind"))
+    fn start() -> Self {
+        Self(InUserSpace::start("unwind"))
     }
 
     /// Files, their tables and what these are made of.
@@ -154,10 +154,10 @@ struct Agreement {
     different: Vec<String>,
 }
 
-fn compare(folder: &Path, captures: &[Capture]) -> Agreement {
+fn compare(captures: &[Capture]) -> Agreement {
     let (paths, infos) = files(captures);
     let mut unwinder = Unwinder::new(Arch::X86_64);
-    let mut kernel = UnwinderProcess::start(folder);
+    let mut kernel = UnwinderProcess::start();
     kernel.load(&infos);
     let mut agreement = Agreement::default();
     for capture in captures {
@@ -248,9 +248,9 @@ fn known(folder: &Path, compiler: &str, name: &str, flags: &[&str]) -> Command {
 }
 
 /// Captures stacks, compares, and returns the outcome.
-fn check(folder: &Path, name: &str, command: &mut Command, count: usize) -> Agreement {
+fn check(name: &str, command: &mut Command, count: usize) -> Agreement {
     let captures = captures(command, count);
-    let agreement = compare(folder, &captures);
+    let agreement = compare(&captures);
     println!(
         "{name}: {} stacks, {} the same, {} longer than is kept, {} whole",
         captures.len(),
@@ -286,7 +286,7 @@ fn the_kernels_unwinder_finds_what_unwind_finds() {
     programs.push(("perl", perl));
     let mut different = Vec::new();
     for (name, mut command) in programs {
-        let agreement = check(folder, name, &mut command, 40);
+        let agreement = check(name, &mut command, 40);
         different.extend(agreement.different.into_iter().map(|text| format!("{name}: {text}")));
     }
     assert!(different.is_empty(), "{}", different.join("\n"));
@@ -296,8 +296,7 @@ fn the_kernels_unwinder_finds_what_unwind_finds() {
 /// not, and what it writes is never more than it may be.
 #[test]
 fn the_kernels_unwinder_survives_damaged_tables() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut kernel = InUserSpace::start(folder.path(), "unwind");
+    let mut kernel = InUserSpace::start("unwind");
     // A generator of numbers that are as good as random (Knuth's MMIX).
     let mut state = 1u64;
     let mut random = |below: u64| {

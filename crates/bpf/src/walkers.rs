@@ -32,8 +32,8 @@ struct Thread<'a> {
 }
 
 impl Walkers {
-    fn start(folder: &Path) -> Self {
-        Self(InUserSpace::start(folder, "calls"))
+    fn start() -> Self {
+        Self(InUserSpace::start("calls"))
     }
 
     fn forget(&mut self) {
@@ -234,9 +234,8 @@ outer(3);
 
 /// Walks a program's calls, as they are and damaged, and returns the names.
 fn check(interpreter: &str, script: &str) -> Option<Vec<String>> {
-    let folder = tempfile::tempdir().expect("a folder");
     let program = Waiting::start(interpreter, script)?;
-    let mut walkers = Walkers::start(folder.path());
+    let mut walkers = Walkers::start();
     for (address, bytes) in &program.memory {
         walkers.add_memory(*address, bytes);
     }
@@ -376,9 +375,8 @@ fn luajit_is_found_in_files() {
 /// No memory at all: no calls, no names.
 #[test]
 fn without_memory_there_are_no_calls() {
-    let folder = tempfile::tempdir().expect("a folder");
     let Some(program) = Waiting::start("/usr/bin/perl", PERL) else { return };
-    let mut walkers = Walkers::start(folder.path());
+    let mut walkers = Walkers::start();
     assert_eq!(walkers.walk(&program.thread()), []);
     assert!(program.runtime.name(&NoMemory, 4096, 0).is_none());
 }

@@ -119,8 +119,7 @@ const CALLS: [(&str, &[&str]); 9] = [
 
 #[test]
 fn made_processes_have_the_calls_that_were_made() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut walkers = Walkers::start(folder.path());
+    let mut walkers = Walkers::start();
     for (language, made) in Made::all() {
         let process = Process::new(made);
         let (_, expected) = CALLS.iter().find(|(name, _)| *name == language).expect("its calls");
@@ -153,8 +152,7 @@ fn made_processes_have_the_calls_that_were_made() {
 /// often than a stack can take.
 #[test]
 fn made_processes_that_are_damaged_have_fewer_calls() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut walkers = Walkers::start(folder.path());
+    let mut walkers = Walkers::start();
     // A generator of numbers that are as good as random (Knuth's MMIX).
     let mut state = 1u64;
     let mut random = || {

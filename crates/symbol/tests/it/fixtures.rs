@@ -28,7 +28,7 @@ fn aarch64_functions_and_stubs() {
     check(0x310, "outer\n");
 }
 
-const DWZ: &str = "crate::common::Counter::next h.h:2\ncommon::twice<int> h.h:3\nwork1 p1.cc:2\n";
+const DWZ: &str = "common::Counter::next h.h:2\ncommon::twice<int> h.h:3\nwork1 p1.cc:2\n";
 
 #[test]
 fn names_that_dwz_moved_to_another_file() {

@@ -197,8 +197,8 @@ fn an_address_of_this_process() {
     let address = module.file_offset_to_address(offset).unwrap();
     let found = module.symbolize(&[address], &options());
     let function = found.addresses[0].frames.last().unwrap();
-    assert_eq!(&*function.function, "symbols::an_address_of_this_process");
-    assert!(function.file.as_ref().is_some_and(|file| file.ends_with("tests/symbols.rs")));
+    assert_eq!(&*function.function, "it::symbols::an_address_of_this_process");
+    assert!(function.file.as_ref().is_some_and(|file| file.ends_with("tests/it/symbols.rs")));
     assert_eq!(found.addresses[0].start, Some(address));
     assert_eq!(module.file_offset_to_address(u64::MAX), None);
 }
