@@ -15,11 +15,6 @@
 #define BLOCK_WORDS (1 << BLOCK_BITS)
 #define MAX_BLOCKS 1024
 
-// Offsets in an arena of tables: of all modules, of all rules, of the words of tables.
-#define ARENA_MODULES 0
-#define ARENA_RULES (1 << 20)
-#define ARENA_WORDS (2 << 20)
-
 #define MAX_RULES 65536
 #define MAX_MODULES 65536
 #define MAX_FILES 32768
@@ -494,8 +489,6 @@ struct config {
 	u32 names;
 	// Count CPUs apart.
 	u32 by_cpu;
-	// Where the arena of tables begins: the lower 32 bits of its address in Pyrograph.
-	u64 arena;
 	// How many bytes of stacks that end early a CPU copies to user space in `COPY_WINDOW_NS`; 0: none.
 	u64 copy_budget;
 	// Do not leave frames by their instructions (--no-guess).

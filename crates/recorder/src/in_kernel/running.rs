@@ -200,8 +200,7 @@ impl Running {
         self.engine.start()?;
         self.prepared = cpu_time();
         self.begun = Some(Instant::now());
-        let (tables, backend) = (self.engine.table_stats(), self.engine.table_backend());
-        report(Message::Started { tables, backend });
+        report(Message::Started(self.engine.table_stats()));
         // Before the command runs, for it may end before this thread has the CPU again.
         if let Some(waiting) = &self.waiting {
             self.follower.watch(waiting.pid());

@@ -196,12 +196,12 @@ static __always_inline u64 find_luajit_run(struct language_walk *w, u64 native)
 
 	if (native + 1 == s->luajit.number)
 		return s->luajit.c_frame;
-	frame = s->user.frames[native & (MAX_FRAMES - 1)];
+	frame = s->user.frames[index_below(MAX_FRAMES, native)];
 	at = (frame & ((1ull << FRAME_SHIFT) - 1)) + w->it->to_address;
 	if (frame >> FRAME_SHIFT != w->it->module || at < w->it->symbols[LUAJIT_VM_START] ||
 	    at >= w->it->symbols[LUAJIT_VM_END])
 		return 0;
-	return s->sps[native & (MAX_FRAMES - 1)];
+	return s->sps[index_below(MAX_FRAMES, native)];
 }
 
 static __always_inline void end_luajit_run(struct calls *c)
