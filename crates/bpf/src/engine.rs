@@ -343,15 +343,8 @@ impl Engine {
         Arc::clone(&self.end)
     }
 
-    /// Configures a clock that triggers every `period` on each CPU, whatever the CPU does: the time that each tick stands
-    /// for is measured then, since some never come.
-    pub fn expect_clock(&mut self, period: Duration) {
-        let period = nanoseconds(period);
-        self.state.write_field(std::mem::offset_of!(State, unit), period);
-        self.set_period(Duration::from_nanos(period));
-    }
-
-    /// Sets another period of the clock, from now on.
+    /// Configures a clock that triggers every `period` on each CPU, in whichever mode it is, from now on: what its samples
+    /// stand for is measured, since some ticks never come.
     pub fn set_period(&mut self, period: Duration) {
         self.state.write_field(std::mem::offset_of!(State, period), nanoseconds(period));
     }

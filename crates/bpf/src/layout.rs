@@ -189,7 +189,6 @@ pub struct State {
     pub times: u32,
     pub copied: u64,
     pub copies_refused: u64,
-    pub unit: u64,
     pub period: u64,
     pub until: u64,
     pub luajit: u32,
@@ -261,7 +260,6 @@ pub struct Chunk {
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub struct Tick {
-    pub at: u64,
     pub taken: u64,
     pub spent: u64,
     pub skipped: i64,
@@ -308,8 +306,8 @@ mod tests {
             layout!("blocked": Blocked { since, stands_for, key }),
             layout!("site": Site { key, events = count.events, value = count.value }),
             layout!("config": Config { filter, inherit, user, kernel, min_block, wakers_alone, measure, files, futexes, calls, interrupts_start, interrupts_end, group, names, by_cpu, copy_budget, no_guess, fine_rows, waits_alike, wakers_too, least_quantum, by_value, no_idle, lines, languages }),
-            layout!("state": State { side, on, lost_counts, lost_stacks, lost_busy, ends, asked, stopped, command, files, forgotten, pid_namespace, pid_level, times, copied, copies_refused, unit, period, until, luajit, rows }),
-            layout!("tick": Tick { at, taken, spent, skipped }),
+            layout!("state": State { side, on, lost_counts, lost_stacks, lost_busy, ends, asked, stopped, command, files, forgotten, pid_namespace, pid_level, times, copied, copies_refused, period, until, luajit, rows }),
+            layout!("tick": Tick { taken, spent, skipped }),
             layout!("interpreter": Interpreter { language, module, chunks, tag, to_address, symbols, place, offsets, plan }),
             layout!("place_in_thread": PlaceInThread { kind, row, value, detail }),
             layout!("chunk_plan": ChunkPlan { from, offset, len, behind, pairs }),

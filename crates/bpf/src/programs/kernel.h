@@ -21,11 +21,13 @@ typedef __u64 u64;
 typedef __s64 s64;
 typedef _Bool bool;
 
-// A number modulo a power of two: the index of an element. What is masked is what is added to the pointer, whatever the
-// compiler makes of it: the verifier of Linux 6.12 refuses an index that is scaled before it is masked ("math between mem
-// pointer and register with unbounded min value").
+// A number modulo a power of two: the index of an element. The compiler neither leaves the mask out, where it knows the number
+// to be small enough already, nor scales the number before it is masked: the verifier of Linux 6.12 forgets the bounds of a
+// number when a sum that was made with it is compared, and refuses it then ("math between mem pointer and register with
+// unbounded min value").
 static __always_inline u64 index_below(u64 count, u64 number)
 {
+	asm volatile("" : "+r"(number));
 	number &= count - 1;
 	asm volatile("" : "+r"(number));
 	return number;

@@ -548,9 +548,7 @@ struct state {
 	// Stacks copied to user space, and those that were not for lack of room or budget.
 	u64 copied;
 	u64 copies_refused;
-	// Nanoseconds in which what a clock's samples stand for is measured; 0: it is no clock that triggers. And the
-	// time between two of its ticks, which may be made longer.
-	u64 unit;
+	// Nanoseconds between two ticks of a clock, which may become more; 0: it is no clock that triggers.
 	u64 period;
 	// When a clock's samples end; 0: not by themselves.
 	u64 until;
@@ -562,13 +560,11 @@ struct state {
 
 // The clock of a CPU.
 struct tick {
-	// Up to when its time is accounted.
-	u64 at;
 	// How many stacks were taken, and how long that took.
 	u64 taken;
 	u64 spent;
-	// Ticks that never came, since the CPU was busy with the one before or the hypervisor with other machines. One that
-	// comes late counts as two, and the one after it as none.
+	// What stacks stand for beyond a period each, in nanoseconds: the time of ticks that never came, since the CPU was busy
+	// with the one before or the hypervisor with other machines.
 	s64 skipped;
 };
 

@@ -90,7 +90,7 @@ impl Running {
         engine.trigger(session.events())?;
         let period = session.tick();
         if let Some(period) = period {
-            engine.expect_clock(period);
+            engine.set_period(period);
         }
         let pace = period
             .zip(session.interrupt())
@@ -372,6 +372,7 @@ fn summary(recording: Recording, engine: &Engine, report: &mut Report) -> Summar
     let stats = engine.stats();
     summary.lost = summary.lost.saturating_add(stats.lost);
     summary.skipped = stats.skipped;
+    summary.skipped_time = Some(stats.skipped_time);
     summary
 }
 
