@@ -18,10 +18,13 @@ use pyrograph_event::traced::EventSource;
 const READ: u32 = 0;
 const WRITE: u32 = 1;
 
-/// One way to load programs; returns how many instructions the verifier visited, of the program that took most.
+/// Loads programs, with a folder for a cache; returns how many instructions the verifier visited, of the one that took most.
+type Load = Box<dyn Fn(&Path) -> Result<u64, Error>>;
+
+/// One way to load programs.
 struct Case {
     name: String,
-    load: Box<dyn Fn(&Path) -> Result<u64, Error>>,
+    load: Load,
 }
 
 fn case(name: String, load: impl Fn(&Path) -> Result<u64, Error> + 'static) -> Case {

@@ -52,7 +52,8 @@ static __always_inline u64 sampled_time(struct usage *usage, u64 accounted, u64 
 	if (usage->sampled + period > most)
 		period = most > usage->sampled ? most - usage->sampled : 0;
 	else if (usage->sampled + period < least)
-		period = least - usage->sampled;
+		// Ticks are missing.
+		period = used - usage->sampled;
 	usage->sampled += period;
 	return period;
 }
