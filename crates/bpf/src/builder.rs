@@ -212,17 +212,13 @@ impl Drop for Builder {
 
 #[cfg(test)]
 mod tests {
-    use memmap2::{MmapMut, MmapRaw};
-
     use super::*;
-    use crate::layout::{ARENA_WORDS, BLOCK_WORDS};
     use crate::memory::Memory;
 
     /// Those of large compilers take seconds, and a recording is to end when it was asked to.
     #[test]
     fn tables_that_wait_when_the_recording_ends_are_not_made() {
-        let memory = MmapMut::map_anon(ARENA_WORDS + BLOCK_WORDS * 4).expect("memory");
-        let memory = Memory::over(&Arc::new(MmapRaw::from(memory)), 1);
+        let memory = Memory::of_this_process(1);
         let own = std::env::current_exe().and_then(std::fs::read).expect("this test");
         let own = Arc::new(UnwindInfo::from_bytes(own).expect("an ELF file"));
         let builder = Builder::start(Tables::new(memory, Arc::default()), None).expect("a thread");

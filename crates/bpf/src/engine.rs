@@ -9,7 +9,7 @@ use std::time::Duration;
 use hashbrown::HashSet;
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, RingBuffer};
 use pyrograph_event::counted::{Cut, UserFrame};
-use pyrograph_event::engine::{Feature, TableBackend, TableStats};
+use pyrograph_event::engine::{Feature, TableStats};
 use pyrograph_event::interpreter::{Function, Interpreter, Language};
 use pyrograph_event::request::{Trigger, Waits};
 use pyrograph_unwind::UnwindInfo;
@@ -90,7 +90,6 @@ pub struct Engine {
     may_forget: bool,
     /// How often counts were taken since stacks were forgotten.
     drains_since: u32,
-    table_backend: TableBackend,
     object: Object,
 }
 
@@ -134,7 +133,6 @@ impl Engine {
             name => programs.contains(&name),
         };
         let Loaded { object, memory } = load::load(options, &text, live, &needed)?;
-        let table_backend = memory.backend();
         Files::check(&program(&object, LOOK_UP)?)?;
         let aliases = Aliases::default();
         let readers = Arc::default();
@@ -189,7 +187,6 @@ impl Engine {
             end: Arc::new(end),
             may_forget: counts_at_once(options, resumes),
             drains_since: 0,
-            table_backend,
             object,
         };
         engine.forget_questions()?;
@@ -346,15 +343,8 @@ impl Engine {
         Arc::clone(&self.end)
     }
 
-    /// Configures a clock that triggers every `period` on each CPU, whatever the CPU does: the time that each tick stands
-    /// for is measured then, since some never come.
-    pub fn expect_clock(&mut self, period: Duration) {
-        let period = nanoseconds(period);
-        self.state.write_field(std::mem::offset_of!(State, unit), period);
-        self.set_period(Duration::from_nanos(period));
-    }
-
-    /// Sets another period of the clock, from now on.
+    /// Configures a clock that triggers every `period` on each CPU, in whichever mode it is, from now on: what its samples
+    /// stand for is measured, since some ticks never come.
     pub fn set_period(&mut self, period: Duration) {
         self.state.write_field(std::mem::offset_of!(State, period), nanoseconds(period));
     }
@@ -512,11 +502,6 @@ impl Engine {
     /// is made, stacks end in its file.
     pub fn tables(&self) -> (usize, usize) {
         self.builder.progress()
-    }
-
-    /// The memory that holds them.
-    pub fn table_backend(&self) -> TableBackend {
-        self.table_backend
     }
 
     /// The tables so far.

@@ -52,7 +52,6 @@ fn test(feature: Feature) -> Test {
         Feature::MapMemory => Test::Structure(ROWS_AS_NEEDED),
         Feature::Sockets => Test::Tracepoint(SOCKETS),
         Feature::BlockRequests => Test::Tracepoint(REQUESTS),
-        Feature::Arenas => Test::Map(libbpf_sys::BPF_MAP_TYPE_ARENA),
         Feature::Resume => Test::Tracepoint(GOING_ON),
     }
 }

@@ -8,10 +8,6 @@ pub const MAX_FRAMES: usize = 512;
 /// Words in a block of table rows.
 pub const BLOCK_WORDS: usize = 1 << 18;
 pub const MAX_BLOCKS: usize = 1024;
-/// Offsets in an arena: of all modules, of all rules, of the words of tables.
-pub const ARENA_MODULES: usize = 0;
-pub const ARENA_RULES: usize = 1 << 20;
-pub const ARENA_WORDS: usize = 2 << 20;
 pub const MAX_RULES: usize = 65536;
 pub const MAX_MODULES: usize = 65536;
 
@@ -162,7 +158,6 @@ pub struct Config {
     pub group: u64,
     pub names: u32,
     pub by_cpu: u32,
-    pub arena: u64,
     pub copy_budget: u64,
     pub no_guess: u32,
     pub fine_rows: u32,
@@ -194,7 +189,6 @@ pub struct State {
     pub times: u32,
     pub copied: u64,
     pub copies_refused: u64,
-    pub unit: u64,
     pub period: u64,
     pub until: u64,
     pub luajit: u32,
@@ -266,7 +260,6 @@ pub struct Chunk {
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub struct Tick {
-    pub at: u64,
     pub taken: u64,
     pub spent: u64,
     pub skipped: i64,
@@ -312,9 +305,9 @@ mod tests {
             layout!("count": Count { events, value }),
             layout!("blocked": Blocked { since, stands_for, key }),
             layout!("site": Site { key, events = count.events, value = count.value }),
-            layout!("config": Config { filter, inherit, user, kernel, min_block, wakers_alone, measure, files, futexes, calls, interrupts_start, interrupts_end, group, names, by_cpu, arena, copy_budget, no_guess, fine_rows, waits_alike, wakers_too, least_quantum, by_value, no_idle, lines, languages }),
-            layout!("state": State { side, on, lost_counts, lost_stacks, lost_busy, ends, asked, stopped, command, files, forgotten, pid_namespace, pid_level, times, copied, copies_refused, unit, period, until, luajit, rows }),
-            layout!("tick": Tick { at, taken, spent, skipped }),
+            layout!("config": Config { filter, inherit, user, kernel, min_block, wakers_alone, measure, files, futexes, calls, interrupts_start, interrupts_end, group, names, by_cpu, copy_budget, no_guess, fine_rows, waits_alike, wakers_too, least_quantum, by_value, no_idle, lines, languages }),
+            layout!("state": State { side, on, lost_counts, lost_stacks, lost_busy, ends, asked, stopped, command, files, forgotten, pid_namespace, pid_level, times, copied, copies_refused, period, until, luajit, rows }),
+            layout!("tick": Tick { taken, spent, skipped }),
             layout!("interpreter": Interpreter { language, module, chunks, tag, to_address, symbols, place, offsets, plan }),
             layout!("place_in_thread": PlaceInThread { kind, row, value, detail }),
             layout!("chunk_plan": ChunkPlan { from, offset, len, behind, pairs }),

@@ -1,11 +1,10 @@
-//! Loads the programs, with an arena for unwind tables where the kernel has arenas, else with arrays.
+//! Loads the programs.
 
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::AsRawFd;
 use std::path::Path;
 
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::{Object, ObjectBuilder, OpenObject};
-use pyrograph_event::engine::TableBackend;
 use pyrograph_event::request::{Trigger, Waits};
 
 use crate::copies;
@@ -15,7 +14,7 @@ use crate::features;
 use crate::kernel_text::KernelText;
 use crate::kernel_types;
 use crate::layout::Config;
-use crate::memory::{self, Arena, Memory};
+use crate::memory::Memory;
 use crate::object::handle;
 use crate::options::{Options, Sampling, copies_stacks, sampling};
 use crate::trigger::Programs;
@@ -23,8 +22,7 @@ use crate::trigger::Programs;
 /// Compiled programs. libbpf reads them as they are in memory, which asks for their alignment.
 #[repr(align(8))]
 pub struct Aligned<T: ?Sized>(pub T);
-static WITH_ARRAYS: &Aligned<[u8]> = &Aligned(*include_bytes!("programs/profile.bpf.o"));
-static WITH_ARENA: &Aligned<[u8]> = &Aligned(*include_bytes!("programs/profile_arena.bpf.o"));
+static PROGRAMS: &Aligned<[u8]> = &Aligned(*include_bytes!("programs/profile.bpf.o"));
 
 /// Maps that take much memory, and are of use only where what is held is counted.
 const LIVE_MAPS: [&str; 3] = ["asked", "held", "sites"];
@@ -97,8 +95,7 @@ pub struct Loaded {
     pub memory: Memory,
 }
 
-/// Loads the programs that are needed, with the kind of memory that is wanted. `live`: what is held is
-/// counted.
+/// Loads the programs that are needed. `live`: what is held is counted.
 pub fn load(
     options: &Options,
     text: &KernelText,
@@ -106,45 +103,24 @@ pub fn load(
     needed: &dyn Fn(&str) -> bool,
 ) -> Result<Loaded, Error> {
     let cpus = libbpf_rs::num_possible_cpus().map_or(u64::MAX, |cpus| cpus as u64);
-    let mut config = config(options, text, cpus);
+    let config = config(options, text, cpus);
     let most_rows = |map: &str| most_rows(options, cpus, map);
     let cache = options.cache.as_deref();
     let wanted = Wanted { live, needed, most_rows: &most_rows, cache };
-    let blocks = memory::blocks(options.table_budget);
-    if options.table_backend != Some(TableBackend::Arrays) {
-        // Whatever the reason is why this does not work, arrays may.
-        match with_arena(&mut config, blocks, &wanted) {
-            Err(error) if options.table_backend.is_some() => return Err(error),
-            Err(_) => config.arena = 0,
-            loaded => return loaded,
-        }
-    }
-    let object = open_and_load(&WITH_ARRAYS.0, &config, None, &wanted)?;
-    let memory = Memory::arrays(
+    let object = open_and_load(&config, &wanted)?;
+    let memory = Memory::new(
         handle(&object, "blocks")?,
         &handle(&object, "modules")?,
         &handle(&object, "rules")?,
-        blocks,
+        options.table_budget,
     )?;
     Ok(Loaded { object, memory })
 }
 
-fn with_arena(config: &mut Config, blocks: usize, wanted: &Wanted<'_>) -> Result<Loaded, Error> {
-    let arena = Arena::new(blocks)?;
-    config.arena = arena.address();
-    let object = open_and_load(&WITH_ARENA.0, config, Some(&arena), wanted)?;
-    Ok(Loaded { object, memory: Memory::arena(&arena) })
-}
-
-fn open_and_load(
-    programs: &[u8],
-    config: &Config,
-    arena: Option<&Arena>,
-    wanted: &Wanted<'_>,
-) -> Result<Object, Error> {
+fn open_and_load(config: &Config, wanted: &Wanted<'_>) -> Result<Object, Error> {
     let Wanted { live, needed, most_rows, cache } = *wanted;
     let times = config.fine_rows > 0;
-    with_types(programs, "types", cache, |mut open, rows_as_needed| {
+    with_types(&PROGRAMS.0, "types", cache, |mut open, rows_as_needed| {
         for mut map in open.maps_mut() {
             let name = map.name().to_string_lossy().into_owned();
             if !live && LIVE_MAPS.contains(&&*name) {
@@ -161,11 +137,6 @@ fn open_and_load(
             }
             if name.ends_with(".rodata") {
                 map.set_initial_value(bytemuck::bytes_of(config)).map_err(Error::load)?;
-            }
-            if let Some(arena) = arena
-                && name == "arena"
-            {
-                map.reuse_fd(arena.map.as_fd()).map_err(Error::load)?;
             }
         }
         for mut program in open.progs_mut() {
@@ -224,7 +195,6 @@ fn config(options: &Options, text: &KernelText, cpus: u64) -> Config {
         group: options.group.unwrap_or(0),
         names: u32::from(!options.names.is_empty()),
         by_cpu: options.by_cpu.into(),
-        arena: 0,
         copy_budget: if copies_stacks(options) {
             copies::budget(sampled_hertz(options))
         } else {

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use pyrograph_event::engine::TableBackend;
 use pyrograph_event::request::{Trigger, Waits};
 
 use crate::trigger::Programs;
@@ -60,8 +59,6 @@ pub struct Options {
     pub times: bool,
     /// The most bytes of unwind tables.
     pub table_budget: usize,
-    /// The memory that holds them; `None` for an arena if the kernel has arenas, else arrays.
-    pub table_backend: Option<TableBackend>,
     /// Take stacks of waits when threads stop to run, also where the kernel has a tracepoint for when they go on.
     pub at_switches: bool,
     /// Do not leave frames by their instructions, where there is no table.
@@ -94,7 +91,6 @@ impl Default for Options {
             by_cpu: false,
             times: false,
             table_budget: 256 << 20,
-            table_backend: None,
             at_switches: false,
             no_guess: false,
             languages: false,

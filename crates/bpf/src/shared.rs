@@ -7,7 +7,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use bytemuck::Pod;
 use libbpf_rs::MapCore;
-use memmap2::{MmapOptions, MmapRaw};
+use memmap2::{MmapMut, MmapOptions, MmapRaw};
 
 use crate::error::Error;
 
@@ -15,8 +15,6 @@ use crate::error::Error;
 #[derive(Clone, Debug)]
 pub struct Shared<T> {
     map: Arc<MmapRaw>,
-    /// Where it begins in that, in bytes.
-    start: usize,
     len: usize,
     of: PhantomData<T>,
 }
@@ -31,18 +29,17 @@ impl<T: Pod> Shared<T> {
             .len(bytes)
             .map_raw(array.as_fd().as_raw_fd())
             .map_err(Error::map(name))?;
-        Ok(Self::part(&Arc::new(map), 0, len))
+        Ok(Self { map: Arc::new(map), len, of: PhantomData })
     }
 
-    /// So many values in memory that is mapped, from a byte on.
-    pub fn part(map: &Arc<MmapRaw>, start: usize, len: usize) -> Self {
-        assert!(start.is_multiple_of(4096) && size_of::<T>() * len <= map.len() - start);
-        Self { map: Arc::clone(map), start, len, of: PhantomData }
+    /// So many values that no programs share.
+    pub fn of_this_process(len: usize) -> Result<Self, Error> {
+        let map = MmapMut::map_anon(size_of::<T>() * len).map_err(Error::map("memory"))?;
+        Ok(Self { map: Arc::new(map.into()), len, of: PhantomData })
     }
 
     fn first(&self) -> *mut T {
-        // SAFETY: it is inside of the mapping, as was asserted.
-        unsafe { self.map.as_mut_ptr().add(self.start).cast() }
+        self.map.as_mut_ptr().cast()
     }
 
     pub fn len(&self) -> usize {

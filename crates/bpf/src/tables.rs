@@ -73,6 +73,11 @@ impl Tables {
         tables
     }
 
+    #[cfg(test)]
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
     /// Bytes of tables.
     pub fn bytes(&self) -> usize {
         self.memory.blocks() * BLOCK_WORDS * 4
@@ -388,16 +393,14 @@ fn words(rule: &TableRule) -> [u64; 2] {
 
 #[cfg(test)]
 mod tests {
-    use memmap2::{MmapMut, MmapRaw};
     use pyrograph_unwind::{TableRuleKind, UnwindInfo};
 
     use super::*;
-    use crate::layout::{ARENA_WORDS, TABLE_PENDING};
+    use crate::layout::TABLE_PENDING;
 
     /// Tables in memory of this process alone, in blocks of 1 MiB.
     fn tables(blocks: usize) -> Tables {
-        let memory = MmapMut::map_anon(ARENA_WORDS + blocks * BLOCK_WORDS * 4).expect("memory");
-        Tables::new(Memory::over(&Arc::new(MmapRaw::from(memory)), blocks), Arc::default())
+        Tables::new(Memory::of_this_process(blocks), Arc::default())
     }
 
     /// A table of so many KiB. Its rules are no other's, and it has code without rows in between.

@@ -10,14 +10,13 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use memmap2::{MmapMut, MmapRaw};
 use pyrograph_unwind::{Arch, Frame, StackCopy, StackEnd, UnwindInfo, Unwinder};
 
 use crate::common::Files;
 use crate::in_user_space::InUserSpace;
 use crate::layout::{
-    ARENA_WORDS, BLOCK_WORDS, FRAME_SHIFT, MAX_FRAMES, MAX_RULES, MODULE_ANONYMOUS, MODULE_END,
-    MODULE_UNKNOWN, MappedFile, Segment,
+    FRAME_SHIFT, MAX_FRAMES, MAX_RULES, MODULE_ANONYMOUS, MODULE_END, MODULE_UNKNOWN, MappedFile,
+    Segment,
 };
 use crate::memory::Memory;
 use crate::tables::Tables;
@@ -41,9 +40,7 @@ impl UnwinderProcess {
 
     /// Files, their tables and what these are made of.
     fn load(&mut self, infos: &[Option<Arc<UnwindInfo>>]) {
-        let memory = MmapMut::map_anon(ARENA_WORDS + BLOCKS * BLOCK_WORDS * 4).expect("memory");
-        let memory = Arc::new(MmapRaw::from(memory));
-        let mut tables = Tables::new(Memory::over(&memory, BLOCKS), Arc::default());
+        let mut tables = Tables::new(Memory::of_this_process(BLOCKS), Arc::default());
         for (number, info) in (FIRST_MODULE..).zip(infos) {
             let table = info.as_deref().map(UnwindInfo::table).unwrap_or_default();
             tables.publish(number, &table.rules, table.rows.into_iter()).expect("memory");
@@ -52,7 +49,7 @@ impl UnwinderProcess {
         }
         assert_eq!(tables.count().omitted, 0, "room for all tables");
         let blocks = tables.bytes() / 4;
-        let memory = Memory::over_written(&memory, BLOCKS);
+        let memory = tables.memory();
         for number in 0..FIRST_MODULE + infos.len() as u32 {
             let module = memory.modules.read(number as usize);
             self.0.send(&[1, number.into()], bytemuck::bytes_of(&module));

@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use pyrograph_cache::user_folder;
-use pyrograph_recorder::TableBackend;
 
-use crate::units::{one_of, parse_size};
+use crate::units::parse_size;
 
 /// The flags.
 #[derive(clap::Args, Clone, Copy)]
@@ -13,13 +12,6 @@ pub struct TableArgs {
     /// The most memory for unwind tables in the kernel: what is used least is left out [default: 256M]
     #[arg(long, value_name = "SIZE", value_parser = parse_budget)]
     table_memory: Option<usize>,
-
-    /// The kernel memory that holds unwind tables [default: an arena if the kernel has arenas (Linux 6.9), else arrays]
-    #[arg(long, value_name = "WHAT", hide_short_help = true, value_parser = one_of([
-        (TableBackend::Arena, "arena", "Memory that programs read with plain loads"),
-        (TableBackend::Arrays, "arrays", "Arrays of the kernel"),
-    ]))]
-    pub tables: Option<TableBackend>,
 
     /// Take stacks of waits when threads stop to run, as older kernels need it, and not when they go on
     #[arg(long, hide = true)]
@@ -43,7 +35,7 @@ impl TableArgs {
 
     /// Returns true if something is asked of the unwind tables in the kernel.
     pub fn is_of_tables(&self) -> bool {
-        self.table_memory.is_some() || self.tables.is_some()
+        self.table_memory.is_some()
     }
 
     /// The folder below which such things are kept, if they are.

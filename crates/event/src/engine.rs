@@ -3,15 +3,6 @@
 
 use std::time::Duration;
 
-/// Memory that holds unwind tables in the kernel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TableBackend {
-    /// Arrays, which programs have to look up and to check.
-    Arrays,
-    /// An arena (Linux 6.9), which programs read with plain loads.
-    Arena,
-}
-
 /// Unwind tables in the kernel.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TableStats {
@@ -56,15 +47,13 @@ pub enum Feature {
     Sockets,
     /// Tracepoints of requests to block devices when they are made.
     BlockRequests,
-    /// Memory that programs and user space share.
-    Arenas,
     /// A tracepoint of when a thread goes on.
     Resume,
 }
 
 impl Feature {
     /// All of them, by age. What programs need that is older than all of these is not among them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 13] = [
         Self::Types,
         Self::RingBuffers,
         Self::ThreadStorage,
@@ -77,7 +66,6 @@ impl Feature {
         Self::MapMemory,
         Self::Sockets,
         Self::BlockRequests,
-        Self::Arenas,
         Self::Resume,
     ];
 
@@ -96,7 +84,6 @@ impl Feature {
             Self::MapMemory => "memory for rows of maps",
             Self::Sockets => "sock_send_length",
             Self::BlockRequests => "block_io_start",
-            Self::Arenas => "arenas",
             Self::Resume => "sched_exit",
         }
     }
@@ -114,7 +101,6 @@ impl Feature {
             Self::MapleTrees | Self::MapMemory => "Linux 6.1",
             Self::Sockets => "Linux 6.3",
             Self::BlockRequests => "Linux 6.5",
-            Self::Arenas => "Linux 6.9",
             Self::Resume => "Linux 6.16",
         }
     }

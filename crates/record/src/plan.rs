@@ -100,10 +100,9 @@ impl Plan {
         (self.event.is_clock() && is_taken).then(weights).flatten()
     }
 
-    /// The time between two ticks of a clock on each CPU, if there is one for all that these do.
+    /// The time between two ticks of a clock on each CPU, if there is one for all that threads do there.
     pub(crate) fn tick(&self) -> Option<Duration> {
-        let is_steady =
-            self.event.is_clock() && self.counts_all() && !self.attr.has(flag::EXCLUDE_IDLE);
+        let is_steady = self.event.is_clock() && self.counts_all();
         let period = match self.attr.has(flag::FREQ) {
             true => 1_000_000_000 / self.attr.sample_period.max(1),
             false => self.attr.sample_period,
@@ -185,10 +184,12 @@ fn attributes(options: &Options, event: &Event, notices: &mut Vec<Notice>) -> Re
         // The count goes on there, too.
         attr.flags &= !flag::EXCLUDE_IDLE;
     }
-    // Whoever takes the stacks finds out what each tick stands for, and needs all of them.
+    // Whoever takes the stacks finds out what each tick stands for, and needs those of both modes. But not those of a CPU
+    // that is idle: the kernel counts its events from one tick of its own to the next, of which that has none, and stops a
+    // clock that has ticked as often as a busy CPU may (`perf_event_max_sample_rate` / HZ) until it has.
     if event.is_clock() && !is_taken && event.modifiers == Modifiers::default() {
-        attr.flags &=
-            !(flag::EXCLUDE_IDLE | flag::EXCLUDE_USER | flag::EXCLUDE_KERNEL | flag::EXCLUDE_HV);
+        attr.flags &= !(flag::EXCLUDE_USER | flag::EXCLUDE_KERNEL | flag::EXCLUDE_HV);
+        attr.flags |= flag::EXCLUDE_IDLE;
     }
     Ok(attr)
 }

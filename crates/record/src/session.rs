@@ -136,8 +136,8 @@ impl Session {
         if self.plan.attr.has(flag::FREQ) { Rate::Hertz(rate) } else { Rate::Every(rate) }
     }
 
-    /// With [`Target::System`], the time between two ticks of the clock on each CPU that is sampled, if all ticks are seen by
-    /// programs that are attached to [`Self::events`]: also those of idle CPUs, and in both modes.
+    /// With [`Target::System`], the time between two ticks of the clock on each CPU that is sampled, if all ticks of threads
+    /// are seen by programs that are attached to [`Self::events`], in both modes.
     pub fn tick(&self) -> Option<Duration> {
         self.plan.tick().filter(|_| self.is_of_cpus)
     }
@@ -366,6 +366,8 @@ pub struct Summary {
     /// Samples that the kernel left out since it came too late for them, whose time counts for the sample after.
     /// Known for clocks that are sampled more often than 5,000 times a second.
     pub skipped: u64,
+    /// The time of these, where programs in the kernel have measured it.
+    pub skipped_time: Option<Duration>,
     /// To how many a second samples were lowered, since some had been lost.
     pub lowered: Option<u64>,
     /// The CPU time that is neither in samples nor lost: what each thread used before its first sample and after
@@ -443,6 +445,7 @@ impl Recording {
         Summary {
             ended,
             skipped: self.sorter.account.skipped,
+            skipped_time: None,
             lowered: outcome.and_then(|outcome| outcome.lowered),
             unsampled,
             used,

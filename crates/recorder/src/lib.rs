@@ -33,7 +33,7 @@ pub use keys::KeyKind;
 pub use message::{EngineReport, Message};
 pub use places::{PlaceError, known_places, known_probes_of};
 pub use plan::{Engine, Plan};
-pub use pyrograph_event::engine::{Feature, TableBackend, TableStats};
+pub use pyrograph_event::engine::{Feature, TableStats};
 pub use pyrograph_event::interpreter::Language;
 pub use pyrograph_event::request::{Measure, Trigger, Waits};
 pub use pyrograph_event::traced::LostCalls;

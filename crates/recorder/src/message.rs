@@ -1,6 +1,6 @@
 //! Reports of a recorder as it goes.
 
-use pyrograph_event::engine::{Feature, TableBackend, TableStats};
+use pyrograph_event::engine::{Feature, TableStats};
 use pyrograph_record::Notice;
 use pyrograph_resolve::{FoundInterpreter, InterpreterVersion, StackMemory};
 use std::time::Duration;
@@ -27,12 +27,7 @@ pub enum Message {
     /// could not be measured.
     AllocationCost(Option<Duration>),
     /// Detail: it is counted from now on, with these unwind tables.
-    Started {
-        /// The tables.
-        tables: TableStats,
-        /// The memory that holds them.
-        backend: TableBackend,
-    },
+    Started(TableStats),
     /// A Java virtual machine was asked for the names of its code.
     Jvm(JvmReport),
     /// Detail: how stacks were taken in the kernel, when it is over.
@@ -68,8 +63,6 @@ pub enum Message {
 pub struct EngineReport {
     /// The unwind tables at the end.
     pub tables: TableStats,
-    /// The memory that holds them.
-    pub backend: TableBackend,
     /// User stacks that were unwound in the kernel, whole or in part.
     pub unwound: u64,
     /// User stacks that were copied out and unwound in user space.

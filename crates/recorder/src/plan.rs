@@ -3,7 +3,6 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use pyrograph_event::engine::TableBackend;
 use pyrograph_event::interpreter::Language;
 use pyrograph_profile::{ThreadDetail, ValueType};
 use pyrograph_record::{Event, Rate, StackMode, Target, Unit};
@@ -54,8 +53,6 @@ pub struct Plan {
     pub lines: bool,
     /// The most bytes of unwind tables in the kernel: those that are used least are left out.
     pub table_memory: usize,
-    /// The memory that holds them; `None` for an arena where the kernel has arenas, else arrays.
-    pub table_backend: Option<TableBackend>,
     /// Take stacks of waits when threads stop to run, as older kernels need it, and not when they go on.
     pub at_switches: bool,
 
@@ -109,7 +106,6 @@ impl Plan {
             languages: Language::ALL.to_vec(),
             lines: false,
             table_memory: 256 << 20,
-            table_backend: None,
             at_switches: false,
             attach: true,
             count_samples: false,

@@ -22,11 +22,13 @@ pub struct Stats {
     pub copied: u64,
     /// User stacks that ended early in the kernel and were not copied, for lack of room.
     pub copies_refused: u64,
-    /// Where a clock triggers: the stacks that were taken, how long that took in all, and how often the clock did not
-    /// tick in time, which counts for the stack after.
+    /// Where a clock triggers: the stacks that were taken, how long that took in all, and the time of ticks that did not
+    /// come, which counts for the stack after, and how many that are.
     pub ticks: u64,
     /// See [`Self::ticks`].
     pub spent: Duration,
+    /// See [`Self::ticks`].
+    pub skipped_time: Duration,
     /// See [`Self::ticks`].
     pub skipped: u64,
 }
@@ -52,10 +54,13 @@ impl Engine {
             spent += tick.spent;
             skipped += tick.skipped;
         }
+        // Of threads that take turns, some samples stand for less than a period.
+        let skipped = u64::try_from(skipped).unwrap_or(0);
         Stats {
             ticks: taken,
             spent: Duration::from_nanos(spent),
-            skipped: u64::try_from(skipped).unwrap_or(0),
+            skipped_time: Duration::from_nanos(skipped),
+            skipped: skipped.checked_div(state.period).unwrap_or(0),
             lost: state.lost_counts + state.lost_stacks + state.lost_busy + self.stacks.unknown(),
             ends: state.ends,
             copied: state.copied,

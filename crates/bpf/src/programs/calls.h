@@ -10,7 +10,7 @@
 // Returns true if a system call is one of those that are recorded. 32-bit programs have other numbers.
 static __always_inline int is_wanted(struct pt_regs *regs, u64 number)
 {
-	return number < 64 * 8 && config.calls[number >> 6 & 7] >> (number & 63) & 1 &&
+	return number < 64 * 8 && config.calls[index_below(8, number >> 6)] >> (number & 63) & 1 &&
 	       // Read as a whole word, for that is how the verifier wants it.
 	       (*(volatile unsigned long *)&regs->cs & 0xff) == CODE_64;
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
-// The time that each tick of a clock stands for. The kernel skips ticks for which it comes too late, without a word, and gives the
-// period that was asked for; so the time is measured here, from tick to tick, also of those of an idle CPU.
+// The time that each tick of a clock stands for: one period, unless the CPU time that the kernel accounts to the thread says
+// otherwise. The kernel skips ticks for which it comes too late, without a word, and stops a clock that has ticked too often
+// without a tick of its own, so that less comes than was asked for; and the time since the last tick on the same CPU may be
+// other threads' or nobody's.
 
 #ifndef PYROGRAPH_CLOCK_H
 #define PYROGRAPH_CLOCK_H
@@ -15,42 +17,86 @@ struct {
 	__type(value, struct tick);
 } ticks SEC(".maps");
 
-// Accounts the time until now to a tick: how many units it stands for. A tick that comes late leaves less for the
-// next one, which may stand for none.
-static __always_inline u64 units_until(struct tick *tick, u64 now)
-{
-	u64 unit = state.unit, units;
+// The CPU time of a thread since its first sample.
+struct usage {
+	// What the kernel had accounted to it then, and 1; 0: there was no sample.
+	u64 first;
+	// What its samples stand for, the first one left out.
+	u64 sampled;
+};
 
-	if (!tick->at || !unit) {
-		tick->at = now;
-		return 1;
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct usage);
+} usages SEC(".maps");
+
+// What the kernel accounts to a thread that runs is as old as its own tick (`CONFIG_HZ` is 250 or more on most machines).
+#define LATE_NS 4000000
+
+// The time that a sample of a thread stands for: a period, but so that the sum stays as near to what the kernel accounts as is
+// known of that. A first sample stands for a period whatever the thread did before: as many threads end before they have one.
+static __always_inline u64 sampled_time(struct usage *usage, u64 accounted, u64 period)
+{
+	u64 used, least, most;
+
+	if (!usage->first) {
+		usage->first = accounted + 1;
+		return period;
 	}
-	if (now + unit / 2 < tick->at + unit)
-		return 0;
-	units = (now + unit / 2 - tick->at) / unit;
-	tick->at += units * unit;
-	return units;
+	used = accounted - (usage->first - 1);
+	// Where threads take turns, it is left to chance which has a sample: the sum may be two periods off on either side.
+	most = used + 2 * period + LATE_NS;
+	least = used > 2 * period + LATE_NS ? used - 2 * period - LATE_NS : 0;
+	if (usage->sampled + period > most)
+		period = most > usage->sampled ? most - usage->sampled : 0;
+	else if (usage->sampled + period < least)
+		// Ticks are missing.
+		period = used - usage->sampled;
+	usage->sampled += period;
+	return period;
+}
+
+// A thread that is not recorded now may have been before, by another name or in another control group, and may be again.
+static __always_inline void forget_usage(struct task_struct *task)
+{
+	struct usage *usage;
+
+	if (!config.names && !config.group)
+		return;
+	usage = bpf_task_storage_get(&usages, task, NULL, 0);
+	if (usage) {
+		usage->first = 0;
+		usage->sampled = 0;
+	}
 }
 
 static __always_inline int count_tick(struct event_context *ctx, int in_kernel)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	u64 now = bpf_ktime_get_ns(), units, due;
+	u64 now = bpf_ktime_get_ns(), period = state.period, time;
 	u32 zero = 0;
 	struct tick *tick = bpf_map_lookup_elem(&ticks, &zero);
+	struct usage *usage;
 
-	if (!tick)
+	if (!tick || !task->pid || !state.on || (state.until && now >= state.until))
 		return 0;
-	units = units_until(tick, now);
-	if (!task->pid || !(in_kernel ? config.kernel : config.user))
+	if (!is_target(task)) {
+		forget_usage(task);
 		return 0;
-	if (!is_target(task) || (state.until && now >= state.until))
-		return 0;
-	if (state.period) {
-		due = (units * state.unit + state.period / 2) / state.period;
-		tick->skipped += (s64)due - 1;
 	}
-	count_here(in_kernel ? ctx : NULL, KIND_EVENT, 0, units * state.unit);
+	usage = bpf_task_storage_get(&usages, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	// What has no sample for this counts for the next one.
+	if (!usage) {
+		lose(&state.lost_counts);
+		return 0;
+	}
+	time = sampled_time(usage, task->se.sum_exec_runtime, period);
+	if (!(in_kernel ? config.kernel : config.user))
+		return 0;
+	tick->skipped += (s64)time - (s64)period;
+	count_here(in_kernel ? ctx : NULL, KIND_EVENT, 0, time);
 	tick->taken++;
 	tick->spent += bpf_ktime_get_ns() - now;
 	return 0;

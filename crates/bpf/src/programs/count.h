@@ -82,7 +82,7 @@ static __always_inline int tell_user_stack(struct scratch *s, struct task_struct
 		add_calls(s, task, is_other);
 		if (may_copy(s) && emit_stack(&s->user) && copy_stack(s, task, is_other))
 			return 1;
-		increment(&state.ends[s->end & 15]);
+		increment(&state.ends[index_below(16, s->end)]);
 	}
 	s->blocked.key.user = s->user.hash;
 	return emit_stack(&s->user);

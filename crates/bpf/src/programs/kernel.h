@@ -21,6 +21,31 @@ typedef __u64 u64;
 typedef __s64 s64;
 typedef _Bool bool;
 
+// A number modulo a power of two: the index of an element. The compiler neither leaves the mask out, where it knows the number
+// to be small enough already, nor scales the number before it is masked: the verifier of Linux 6.12 forgets the bounds of a
+// number when a sum that was made with it is compared, and refuses it then ("math between mem pointer and register with
+// unbounded min value").
+static __always_inline u64 index_below(u64 count, u64 number)
+{
+	asm volatile("" : "+r"(number));
+	number &= count - 1;
+	asm volatile("" : "+r"(number));
+	return number;
+}
+
+// Returns true if an index is below a number. What is compared is what is used, and not what the compiler has made of it
+// before.
+#define IS_BELOW(count, index)                                                                     \
+	({                                                                                         \
+		asm volatile("" : "+r"(index));                                                    \
+		(index) < (count);                                                                 \
+	})
+
+// A number in a structure of the kernel, of whatever size it is there. It may be a bit field (`task_struct.on_cpu` is one since
+// Linux 7.2), of which a plain read is refused. 0 where the structure lacks it.
+#define NUMBER_IN(structure, member)                                                               \
+	(bpf_core_field_exists((structure)->member) ? BPF_CORE_READ_BITFIELD(structure, member) : 0)
+
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 // `struct pt_regs` of arch/x86/include/asm/ptrace.h, by its names inside of the kernel.

@@ -44,7 +44,7 @@ static __always_inline int find_in_binary_tree(struct scratch *s, u64 address)
 static __always_inline int find_slot(struct scratch *s, u64 address, u32 first, u32 end)
 {
 	for (u32 i = 0; i < 15; i++)
-		if (i >= end || s->node[(first + i) & 31] >= address)
+		if (i >= end || s->node[index_below(32, first + i)] >= address)
 			return i;
 	return 15;
 }
@@ -78,8 +78,8 @@ __noinline int leave_node(struct scratch *s, u64 address)
 	}
 	if (bpf_probe_read_kernel(s->node, sizeof(s->node), (void *)(entry & ~0xffull)))
 		return NOTHING;
-	end = s->node[(first + pivots - 1) & 31] ? pivots : s->node[meta & 31] & 0xff;
-	s->vma = s->node[(slots + find_slot(s, address, first, end)) & 31];
+	end = s->node[index_below(32, first + pivots - 1)] ? pivots : s->node[index_below(32, meta)] & 0xff;
+	s->vma = s->node[index_below(32, slots + find_slot(s, address, first, end))];
 	if (kind == bpf_core_enum_value(enum maple_type, maple_leaf_64))
 		return s->vma ? MAPPING : NOTHING;
 	return NODE;
@@ -238,7 +238,7 @@ __noinline int find_mapping(struct scratch *s, u64 address)
 	}
 	if (!find_vma(s, address) || !read_mapping(s, address))
 		return 0;
-	s->near[s->turn & (NEAR - 1)] = s->mapping;
+	s->near[index_below(NEAR, s->turn)] = s->mapping;
 	s->turn++;
 	return 1;
 }

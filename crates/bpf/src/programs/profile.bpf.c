@@ -21,7 +21,7 @@ int on_event(struct event_context *ctx)
 	// In whose mode the CPU was.
 	int in_kernel = !(ctx->cs & 3);
 
-	if (state.unit)
+	if (state.period)
 		return count_tick(ctx, in_kernel);
 	count_here(in_kernel ? ctx : NULL, KIND_EVENT, 0, ctx->sample_period);
 	// Nothing goes to the event's buffer.

@@ -59,7 +59,7 @@ static __always_inline u32 state_at_switch(u64 *ctx, struct task_struct *task)
 		return TASK_RUNNING;
 	if (bpf_core_type_matches(btf_trace_sched_switch))
 		return ctx[3];
-	return task->__state;
+	return NUMBER_IN(task, __state);
 }
 
 // Returns true if a task is counted, or its events are handed out.

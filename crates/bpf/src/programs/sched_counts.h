@@ -39,10 +39,10 @@ static __always_inline void count_delay(struct counts *counts, u64 since, u64 no
 	// The clocks of two CPUs may differ a little.
 	u64 time = now > since ? now - since : 0;
 	u32 interval = state.interval, bucket = bucket_of(time);
-	struct extremes *extremes = &counts->extremes[interval & 1];
+	struct extremes *extremes = &counts->extremes[index_below(2, interval)];
 
 	counts->delay += time;
-	if (bucket < BUCKETS)
+	if (IS_BELOW(BUCKETS, bucket))
 		counts->buckets[bucket]++;
 	if (extremes->interval != interval) {
 		extremes->interval = interval;

@@ -83,7 +83,7 @@ static __always_inline void describe_wait(struct record *record, struct task_str
 	u64 number = regs->orig_ax;
 
 	record->call = NO_CALL;
-	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
+	if (NUMBER_IN(task, in_iowait))
 		record->flags |= WAITS_FOR_IO;
 	if (task->flags & PF_KTHREAD || number >= NO_CALL || is_compat_call(task))
 		return;

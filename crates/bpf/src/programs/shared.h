@@ -15,11 +15,6 @@
 #define BLOCK_WORDS (1 << BLOCK_BITS)
 #define MAX_BLOCKS 1024
 
-// Offsets in an arena of tables: of all modules, of all rules, of the words of tables.
-#define ARENA_MODULES 0
-#define ARENA_RULES (1 << 20)
-#define ARENA_WORDS (2 << 20)
-
 #define MAX_RULES 65536
 #define MAX_MODULES 65536
 #define MAX_FILES 32768
@@ -494,8 +489,6 @@ struct config {
 	u32 names;
 	// Count CPUs apart.
 	u32 by_cpu;
-	// Where the arena of tables begins: the lower 32 bits of its address in Pyrograph.
-	u64 arena;
 	// How many bytes of stacks that end early a CPU copies to user space in `COPY_WINDOW_NS`; 0: none.
 	u64 copy_budget;
 	// Do not leave frames by their instructions (--no-guess).
@@ -555,9 +548,7 @@ struct state {
 	// Stacks copied to user space, and those that were not for lack of room or budget.
 	u64 copied;
 	u64 copies_refused;
-	// Nanoseconds in which what a clock's samples stand for is measured; 0: it is no clock that triggers. And the
-	// time between two of its ticks, which may be made longer.
-	u64 unit;
+	// Nanoseconds between two ticks of a clock, which may become more; 0: it is no clock that triggers.
 	u64 period;
 	// When a clock's samples end; 0: not by themselves.
 	u64 until;
@@ -569,13 +560,11 @@ struct state {
 
 // The clock of a CPU.
 struct tick {
-	// Up to when its time is accounted.
-	u64 at;
 	// How many stacks were taken, and how long that took.
 	u64 taken;
 	u64 spent;
-	// Ticks that never came, since the CPU was busy with the one before or the hypervisor with other machines. One that
-	// comes late counts as two, and the one after it as none.
+	// What stacks stand for beyond a period each, in nanoseconds: the time of ticks that never came, since the CPU was busy
+	// with the one before or the hypervisor with other machines.
 	s64 skipped;
 };
 

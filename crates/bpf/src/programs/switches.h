@@ -237,13 +237,13 @@ int on_task(struct bpf_iter__task *ctx)
 		}
 		return 0;
 	}
-	if (task->on_cpu)
+	if (NUMBER_IN(task, on_cpu))
 		return 0;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	if (config.futexes &&
 	    (!is_wanted(regs, regs->orig_ax) || !waits_for_futex(regs, regs->orig_ax)))
 		return 0;
-	if (config.no_idle && is_idle(task, task->__state))
+	if (config.no_idle && is_idle(task, NUMBER_IN(task, __state)))
 		return 0;
 	s = take_scratch();
 	if (!s)
@@ -257,14 +257,14 @@ int on_task(struct bpf_iter__task *ctx)
 		s->blocked.key.kind = kind_of_futex(regs, regs->orig_ax);
 		if (take_other_user_stack(s, task) &&
 		    bpf_map_update_elem(&pending, &what, &s->blocked, BPF_NOEXIST) == 0 &&
-		    task->on_cpu)
+		    NUMBER_IN(task, on_cpu))
 			forget_wait(&pending, &what, s->blocked.since);
 		give_back(s);
 		return 0;
 	}
-	s->blocked.key.kind = kind_of_wait(task, task->__state);
+	s->blocked.key.kind = kind_of_wait(task, NUMBER_IN(task, __state));
 	if (take_stacks(s, NULL, task, 1) &&
-	    bpf_map_update_elem(&blocked, &tid, &s->blocked, BPF_NOEXIST) == 0 && task->on_cpu)
+	    bpf_map_update_elem(&blocked, &tid, &s->blocked, BPF_NOEXIST) == 0 && NUMBER_IN(task, on_cpu))
 		forget_wait(&blocked, &tid, s->blocked.since);
 	give_back(s);
 	return 0;

@@ -105,7 +105,7 @@ static __always_inline int is_wanted(u64 number, int compat)
 {
 	if (compat)
 		return config.compat;
-	return number < MAX_CALLS && config.calls[number >> 6 & 7] >> (number & 63) & 1;
+	return number < MAX_CALLS && config.calls[index_below(8, number >> 6)] >> (number & 63) & 1;
 }
 
 // Returns true for the process that is about to become the command, before it has.
@@ -221,7 +221,7 @@ static __always_inline int is_shown(struct call *call, long result)
 	u32 number = call->record.number;
 	int failed = result < 0 && result >= -4095;
 
-	if (!call->record.compat && !(config.shown[number >> 6 & 7] >> (number & 63) & 1))
+	if (!call->record.compat && !(config.shown[index_below(8, number >> 6)] >> (number & 63) & 1))
 		return 0;
 	return (!config.failed || failed) && (!config.slower || call->record.duration >= config.slower);
 }
@@ -232,7 +232,7 @@ static __always_inline int is_followed(struct call *call, long result)
 	u32 number = call->record.number;
 
 	return (result >= 0 || result < -4095) && !call->record.compat &&
-	       config.followed[number >> 6 & 7] >> (number & 63) & 1;
+	       config.followed[index_below(8, number >> 6)] >> (number & 63) & 1;
 }
 
 SEC("tp_btf/sys_exit")
@@ -456,7 +456,7 @@ int BPF_PROG(on_counted_return, struct pt_regs *regs, long result)
 	if (time > row->longest)
 		row->longest = time;
 	bucket = bucket_of(time);
-	if (bucket < BUCKETS)
+	if (IS_BELOW(BUCKETS, bucket))
 		row->buckets[bucket]++;
 	if (result < 0 && result >= -4095) {
 		row->errors++;

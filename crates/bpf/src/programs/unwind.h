@@ -42,7 +42,7 @@ static __always_inline void push(struct scratch *s, u64 frame)
 {
 	u64 at = s->user.len;
 
-	if (at >= MAX_FRAMES)
+	if (!IS_BELOW(MAX_FRAMES, at))
 		return;
 	s->user.frames[at] = frame;
 	s->sps[at] = s->registers[RSP];
@@ -125,13 +125,13 @@ static __always_inline void restore(struct scratch *s, struct task_struct *other
 	if (!words || at < sp)
 		return;
 	if (words <= 7)
-		s->registers[reg] = s->words[(7 - words) & 7];
+		s->registers[reg] = s->words[index_below(8, 7 - words)];
 	else if (!read_user(other, &s->words[7], 8, at))
 		s->registers[reg] = s->words[7];
 }
 
 // The C library's `vfork` keeps its return address in a register while its child uses the stack.
-static __always_inline int leave_by_register(struct scratch *s, u8 reg, s32 offset)
+static __always_inline int leave_by_register(struct scratch *s, u64 reg, s32 offset)
 {
 	if (offset < 0 || !(s->known >> reg & 1))
 		return stop(s, END_BAD_RULE);
@@ -193,10 +193,10 @@ static __always_inline int check_guess(struct scratch *s, struct task_struct *ot
 }
 
 static __always_inline int apply(struct scratch *s, struct task_struct *other,
-				 struct rule TABLE_MEMORY *rule)
+				 struct rule *rule)
 {
 	u64 sp = s->registers[RSP], cfa, base, return_address;
-	u8 reg = rule->base & 15;
+	u64 reg = index_below(16, rule->base);
 	int saves, whole;
 
 	if (config.no_guess && rule->flags & RULE_GUESS)
@@ -236,7 +236,7 @@ static __always_inline int apply(struct scratch *s, struct task_struct *other,
 
 	// The six registers that a function preserves are most often right below the return address. One
 	// read of all costs what one word costs.
-	saves = (*(u64 TABLE_MEMORY *)rule->saved & 0xffffffffffffull) != 0;
+	saves = (*(u64 *)rule->saved & 0xffffffffffffull) != 0;
 	base = rule->below_fp ? s->registers[RBP] + 8 : cfa;
 	whole = saves && base == cfa && !read_user(other, s->words, 56, cfa - 56);
 	if (!whole && read_user(other, &s->words[6], 8, cfa - 8))
@@ -318,7 +318,7 @@ static __always_inline void note_interpreter(struct scratch *s)
 // One frame: notes it, and goes to its caller. Returns 1 at the end.
 static __always_inline int step(struct scratch *s, struct task_struct *other)
 {
-	struct rule TABLE_MEMORY *rule;
+	struct rule *rule;
 	u64 address, end;
 	int found;
 
@@ -450,7 +450,6 @@ static __always_inline int unwind_user(struct scratch *s, struct task_struct *ta
 	enter_process(s, task);
 	if (is_between_programs(s, regs))
 		return 0;
-	use_tables();
 	s->last_module = MODULE_UNKNOWN;
 	s->user.len = 0;
 	s->user.hash = HASH_START;

@@ -17,7 +17,7 @@ static __always_inline u32 kind_of_wait(struct task_struct *task, u32 task_state
 
 	if (task_state == TASK_RUNNING)
 		return KIND_PREEMPTED;
-	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
+	if (NUMBER_IN(task, in_iowait))
 		return KIND_IO;
 	if ((s64)regs->orig_ax == NR_FUTEX)
 		return kind_of_futex(regs, NR_FUTEX);
@@ -38,7 +38,7 @@ static __always_inline u32 state_at_switch(u64 *ctx, struct task_struct *prev)
 		return TASK_RUNNING;
 	if (bpf_core_type_matches(btf_trace_sched_switch))
 		return ctx[3];
-	return prev->__state;
+	return NUMBER_IN(prev, __state);
 }
 
 // Waits of this length and longer have a stack of their own each.
@@ -465,18 +465,18 @@ int on_absent(struct bpf_iter__task *ctx)
 	if (!state.stopped) {
 		u64 now = bpf_ktime_get_ns();
 
-		if (task->on_cpu)
+		if (NUMBER_IN(task, on_cpu))
 			return 0;
 		absence = bpf_task_storage_get(&absences, task, NULL,
 					       BPF_LOCAL_STORAGE_GET_F_CREATE);
 		// It has gone and come meanwhile, and is noted better.
 		if (!absence || absence->since || absence->resumed)
 			return 0;
-		absence->task_state = task->__state;
+		absence->task_state = NUMBER_IN(task, __state);
 		if (config.no_idle && is_idle(task, absence->task_state))
 			return 0;
 		absence->since = now;
-		if (task->on_cpu)
+		if (NUMBER_IN(task, on_cpu))
 			// It went on meanwhile.
 			absence->since = 0;
 		return 0;

@@ -6,7 +6,7 @@ use pyrograph_event::counted::Cut;
 use pyrograph_recorder::memory::Resident;
 use pyrograph_recorder::{
     Engine, EngineReport, Feature, JvmReport, Message, Question, Resolved, StackMemory, Summary,
-    TableBackend, TableStats, cpu_time, kernel_features,
+    TableStats, cpu_time, kernel_features,
 };
 use pyrograph_resolve::{
     FoundInterpreter, InterpreterVersion, LanguageStats, Stats, Unknown, Warning,
@@ -39,13 +39,13 @@ pub fn print(message: &Message, verbose: bool) {
         Message::Lacks(feature) if !verbose => print_lack(*feature),
         Message::Notice(notice) => say!("{notice}"),
         Message::AllocationCost(cost) => say!("{}", allocation_cost(*cost)),
-        Message::Started { tables, backend } if verbose => {
-            say!("recording; {}", unwind_tables(tables, *backend));
+        Message::Started(tables) if verbose => {
+            say!("recording; {}", unwind_tables(tables));
         }
         Message::Jvm(report) => java(report, verbose),
         Message::InKernel(report) if verbose => {
-            let EngineReport { tables, backend, resident, kernel_bytes, .. } = report;
-            say!("{}; {}", unwind_tables(tables, *backend), stacks_taken(report));
+            let EngineReport { tables, resident, kernel_bytes, .. } = report;
+            say!("{}; {}", unwind_tables(tables), stacks_taken(report));
             say!(
                 "{}; and {} MiB in the kernel, of which --table-memory limits the tables",
                 memory(resident),
@@ -112,7 +112,6 @@ fn without(feature: Feature) -> &'static str {
         Feature::BlockRequests => {
             "--block-io looks at requests when the driver gets them, and not when they are made"
         }
-        Feature::Arenas => "unwind tables are in arrays, and a stack takes a little longer",
         Feature::Resume => {
             "--off-cpu and --wall do not know the stacks of some longer waits where there are very many"
         }
@@ -134,18 +133,14 @@ fn allocation_cost(cost: Option<Duration>) -> String {
     )
 }
 
-/// `412 unwind tables of 3,114,212 rows in 21 MiB of an arena, 310 of them from the cache, made in 35 ms`.
-fn unwind_tables(tables: &TableStats, backend: TableBackend) -> String {
+/// `412 unwind tables of 3,114,212 rows in 21 MiB, 310 of them from the cache, made in 35 ms`.
+fn unwind_tables(tables: &TableStats) -> String {
     let TableStats { tables, rows, bytes, cached, time, .. } = tables;
     format!(
-        "{} of {} rows in {} MiB of {}, {} of them from the cache, made in {} ms",
+        "{} of {} rows in {} MiB, {} of them from the cache, made in {} ms",
         counted(*tables, "unwind table"),
         grouped(*rows),
         bytes >> 20,
-        match backend {
-            TableBackend::Arena => "an arena",
-            TableBackend::Arrays => "arrays",
-        },
         grouped(*cached),
         time.as_millis()
     )
@@ -245,9 +240,10 @@ pub fn closing_line(resolved: &Resolved, summary: &Summary, event: &str, questio
     say(
         summary.skipped,
         format!(
-            "{} skipped by the kernel ({}), whose time counts for the sample after",
+            "{} skipped by the kernel ({}), whose time{} counts for the sample after",
             grouped(summary.skipped),
-            percent(summary.skipped, summary.skipped + samples)
+            percent(summary.skipped, summary.skipped + samples),
+            summary.skipped_time.map_or(String::new(), |time| format!(" ({:.2} s)", time.as_secs_f64()))
         ),
     );
     let stacks =

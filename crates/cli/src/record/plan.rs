@@ -237,7 +237,6 @@ impl Plan {
                 lines: args.languages.lines,
                 guessing: !args.tables.no_guess,
                 table_memory: args.tables.budget(),
-                table_backend: args.tables.tables,
                 at_switches: args.tables.at_switches,
                 attach: !args.no_attach,
                 count_samples: args.count,
@@ -355,7 +354,7 @@ fn refuse_what_has_no_effect(
         );
     }
     if is_of_perf && args.tables.is_of_tables() {
-        misuse!("--table-memory and --tables are for the in-kernel engine (--engine ebpf)");
+        misuse!("--table-memory is for the in-kernel engine (--engine ebpf)");
     }
     Ok(())
 }

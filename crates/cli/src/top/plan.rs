@@ -238,7 +238,6 @@ impl Plan {
                 lines: args.languages.lines,
                 guessing: !args.tables.no_guess,
                 table_memory: args.tables.budget(),
-                table_backend: args.tables.tables,
                 at_switches: args.tables.at_switches,
                 attach: !args.no_attach,
                 count_samples: args.count,

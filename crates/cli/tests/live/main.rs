@@ -15,8 +15,6 @@ mod in_kernel_questions;
 mod java;
 mod java_calls;
 mod jit_code;
-#[cfg(all(feature = "bpf", target_arch = "x86_64"))]
-mod kernels;
 mod known_split;
 #[cfg(all(feature = "bpf", target_arch = "x86_64"))]
 mod languages;

@@ -91,7 +91,6 @@ fn load(plan: &Plan) -> Result<Engine, pyrograph_bpf::Error> {
         by_cpu: plan.filters.by_cpu || plan.keep_times,
         times: plan.keep_times,
         table_budget: plan.table_memory,
-        table_backend: plan.table_backend,
         at_switches: plan.at_switches,
         no_guess: !plan.guessing,
         languages: plan.user && !plan.languages.is_empty(),

@@ -1,7 +1,7 @@
 //! Reports about the engine when a recording is over.
 
 use pyrograph_bpf::Engine;
-use pyrograph_event::engine::{TableBackend, TableStats};
+use pyrograph_event::engine::TableStats;
 use pyrograph_resolve::{LiveFiles, Resolver};
 
 use super::maps::memory_of_maps;
@@ -10,20 +10,14 @@ use crate::message::{EngineReport, Message};
 
 /// How stacks were taken.
 pub fn engine_report(engine: &Engine) -> EngineReport {
-    let (tables, backend, stats) = (engine.table_stats(), engine.table_backend(), engine.stats());
-    // The kernel does not count what is in an arena.
-    let arena = match backend {
-        TableBackend::Arena => tables.bytes,
-        TableBackend::Arrays => 0,
-    };
+    let stats = engine.stats();
     EngineReport {
-        tables,
-        backend,
+        tables: engine.table_stats(),
         unwound: stats.ends.iter().sum(),
         copied: stats.copied,
         not_copied: stats.copies_refused,
         resident: Resident::now(),
-        kernel_bytes: memory_of_maps().saturating_add(arena),
+        kernel_bytes: memory_of_maps(),
     }
 }
 

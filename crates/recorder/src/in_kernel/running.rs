@@ -90,7 +90,7 @@ impl Running {
         engine.trigger(session.events())?;
         let period = session.tick();
         if let Some(period) = period {
-            engine.expect_clock(period);
+            engine.set_period(period);
         }
         let pace = period
             .zip(session.interrupt())
@@ -200,8 +200,7 @@ impl Running {
         self.engine.start()?;
         self.prepared = cpu_time();
         self.begun = Some(Instant::now());
-        let (tables, backend) = (self.engine.table_stats(), self.engine.table_backend());
-        report(Message::Started { tables, backend });
+        report(Message::Started(self.engine.table_stats()));
         // Before the command runs, for it may end before this thread has the CPU again.
         if let Some(waiting) = &self.waiting {
             self.follower.watch(waiting.pid());
@@ -373,6 +372,7 @@ fn summary(recording: Recording, engine: &Engine, report: &mut Report) -> Summar
     let stats = engine.stats();
     summary.lost = summary.lost.saturating_add(stats.lost);
     summary.skipped = stats.skipped;
+    summary.skipped_time = Some(stats.skipped_time);
     summary
 }
 

@@ -87,7 +87,7 @@ struct language_walk {
 
 static __always_inline u64 offset_of(struct interpreter *it, u32 which)
 {
-	return it->offsets[which & (INTERPRETER_OFFSETS - 1)];
+	return it->offsets[index_below(INTERPRETER_OFFSETS, which)];
 }
 
 // How many bytes of a structure are read.
@@ -102,22 +102,22 @@ static __always_inline u32 size_of(struct interpreter *it, u32 which)
 // The address of a symbol in the process.
 static __always_inline u64 symbol_of(struct language_walk *w, u32 which)
 {
-	return w->c->bias + w->it->symbols[which & (INTERPRETER_SYMBOLS - 1)];
+	return w->c->bias + w->it->symbols[index_below(INTERPRETER_SYMBOLS, which)];
 }
 
 static __always_inline u64 word_at(u64 *structure, u64 offset)
 {
-	return *(u64 *)((u8 *)structure + (offset & (STRUCTURE - 16)) + (offset & 8));
+	return structure[index_below(STRUCTURE / 8, offset / 8)];
 }
 
 static __always_inline u32 half_at(u64 *structure, u64 offset)
 {
-	return *(u32 *)((u8 *)structure + (offset & (STRUCTURE - 4)));
+	return ((u32 *)structure)[index_below(STRUCTURE / 4, offset / 4)];
 }
 
 static __always_inline u8 byte_at(u64 *structure, u64 offset)
 {
-	return *((u8 *)structure + (offset & (STRUCTURE - 1)));
+	return ((u8 *)structure)[index_below(STRUCTURE, offset)];
 }
 
 // Reads a word of the process; 0 if it cannot be read.
@@ -135,7 +135,7 @@ static __always_inline u64 place_of_call(u64 number)
 {
 	if (number >= INNER_CALLS)
 		number = INNER_CALLS + (number & (INNER_CALLS - 1));
-	return number & (MAX_CALLS - 1);
+	return index_below(MAX_CALLS, number);
 }
 
 // Adds a call, a caller of the last one.
@@ -168,7 +168,7 @@ __noinline u32 find_native(struct scratch *s, u64 address)
 	for (int i = 0; i < 10 && high - low > 1; i++) {
 		u32 middle = (low + high) / 2;
 
-		if (s->sps[middle & (MAX_FRAMES - 1)] <= address)
+		if (s->sps[index_below(MAX_FRAMES, middle)] <= address)
 			low = middle;
 		else
 			high = middle;

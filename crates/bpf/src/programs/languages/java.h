@@ -52,7 +52,7 @@ static __always_inline long next_java_frame(u64 index, struct language_walk *w)
 	struct scratch *s = w->s;
 	u64 blob, kind, end = PLACE_END | (index + 1) << PLACE_NATIVE_SHIFT;
 
-	if (index >= MAX_FRAMES || index >= s->user.len)
+	if (!IS_BELOW(MAX_FRAMES, index) || index >= s->user.len)
 		return 1;
 	blob = s->blobs[index];
 	if (!blob || s->user.frames[index] >> FRAME_SHIFT != MODULE_ANONYMOUS)

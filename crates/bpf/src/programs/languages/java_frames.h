@@ -477,7 +477,7 @@ static __always_inline int leave_java(struct scratch *s, struct task_struct *oth
 		return NOT_JAVA;
 	it = java_of(s->java.row);
 	at = s->user.len - 1;
-	if (!it || at >= MAX_FRAMES)
+	if (!it || !IS_BELOW(MAX_FRAMES, at))
 		return NOT_JAVA;
 	blob = s->java.blob;
 	kind = s->java.kind;

@@ -74,6 +74,9 @@ enum {
 	LUAJIT_AT_MAP,
 	LUAJIT_AT_ENTRIES,
 	LUAJIT_AT_CONSTANTS,
+	// The snapshots between which one is looked for.
+	LUAJIT_AT_LOW,
+	LUAJIT_AT_HIGH,
 };
 
 // Reads a function; its prototype, which goes to `other`, if it is written in Lua. Returns where its instructions
@@ -129,7 +132,9 @@ static __always_inline void find_luajit_snapshot(struct language_walk *w, u64 gl
 {
 	struct calls *c = w->c;
 	u64 trace, offset, snapshots, map, entries;
-	u32 number = 0, low = 0, high;
+	// In memory, of which the verifier does not follow the values: otherwise it would check each sequence of halves.
+	volatile u64 *low = &c->at[LUAJIT_AT_LOW], *high = &c->at[LUAJIT_AT_HIGH];
+	u32 number = 0;
 	u16 code;
 
 	if (offset_of(w->it, LUAJIT_TRACES) == NO_OFFSET ||
@@ -140,24 +145,25 @@ static __always_inline void find_luajit_snapshot(struct language_walk *w, u64 gl
 	if (!trace || read_user(w->other, c->structure, LUAJIT_TRACE_SIZE, trace))
 		return;
 	offset = w->s->luajit.ip - word_at(c->structure, LUAJIT_TRACE_CODE);
-	high = half_at(c->structure, LUAJIT_TRACE_COUNT & ~3) >> 16;
-	if (!high || offset >= half_at(c->structure, LUAJIT_TRACE_CODE_SIZE))
+	*low = 0;
+	*high = half_at(c->structure, LUAJIT_TRACE_COUNT & ~3) >> 16;
+	if (!*high || offset >= half_at(c->structure, LUAJIT_TRACE_CODE_SIZE))
 		return;
 	snapshots = word_at(c->structure, LUAJIT_TRACE_SNAPSHOTS);
-	for (int i = 0; i < 16 && high - low > 1; i++) {
-		u32 middle = (low + high) / 2;
+	for (int i = 0; i < 16 && *high - *low > 1; i++) {
+		u64 middle = (*low + *high) / 2;
 
 		if (read_user(w->other, &code, 2,
-			      snapshots + LUAJIT_SNAPSHOT_SIZE * (u64)middle + LUAJIT_SNAPSHOT_CODE))
+			      snapshots + LUAJIT_SNAPSHOT_SIZE * middle + LUAJIT_SNAPSHOT_CODE))
 			return;
 		if (code <= offset)
-			low = middle;
+			*low = middle;
 		else
-			high = middle;
+			*high = middle;
 	}
 	map = word_at(c->structure, LUAJIT_TRACE_MAP);
 	c->at[LUAJIT_AT_CONSTANTS] = word_at(c->structure, LUAJIT_TRACE_CONSTANTS);
-	if (read_user(w->other, c->structure, LUAJIT_SNAPSHOT_SIZE, snapshots + LUAJIT_SNAPSHOT_SIZE * (u64)low))
+	if (read_user(w->other, c->structure, LUAJIT_SNAPSHOT_SIZE, snapshots + LUAJIT_SNAPSHOT_SIZE * *low))
 		return;
 	map += 4 * (u64)half_at(c->structure, 0);
 	entries = byte_at(c->structure, LUAJIT_SNAPSHOT_ENTRIES);
@@ -196,12 +202,12 @@ static __always_inline u64 find_luajit_run(struct language_walk *w, u64 native)
 
 	if (native + 1 == s->luajit.number)
 		return s->luajit.c_frame;
-	frame = s->user.frames[native & (MAX_FRAMES - 1)];
+	frame = s->user.frames[index_below(MAX_FRAMES, native)];
 	at = (frame & ((1ull << FRAME_SHIFT) - 1)) + w->it->to_address;
 	if (frame >> FRAME_SHIFT != w->it->module || at < w->it->symbols[LUAJIT_VM_START] ||
 	    at >= w->it->symbols[LUAJIT_VM_END])
 		return 0;
-	return s->sps[native & (MAX_FRAMES - 1)];
+	return s->sps[index_below(MAX_FRAMES, native)];
 }
 
 static __always_inline void end_luajit_run(struct calls *c)

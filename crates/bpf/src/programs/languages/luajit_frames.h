@@ -59,7 +59,7 @@ enum luajit_offset {
 
 static __always_inline u64 luajit_offset(struct interpreter *it, u32 which)
 {
-	return it->offsets[which & (INTERPRETER_OFFSETS - 1)];
+	return it->offsets[index_below(INTERPRETER_OFFSETS, which)];
 }
 
 static __always_inline u64 luajit_word(struct task_struct *other, u64 address)

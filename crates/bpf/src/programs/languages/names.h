@@ -66,12 +66,12 @@ static __always_inline long next_chunk(u64 index, struct language_walk *w)
 	struct chunk *from;
 	u64 address, at;
 
-	if (index >= MAX_CHUNKS || index >= w->it->chunks)
+	if (!IS_BELOW(MAX_CHUNKS, index) || index >= w->it->chunks)
 		return 1;
 	plan = &w->it->plan[index];
 	address = named->function.function & ~FUNCTION_BITS;
 	if (index) {
-		from = &named->chunks[plan->from & (MAX_CHUNKS - 1)];
+		from = &named->chunks[index_below(MAX_CHUNKS, plan->from)];
 		at = plan->offset;
 		if (plan->pairs)
 			at += 16 * (word_of(from, plan->pairs) >> 32);
@@ -82,7 +82,7 @@ static __always_inline long next_chunk(u64 index, struct language_walk *w)
 			address = (named->function.function & ~FUNCTION_BITS) + plan->offset;
 	}
 	if (address && plan->behind) {
-		from = &named->chunks[plan->behind >> 8 & (MAX_CHUNKS - 1)];
+		from = &named->chunks[index_below(MAX_CHUNKS, plan->behind >> 8)];
 		address += 8 * (word_of(from, plan->behind & 0xff) + 1);
 	}
 	read_chunk(w, &named->chunks[index], address, plan->len);
@@ -97,7 +97,7 @@ static __always_inline long next_name(u64 index, struct language_walk *w)
 	struct calls *c = w->c;
 	struct function *function = &c->named.function;
 	struct function_key key = {};
-	u64 at = CALLS_HEAD + 2 * (index & (MAX_CALLS - 1)), pointer, place, size;
+	u64 at = CALLS_HEAD + 2 * index_below(MAX_CALLS, index), pointer, place, size;
 	u64 generation = state.forgotten;
 	struct language_walk inner = { .c = c, .s = w->s, .other = w->other };
 	u64 *known;
@@ -126,7 +126,7 @@ static __always_inline long next_name(u64 index, struct language_walk *w)
 	function->tgid = key.tgid;
 	function->identity = key.identity;
 	function->chunks = 0;
-	function->owner = inner.it->language == LANGUAGE_RUBY ? c->owners[index & (MAX_CALLS - 1)] : 0;
+	function->owner = inner.it->language == LANGUAGE_RUBY ? c->owners[index_below(MAX_CALLS, index)] : 0;
 	LOOP(MAX_CHUNKS, next_chunk, &inner);
 	if (function->chunks > MAX_CHUNKS)
 		return 0;

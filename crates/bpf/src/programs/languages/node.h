@@ -95,9 +95,9 @@ static __always_inline long next_node_frame(u64 index, struct language_walk *w)
 	struct scratch *s = w->s;
 	struct calls *c = w->c;
 	struct interpreter *it = w->it;
-	u64 fp, shared, slots[2];
+	u64 fp, shared, slots[2], next = index + 1;
 
-	if (index >= MAX_FRAMES || index >= s->user.len)
+	if (!IS_BELOW(MAX_FRAMES, index) || index >= s->user.len)
 		return 1;
 	if (!may_be_node_function(w, s->user.frames[index]))
 		return 0;
@@ -105,7 +105,7 @@ static __always_inline long next_node_frame(u64 index, struct language_walk *w)
 	// Nothing is below the stack pointer yet where a function begins. Code without a frame of its own has that of its
 	// caller; if that comes as a frame, too, it is the function's.
 	if (fp & 7 || fp < 16 || fp - 16 < s->sps[index] ||
-	    (index + 1 < MAX_FRAMES && index + 1 < s->user.len && s->fps[index + 1] == fp))
+	    (next < s->user.len && IS_BELOW(MAX_FRAMES, next) && s->fps[next] == fp))
 		return 0;
 	// The function, and the context.
 	if (read_user(w->other, slots, sizeof(slots), fp - 16) || !is_node_object(slots[0]) ||

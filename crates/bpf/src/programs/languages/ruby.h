@@ -108,9 +108,7 @@ static __always_inline void push_ruby_call(struct calls *c, u64 function, u64 ha
 {
 	u64 at = place_of_call(c->count);
 
-	asm volatile("" : "+r"(at));
-	if (at < MAX_CALLS)
-		c->owners[at] = owner;
+	c->owners[at] = owner;
 	push_call(c, function, identity(mix(hash, owner)) | place);
 }
 

@@ -1,0 +1,265 @@
+//! Every program is taken by the kernel that runs, for every question, with all that makes programs longer.
+//! Verifiers differ: what one kernel refuses another takes. `tests/kernels/load` runs this on other kernels.
+
+#![cfg(target_arch = "x86_64")]
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use pyrograph_bpf::{
+    CallOptions, CallTracer, CountKey, CountedEvent, Engine, Error, EventCounter, EventOptions,
+    Options, SchedKey, SchedOptions, SchedTracer,
+};
+use pyrograph_event::request::{Measure, Trigger, Waits};
+use pyrograph_event::traced::EventSource;
+
+/// Numbers of system calls of x86-64.
+const READ: u32 = 0;
+const WRITE: u32 = 1;
+
+/// Loads programs, with a folder for a cache; returns how many instructions the verifier visited, of the one that took most.
+type Load = Box<dyn Fn(&Path) -> Result<u64, Error>>;
+
+/// One way to load programs.
+struct Case {
+    name: String,
+    load: Load,
+}
+
+fn case(name: String, load: impl Fn(&Path) -> Result<u64, Error> + 'static) -> Case {
+    Case { name, load: Box::new(load) }
+}
+
+/// The most instructions that the verifier visited of a program that this process has loaded (`bpf_prog_show_fdinfo` of
+/// Linux, kernel/bpf/syscall.c; since 5.16, before that 0). A kernel refuses a program when they come to a million.
+fn most_visited() -> u64 {
+    let Ok(all) = Path::new("/proc/self/fdinfo").read_dir() else { return 0 };
+    let texts = all.filter_map(|entry| std::fs::read_to_string(entry.ok()?.path()).ok());
+    let of = |text: String| {
+        text.lines().find_map(|l| l.strip_prefix("verified_insns:")?.trim().parse().ok())
+    };
+    texts.filter_map(of).max().unwrap_or(0)
+}
+
+fn tracepoint() -> Trigger {
+    Trigger::Tracepoint { category: "sched".to_owned(), name: "sched_process_exec".to_owned() }
+}
+
+/// A place in this program, at which nothing is attached.
+fn function() -> Trigger {
+    let path = PathBuf::from("/proc/self/exe");
+    Trigger::Function { path, name: "main".to_owned(), offset: 0, returns: false }
+}
+
+fn allocations(live: bool) -> Trigger {
+    Trigger::Allocations { path: PathBuf::from("/proc/self/exe"), live }
+}
+
+fn calls(measure: Measure, files: bool) -> Trigger {
+    Trigger::Calls { numbers: vec![READ, WRITE], measure, files }
+}
+
+/// What is recorded with stacks.
+fn questions() -> Vec<(&'static str, Options)> {
+    let triggered = |trigger| Options { trigger, ..Options::default() };
+    let waits = |waits, at_switches| Options {
+        trigger: Trigger::None,
+        waits,
+        at_switches,
+        ..Options::default()
+    };
+    let requests = |measure| triggered(Trigger::BlockRequests { measure });
+    vec![
+        ("CPU time", Options { hertz: Some(99), ..Options::default() }),
+        ("waits", waits(Waits::Alone, false)),
+        ("waits, at switches", waits(Waits::Alone, true)),
+        ("waits and wakers", waits(Waits::WithWakers, false)),
+        ("waits and wakers, at switches", waits(Waits::WithWakers, true)),
+        ("wakers", waits(Waits::Wakers, false)),
+        ("a tracepoint", triggered(tracepoint())),
+        ("a function", triggered(function())),
+        ("allocations", triggered(allocations(false))),
+        ("live memory", triggered(allocations(true))),
+        ("numbers of calls", triggered(calls(Measure::Count, false))),
+        ("bytes of calls", triggered(calls(Measure::Bytes, true))),
+        ("times of calls", triggered(calls(Measure::Time, true))),
+        ("numbers of requests", requests(Measure::Count)),
+        ("times of requests", requests(Measure::Time)),
+        ("locks", triggered(Trigger::Locks)),
+        ("sockets", triggered(Trigger::Sockets)),
+    ]
+}
+
+/// Loads, and where that asks for nothing else, attaches, begins and ends.
+fn record(options: &Options) -> Result<u64, Error> {
+    let mut engine = Engine::load(options)?;
+    engine.follow()?;
+    if !matches!(options.trigger, Trigger::Function { .. } | Trigger::Allocations { .. }) {
+        engine.trigger(std::iter::empty())?;
+    }
+    engine.start()?;
+    engine.stop()?;
+    Ok(most_visited())
+}
+
+/// All questions with what makes their programs longer; without it, those of which all others have a part: by emulation, a
+/// verifier may take twenty seconds for one.
+fn recordings() -> Vec<Case> {
+    const PLAIN: [&str; 3] = ["CPU time", "waits", "waits, at switches"];
+    let mut all = Vec::new();
+    for (name, plain) in questions() {
+        let full = Options {
+            processes: Some(Vec::new()),
+            no_idle: true,
+            names: vec!["nobody".to_owned()],
+            group: Some(1),
+            by_cpu: true,
+            times: true,
+            languages: true,
+            lines: true,
+            ..plain.clone()
+        };
+        let plain = PLAIN.contains(&name).then_some((plain, "plain"));
+        for (options, how) in plain.into_iter().chain([(full, "all languages, times, filters")]) {
+            all.push(case(format!("{name}: {how}"), move |cache| {
+                record(&Options { cache: Some(cache.to_owned()), ..options.clone() })
+            }));
+        }
+    }
+    all
+}
+
+fn counters() -> Vec<Case> {
+    let events = vec![
+        CountedEvent::Call(READ),
+        CountedEvent::Return(READ),
+        CountedEvent::Tracepoint("sched_process_exec".to_owned()),
+    ];
+    let with = |key, members| EventOptions {
+        members,
+        inherit: members,
+        names: if members { vec!["nobody".to_owned()] } else { Vec::new() },
+        group: members.then_some(1),
+        key,
+        events: events.clone(),
+        counters: vec![true],
+        ..EventOptions::default()
+    };
+    let all = [
+        ("counts", with(CountKey::None, false)),
+        ("counts by thread, of members", with(CountKey::Thread, true)),
+        ("counts by process", with(CountKey::Process, false)),
+        ("counts by control group", with(CountKey::Group, false)),
+        ("counts by root, of members", with(CountKey::Root, true)),
+    ];
+    let to_case = |(name, options): (&str, EventOptions)| {
+        case(name.to_owned(), move |cache| {
+            let cache = Some(cache.to_owned());
+            let mut counter = EventCounter::load(EventOptions { cache, ..options.clone() })?;
+            counter.attach()?;
+            Ok(most_visited())
+        })
+    };
+    all.into_iter().map(to_case).collect()
+}
+
+fn tracers() -> Vec<Case> {
+    let event = |trigger| EventSource { trigger, size: 16, places: Vec::new() };
+    let plain = CallOptions { memory: 1 << 20, text: 32, ..CallOptions::default() };
+    let full = CallOptions {
+        processes: Some(Vec::new()),
+        inherit: true,
+        names: vec!["nobody".to_owned()],
+        group: Some(1),
+        events: vec![event(tracepoint()), event(function())],
+        faults: (true, true),
+        stacks: true,
+        ..plain.clone()
+    };
+    let counted = CallOptions { counts: true, ..plain.clone() };
+    let all = [
+        ("calls", plain, true),
+        ("calls, events, stacks", full, false),
+        ("counts of calls", counted, true),
+    ];
+    let to_case = |(name, options, starts): (&str, CallOptions, bool)| {
+        case(name.to_owned(), move |cache| {
+            let mut tracer = CallTracer::load(&CallOptions {
+                cache: Some(cache.to_owned()),
+                ..options.clone()
+            })?;
+            if starts {
+                tracer.start()?;
+                tracer.stop()?;
+            }
+            Ok(most_visited())
+        })
+    };
+    all.into_iter().map(to_case).collect()
+}
+
+fn schedulers() -> Vec<Case> {
+    let with = |members, counts, stacks| SchedOptions {
+        members,
+        inherit: members,
+        names: if members { vec!["nobody".to_owned()] } else { Vec::new() },
+        group: members.then_some(1),
+        counts,
+        stacks,
+        memory: 1 << 20,
+        cache: None,
+    };
+    let all = [
+        ("scheduler", with(false, None, false)),
+        ("scheduler, members, stacks", with(true, None, true)),
+        ("scheduler, counts by task", with(false, Some(SchedKey::Task), false)),
+        ("scheduler, counts by CPU, members", with(true, Some(SchedKey::Cpu), false)),
+    ];
+    let to_case = |(name, options): (&str, SchedOptions)| {
+        case(name.to_owned(), move |cache| {
+            let cache = Some(cache.to_owned());
+            let mut tracer = SchedTracer::load(&SchedOptions { cache, ..options.clone() })?;
+            tracer.attach()?;
+            Ok(most_visited())
+        })
+    };
+    all.into_iter().map(to_case).collect()
+}
+
+/// The end of the log of loader and verifier, and the lines in it that name what was wrong.
+fn last_lines(log: &str) -> String {
+    let lines: Vec<_> = log.lines().collect();
+    let last = &lines[lines.len().saturating_sub(30)..];
+    last.iter().map(|line| format!("    {line}\n")).collect()
+}
+
+#[test]
+fn every_program_is_taken() {
+    // SAFETY: it takes nothing.
+    if unsafe { libc::geteuid() } != 0 {
+        eprintln!("skipped: only root may load programs");
+        return;
+    }
+    let cache = tempfile::tempdir().expect("a folder");
+    let mut refused = Vec::new();
+    for case in [recordings(), counters(), tracers(), schedulers()].into_iter().flatten() {
+        let started = Instant::now();
+        let result = (case.load)(cache.path());
+        let took = started.elapsed();
+        let line = |what: &str| format!("{what:8} {:5.1} s  {}", took.as_secs_f64(), case.name);
+        match result {
+            Ok(visited) => println!("{}: {visited} instructions visited", line("loaded")),
+            Err(Error::Lacks { what }) => println!("{}: the kernel lacks {what}", line("skipped")),
+            Err(error) => {
+                let log = last_lines(error.details().unwrap_or_default());
+                println!("{}: {error}\n{log}", line("REFUSED"));
+                refused.push(case.name);
+            }
+        }
+        // In a virtual machine a line is there before what may not end.
+        let _ = std::io::stdout().flush();
+        assert!(took < Duration::from_secs(600), "it does not end");
+    }
+    assert!(refused.is_empty(), "refused: {}", refused.join("; "));
+}
