@@ -37,36 +37,19 @@ fn once(name: &str, make: impl FnOnce(&Path) -> bool) -> Option<PathBuf> {
     Some(folder)
 }
 
-/// The split of `split.c`, which is known, as it was recorded by an engine.
-pub struct Split {
-    /// Numbers of samples by stack.
-    pub folded: PathBuf,
-    /// The same with calls that were inlined left out.
-    pub without_inlined: PathBuf,
-}
-
-/// Records `split.c` by an engine, user mode alone: some 5,000 samples in a second of CPU time, of which one standard deviation
-/// of a share is 0.7 points at most.
-pub fn split(engine: &str) -> Split {
+/// Records `split.c`, whose split is known, by an engine, user mode alone, as numbers of samples by stack: some 5,000 in a second
+/// of CPU time, of which one standard deviation of a share is 0.7 points at most.
+pub fn split(engine: &str) -> PathBuf {
     let folder = once(&format!("split-{engine}"), |folder| {
         let flags = ["gcc", "-O2", "-g", "-fomit-frame-pointer"];
         let program = compile(&flags, "split.c", folder);
-        let page = folder.join("split.html");
         let mut record = pyrograph();
-        record.args(["record", "-u", "-F", "4999", "--engine", engine, "-o"]).arg(&page);
+        record.args(["record", "-u", "-F", "4999", "--count", "samples", "--engine", engine, "-o"]);
+        record.arg(folder.join("split.folded")).arg("-o").arg(folder.join("split.pb.gz"));
         run(record.arg("--").arg(program).arg("1500"));
-        for (name, flags) in [("split", &[][..]), ("without-inlined", &["--no-inline"])] {
-            let mut fold = pyrograph();
-            fold.args(["fold", "--count", "samples"]).args(flags).arg(&page).arg("-o");
-            run(fold.arg(folder.join(name).with_extension("folded")));
-        }
         true
     });
-    let folder = folder.expect("it can be recorded");
-    Split {
-        folded: folder.join("split.folded"),
-        without_inlined: folder.join("without-inlined.folded"),
-    }
+    folder.expect("it can be recorded").join("split.folded")
 }
 
 /// A recording by `perf`, and what `perf script` prints of it.

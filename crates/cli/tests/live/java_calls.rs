@@ -57,11 +57,13 @@ fn record(
     let out: PathBuf = folder.join("out.folded");
     let mut recorder = pyrograph();
     recorder
-        .args(["record", "-v", "-F", "1999", "--count", "samples", "--engine", "ebpf", "-o"])
+        .args(["record", "-v", "--count", "samples", "--engine", "ebpf", "-o"])
         .arg(&out)
-        .args(flags)
-        .arg("--")
-        .arg(java);
+        .args(flags);
+    if !flags.contains(&"--off-cpu") {
+        recorder.args(["-F", "1999"]);
+    }
+    recorder.arg("--").arg(java);
     recorder.args(options).arg("-cp").arg(folder).args(words);
     let Output { stderr, .. } = run(&mut recorder);
     (Folded::read(&out), String::from_utf8(stderr).expect("text"))
