@@ -243,7 +243,7 @@ fn virtual_threads_are_on_their_carriers() {
         }
         for options in COMPILERS {
             let flags = ["--no-attach"];
-            let (folded, said) = record(folder, java, options, ["Virtual", "3", "6"], &flags);
+            let (folded, said) = record(folder, java, options, ["Virtual", "2", "6"], &flags);
             let context = |what: &str| format!("{what}: {name} {options:?}: {said}");
             let all = folded.share(is_virtual);
             let samples = folded.total() * all / 100.0;
@@ -266,7 +266,7 @@ fn virtual_threads_are_on_their_carriers() {
             );
         }
         let (folded, said) =
-            record(folder, java, &[], ["Virtual", "2", "6"], &["--no-attach", "--off-cpu"]);
+            record(folder, java, &[], ["Virtual", "1.5", "6"], &["--no-attach", "--off-cpu"]);
         let is_whole = |stack: &[String]| {
             let marks = ["[unwinding failed]", "[truncated]"];
             // From JDK 25 on, one of these threads wakes the others.

@@ -249,7 +249,7 @@ fn short_scripts_have_classes_and_files() {
             let wanted = format!("{function} ({name}:3)");
             // Ruby's table of lines is only read while the process runs.
             let has_no_lines = language == "ruby";
-            assert!(found.len() > 1, "{interpreter:?} {said} {found:?}");
+            assert!(!found.is_empty(), "{interpreter:?} {said}");
             assert!(
                 found.iter().all(|frame| **frame == wanted || has_no_lines && *frame == function),
                 "{interpreter:?} {said} {found:?}"

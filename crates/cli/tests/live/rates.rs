@@ -167,7 +167,7 @@ fn threads_that_run_for_too_little_each_are_said() {
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program);
         command
     };
-    let crowd = Running(as_nobody(&program).args(["900", "1500"]).spawn().expect("it runs"));
+    let crowd = Running(as_nobody(&program).args(["900", "300"]).spawn().expect("it runs"));
     let pid = crowd.0.id().to_string();
     let tasks = format!("/proc/{pid}/task");
     wait_until("it has all its threads", || {

@@ -258,7 +258,7 @@ fn the_whole_machine() {
     let record = |seconds: &str| {
         let mut command = pyrograph();
         command.args(["record", "-a", "-d", seconds, "-o"]).arg(case.folded());
-        run(command.args(["-F", "499", "--count", "samples"]));
+        run(command.args(["-F", "1999", "--count", "samples"]));
         of_program(Folded::read(&case.folded()))
     };
     let folded = record_until(|folded| folded.total() >= 100.0, record);
