@@ -1,10 +1,12 @@
 //! Recording with the in-kernel engine.
 
+use std::fs;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use super::{Folded, pyrograph};
+use super::{Folded, pyrograph, wait_until};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 /// The compiler for test programs, and its flags: stacks have to be unwound.
 pub const C: &[&str] = &["gcc", "-O2", "-g", "-fomit-frame-pointer", "-pthread"];
@@ -52,4 +54,44 @@ pub fn value_of(folded: &Folded, function: &str) -> f64 {
     let stacks = folded.stacks.iter();
     let of = |(stack, _): &&(Vec<String>, f64)| stack.iter().any(|frame| frame == function);
     stacks.filter(of).map(|(_, value)| value).sum()
+}
+
+/// Waits until a recording counts; the numbers of its programs.
+pub fn wait_for_programs(pid: u32) -> Vec<u32> {
+    wait_until("the programs count", || counts(pid) == Some(true));
+    programs_of(pid)
+}
+
+/// Returns true if the programs of a recording count, by the memory that it shares with them (`State` in
+/// crates/bpf/src/programs/shared.h); nothing before they are loaded.
+fn counts(pid: u32) -> Option<bool> {
+    const ON: usize = 4;
+    let state = map_of(pid, |name| name.ends_with(".bss"))?;
+    let value = state.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??;
+    Some(value.get(ON..ON + 4)? != [0; 4])
+}
+
+/// The map of a process's programs whose name is the one.
+pub fn map_of(pid: u32, is_it: impl Fn(&str) -> bool) -> Option<MapHandle> {
+    let ids = descriptors(pid).into_iter().filter_map(|info| number(&info, "map_id:"));
+    let maps = ids.filter_map(|id| MapHandle::from_map_id(id).ok());
+    maps.into_iter().find(|map| is_it(&map.name().to_string_lossy()))
+}
+
+/// The text of `/proc/PID/fdinfo` for its file descriptors.
+fn descriptors(pid: u32) -> Vec<String> {
+    let entries = fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().flatten();
+    entries.filter_map(|entry| fs::read_to_string(entry.path()).ok()).collect()
+}
+
+/// The numbers of the programs that a process holds: `prog_id:` and `42`.
+fn programs_of(pid: u32) -> Vec<u32> {
+    let infos = descriptors(pid);
+    let programs = infos.iter().filter(|info| info.contains("prog_jited"));
+    programs.filter_map(|info| number(info, "prog_id:")).collect()
+}
+
+/// The number that stands behind a name at the beginning of a line.
+fn number(info: &str, name: &str) -> Option<u32> {
+    info.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
 }

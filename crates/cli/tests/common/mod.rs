@@ -5,6 +5,7 @@ pub mod interpreters;
 pub mod perf;
 pub mod perf_sched;
 pub mod pprof;
+pub mod recorded;
 pub mod terminal;
 
 use std::collections::{BTreeMap, HashMap};
@@ -51,6 +52,9 @@ pub fn compile(compiler: &[&str], source: &str, folder: &Path) -> PathBuf {
     }
     let mut hasher = DefaultHasher::new();
     (compiler, std::fs::read(&path).expect("a source")).hash(&mut hasher);
+    for header in ["clock.h", "spin.h", "units.h"] {
+        std::fs::read(program_source(header)).expect("a header").hash(&mut hasher);
+    }
     let compiled = kept().join(format!("programs/{source}-{:016x}", hasher.finish()));
     if !compiled.exists() {
         std::fs::create_dir_all(kept().join("programs")).expect("a folder");
@@ -116,13 +120,27 @@ pub fn is_root(test: &str) -> bool {
     root
 }
 
-/// Tests again, twice, what fails. Of a virtual machine whose CPUs are taken away for a while, the time goes to whatever ran
-/// then; what is wrong in the program is wrong each time.
-pub fn up_to_three_times(test: impl Fn()) {
-    let fails = || std::panic::catch_unwind(std::panic::AssertUnwindSafe(&test)).is_err();
-    if fails() && fails() {
-        test();
-    }
+/// The first bound, or the second where `PYROGRAPH_SHARP` is set: a bound that holds on any machine, and one that holds on a
+/// machine that does nothing else. The nightly job sets it, and repeats the tests whose names have the word `shares`
+/// (`cargo nextest run -E 'binary(live) & test(/shares/)'`): all that call this do.
+pub fn sharp<T>(loose: T, sharp: T) -> T {
+    if std::env::var_os("PYROGRAPH_SHARP").is_some() { sharp } else { loose }
+}
+
+/// Percentage points by which a share of so many samples may be off: six standard deviations, which chance exceeds once in 500
+/// million times, and half a point for what a program does beside what is known of it. Tests count samples and not time:
+/// the sample after a CPU was taken away stands for all of that time.
+pub fn tolerance(percent: f64, samples: f64) -> f64 {
+    let part = (percent / 100.0).clamp(0.0, 1.0);
+    0.5 + 600.0 * (part * (1.0 - part) / samples.max(1.0)).sqrt()
+}
+
+/// How long the host of a virtual machine has kept its CPUs from it, the times of all CPUs added up: the eighth number of the
+/// line `cpu` of `/proc/stat`, hundredths of a second. Clocks of CPU time leave this out, and the clock that samples does not.
+pub fn stolen() -> Duration {
+    let stat = std::fs::read_to_string("/proc/stat").expect("the kernel has it");
+    let ticks = stat.lines().next().and_then(|line| line.split_whitespace().nth(8)?.parse().ok());
+    Duration::from_millis(10 * ticks.unwrap_or(0u64))
 }
 
 /// Waits until something is so. How long that takes is the machine's affair: the limit is only there
@@ -164,7 +182,7 @@ pub fn record_until(
     mut record: impl FnMut(&str) -> Folded,
 ) -> Folded {
     let mut last = None;
-    for seconds in ["1", "2", "4", "8", "16", "32"] {
+    for seconds in ["1", "2", "4", "8", "16", "32", "64"] {
         let folded = record(seconds);
         if enough(&folded) {
             return folded;
@@ -219,6 +237,18 @@ impl Folded {
     /// The share, in percent, of stacks that end in `function`.
     pub fn self_share(&self, function: &str) -> f64 {
         self.share(|stack| stack.last().is_some_and(|frame| frame == function))
+    }
+
+    /// Checks that a share of samples is the known one. The values must be numbers of samples.
+    #[track_caller]
+    pub fn check_share(&self, what: &str, percent: f64, wanted: impl Fn(&[String]) -> bool) {
+        let (found, most) = (self.share(wanted), tolerance(percent, self.total()));
+        let leaves = self.leaves();
+        assert!(
+            (found - percent).abs() <= most,
+            "{what}: {found:.1} % of {} samples, known to be {percent} ± {most:.1} %\n{leaves:?}",
+            self.total()
+        );
     }
 
     /// The heaviest leaf functions, for messages.

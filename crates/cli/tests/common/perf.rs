@@ -19,32 +19,43 @@ struct PerfAborted;
 const ATTEMPTS: usize = 10;
 
 /// Runs a test that records with `perf` into a folder of its own, and runs it again, in another
-/// folder, where perf aborts; and what fails otherwise up to three times, for the reason of
-/// [`up_to_three_times`](super::up_to_three_times). Where `perf` cannot record, the test is said to be skipped.
+/// folder, where perf itself aborts, and for nothing else. Where `perf` cannot record, the test is said to be skipped.
 ///
 /// Only one test may record at a time, be the others threads or processes: what records the whole
 /// machine would see their programs, and perf 6.1 aborts if two write its cache of build IDs at
 /// once. The lock ends when its file is closed.
 pub fn with_perf(test: &str, body: impl Fn(&Path)) {
+    let folder = || tempfile::tempdir().expect("a folder");
+    until_perf_ends_well(test, || {
+        let folder = folder();
+        body(folder.path());
+    });
+}
+
+/// The same without a folder; returns true if the body ran to its end.
+pub fn until_perf_ends_well(test: &str, body: impl Fn()) -> bool {
     let alone = lock_file();
     alone.lock().expect("files here can be locked");
     let mut perf = Command::new("perf");
     perf.args(["record", "-q", "-N", "-e", "cpu-clock", "-o", "/dev/null", "true"]);
     if !perf.stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
         eprintln!("skipped: {test} needs perf, and the permission to record");
-        return;
+        return false;
     }
-    let mut failures = 0;
+    until_perf_reads(test, body);
+    true
+}
+
+/// Runs a test that only has `perf` read recordings, which is done beside others, until that does not abort.
+pub fn until_perf_reads(test: &str, body: impl Fn()) {
     for _ in 0..ATTEMPTS {
-        let folder = tempfile::tempdir().expect("a folder");
-        match catch_unwind(AssertUnwindSafe(|| body(folder.path()))) {
+        match catch_unwind(AssertUnwindSafe(&body)) {
             Ok(()) => return,
             Err(cause) if cause.is::<PerfAborted>() => eprintln!("{test}: perf aborted"),
-            Err(_) if failures < 2 => failures += 1,
             Err(cause) => resume_unwind(cause),
         }
     }
-    panic!("perf aborted on each of {ATTEMPTS} recordings");
+    panic!("perf aborted each of {ATTEMPTS} times");
 }
 
 /// The same for what only root may record.

@@ -70,12 +70,16 @@ fn with_all_or_processes_a_command_says_for_how_long() {
                 continue;
             }
             let flags = ["--engine", engine, "-o", "x.folded"];
-            let command = ["--", "sh", "-c", "sleep 1.5; exit 9"];
-            let output = record(folder.path(), &[&flags[..], target, &command].concat());
-            let text = stderr(&output);
-            assert_eq!(output.status.code(), Some(9), "{engine} {target:?}: {text}");
-            let folded = Folded::read(&folder.path().join("x.folded"));
-            assert!(folded.total_share("alpha") > 0.0, "{engine} {target:?}: {text}");
+            let is_seen = |command: &str| {
+                let command = ["--", "sh", "-c", command];
+                let output = record(folder.path(), &[&flags[..], target, &command].concat());
+                let text = stderr(&output);
+                assert_eq!(output.status.code(), Some(9), "{engine} {target:?}: {text}");
+                Folded::read(&folder.path().join("x.folded")).total_share("alpha") > 0.0
+            };
+            // How long it takes until the program gets a CPU is the machine's affair.
+            let mut commands = ["sleep 0.3; exit 9", "sleep 3; exit 9", "sleep 20; exit 9"].iter();
+            assert!(commands.any(|command| is_seen(command)), "{engine} {target:?}");
         }
     }
 }
@@ -95,7 +99,7 @@ fn one_cpu_of_two_is_sampled() {
     for engine in ["ebpf", "perf"] {
         let flags = ["--engine", engine, "-o", "x.folded"];
         for (cpu, is_there) in [("0", true), ("1", false)] {
-            let busy = ["--", "taskset", "-c", "0", program, "1500"];
+            let busy = ["--", "taskset", "-c", "0", program, "400"];
             let output = record(folder.path(), &[&flags[..], &["-C", cpu], &busy].concat());
             if stderr(&output).contains("not online") {
                 eprintln!("skipped: one_cpu_of_two_is_sampled needs two CPUs");

@@ -8,9 +8,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use crate::common::in_kernel::{C, Running, has_feature, record_command, value_of};
+use crate::common::in_kernel::{
+    C, Running, has_feature, map_of, record_command, value_of, wait_for_programs,
+};
 use crate::common::{
-    Folded, compile, cpu_time, is_root, program_source, pyrograph, record_until, run, wait_until,
+    Folded, compile, cpu_time, is_root, program_source, pyrograph, record_until, run, sharp,
+    tolerance, wait_until,
 };
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
@@ -20,8 +23,8 @@ fn record(pid: u32, out: &Path, flags: &[&str]) -> Folded {
 }
 
 #[test]
-fn agrees_with_the_perf_event_engine() {
-    if !is_root("agrees_with_the_perf_event_engine") {
+fn shares_agree_with_those_of_the_perf_event_engine() {
+    if !is_root("shares_agree_with_those_of_the_perf_event_engine") {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -31,13 +34,15 @@ fn agrees_with_the_perf_event_engine() {
         let out = folder.path().join(engine).with_extension("folded");
         let flags = ["--engine", engine, "-F", "4999", "--count", "samples", "-d"];
         let record = |seconds: &str| record(busy.0.id(), &out, &[&flags[..], &[seconds]].concat());
-        record_until(|folded| folded.total() >= 8000.0, record)
+        record_until(|folded| folded.total() >= sharp(2500.0, 12_000.0), record)
     };
     let (ours, theirs) = (take("ebpf"), take("perf"));
-    // One standard deviation of the difference of two shares is 0.8 points at most.
+    // The variance of the difference of two shares is the sum of theirs.
+    let samples = 1.0 / (1.0 / ours.total() + 1.0 / theirs.total());
     for function in ["alpha", "beta", "gamma_", "delta", "epsilon", "compare"] {
         let (ours, theirs) = (ours.total_share(function), theirs.total_share(function));
-        assert!((ours - theirs).abs() < 4.0, "{function}: {ours:.1} %, {theirs:.1} %");
+        let most = tolerance((ours + theirs) / 2.0, samples);
+        assert!((ours - theirs).abs() < most, "{function}: {ours:.1} %, {theirs:.1} % ± {most:.1}");
     }
     // Its work takes all of its time, and no part of a stack is missing.
     assert!(ours.total_share("main") > 99.0, "{:?}", ours.leaves());
@@ -63,7 +68,7 @@ fn stacks_are_whole() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         Folded::read(&out)
     };
-    let folded = record_until(|folded| folded.total() >= 4000.0, record);
+    let folded = record_until(|folded| folded.total() >= 2000.0, record);
     let whole = folded.total_share("_start");
     assert!(whole >= 99.5, "{whole} %, {:?}", folded.leaves());
 }
@@ -135,7 +140,7 @@ fn tables_that_are_hit_have_the_memory() {
         record.args(["--table-memory", "1M", "--count", "samples", "-F", "997", "-o"]).arg(&out);
         record.stderr(fs::File::create(&said).expect("own folder"));
         let mut recording = Running(record.spawn().expect("pyrograph runs"));
-        wait_for_programs(&recording);
+        wait_for_programs(recording.0.id());
         program.0.stdin.take().expect("a pipe").write_all(b"x").expect("it waits for this");
         let status = recording.0.wait().expect("it ends");
         let said = fs::read_to_string(&said).expect("what it said");
@@ -191,29 +196,6 @@ fn number_before(said: &str, words: &str) -> u64 {
     number.parse().unwrap_or(0)
 }
 
-/// Waits until a recording counts; the numbers of its programs.
-fn wait_for_programs(pyrograph: &Running) -> Vec<u32> {
-    let pid = pyrograph.0.id();
-    wait_until("the programs count", || counts(pid) == Some(true));
-    programs_of(pid)
-}
-
-/// Returns true if the programs of a recording count, by the memory that it shares with them (`State` in
-/// crates/bpf/src/programs/shared.h); nothing before they are loaded.
-fn counts(pid: u32) -> Option<bool> {
-    const ON: usize = 4;
-    let state = map_of(pid, |name| name.ends_with(".bss"))?;
-    let value = state.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??;
-    Some(value.get(ON..ON + 4)? != [0; 4])
-}
-
-/// The map of a process's programs whose name is the one.
-fn map_of(pid: u32, is_it: impl Fn(&str) -> bool) -> Option<MapHandle> {
-    let ids = descriptors(pid).into_iter().filter_map(|info| number(&info, "map_id:"));
-    let maps = ids.filter_map(|id| MapHandle::from_map_id(id).ok());
-    maps.into_iter().find(|map| is_it(&map.name().to_string_lossy()))
-}
-
 /// Waits until each thread of a process, all of which wait, is known to do so.
 fn wait_for_waits(pyrograph: &Running, program: u32) {
     let map =
@@ -243,24 +225,6 @@ fn wait_for_waits(pyrograph: &Running, program: u32) {
     });
 }
 
-/// The text of `/proc/PID/fdinfo` for its file descriptors.
-fn descriptors(pid: u32) -> Vec<String> {
-    let entries = fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().flatten();
-    entries.filter_map(|entry| fs::read_to_string(entry.path()).ok()).collect()
-}
-
-/// The numbers of the programs that a process holds: `prog_id:` and `42`.
-fn programs_of(pid: u32) -> Vec<u32> {
-    let infos = descriptors(pid);
-    let programs = infos.iter().filter(|info| info.contains("prog_jited"));
-    programs.filter_map(|info| number(info, "prog_id:")).collect()
-}
-
-/// The number that stands behind a name at the beginning of a line.
-fn number(info: &str, name: &str) -> Option<u32> {
-    info.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
-}
-
 /// Starts a program; when this returns, its libraries are loaded, and it waits for a byte on standard input.
 fn begin(program: &Path) -> Running {
     let mut command = Command::new(program);
@@ -286,7 +250,7 @@ fn record_to_the_end(program: &Path, flags: &[&str]) -> (Folded, String) {
             .spawn()
             .expect("pyrograph runs"),
     );
-    wait_for_programs(&recording);
+    wait_for_programs(recording.0.id());
     if flags.contains(&"--off-cpu") {
         wait_for_waits(&recording, running.0.id());
     }
@@ -376,7 +340,7 @@ fn stacks_of_programs_that_start_and_end_are_whole() {
         let flags = ["--engine", "ebpf", "-F", "4999", "--count", "samples", "--annotate"];
         record_command(&program, &[seconds], &flags).0
     };
-    let folded = record_until(|folded| folded.total() >= 3000.0, record);
+    let folded = record_until(|folded| folded.total() >= 2000.0, record);
     let share_in =
         |function: &str| folded.share(|stack| stack.iter().any(|frame| frame == function));
     assert!(share_in("__x64_sys_execve_[k]") > 1.0, "{:?}", folded.leaves());
@@ -466,14 +430,15 @@ fn agrees_with_what_it_measured(folded: &Folded, text: &str) {
         let measured: f64 = measured.parse().expect("nanoseconds");
         let share = value_of(folded, function) / measured;
         // Between the clocks that the program reads and those of the recording lie some microseconds
-        // for each of its 30 waits of tens of milliseconds.
-        assert!((0.98..=1.02).contains(&share), "{function}: {share} of {measured} ns");
+        // for each of its 30 waits of tens of milliseconds, or some milliseconds where others want the CPU then.
+        let (least, most) = sharp((0.93, 1.05), (0.98, 1.02));
+        assert!((least..=most).contains(&share), "{function}: {share} of {measured} ns");
     }
 }
 
 #[test]
-fn waits_are_accounted_to_what_waits() {
-    if !is_root("waits_are_accounted_to_what_waits") {
+fn waits_have_their_shares_of_time_where_they_wait() {
+    if !is_root("waits_have_their_shares_of_time_where_they_wait") {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -526,7 +491,7 @@ fn tables_are_kept_for_the_next_recording() {
                 .spawn()
                 .expect("pyrograph runs"),
         );
-        wait_for_programs(&recording);
+        wait_for_programs(recording.0.id());
         let meanwhile = tables();
         let pid = recording.0.id().cast_signed();
         // SAFETY: it is a child that was not waited for.
@@ -559,7 +524,7 @@ fn killed_it_leaves_no_program_in_the_kernel() {
             .spawn()
             .expect("pyrograph runs"),
     );
-    let programs = wait_for_programs(&recording);
+    let programs = wait_for_programs(recording.0.id());
     let is_there = |id: &u32| libbpf_rs::Program::fd_from_id(*id).is_ok();
     assert!(programs.len() >= 4 && programs.iter().all(is_there), "{programs:?}");
     recording.0.kill().expect("it runs");

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::common::in_kernel::{C, has_feature, record_command, value_of};
-use crate::common::{Folded, compile, is_root, pyrograph};
+use crate::common::{Folded, compile, is_root, pyrograph, sharp, wait_until};
 
 /// A folder and a program in it; `None`, which is said, if it cannot be recorded.
 fn program(test: &str, source: &str) -> Option<(tempfile::TempDir, PathBuf)> {
@@ -155,8 +155,9 @@ fn disks_are_written_by_who_does_so() {
 }
 
 #[test]
-fn waits_for_locks_are_accounted_to_who_waits() {
-    let Some((_folder, program)) = program("waits_for_locks_are_accounted_to_who_waits", "waits.c")
+fn waits_for_locks_have_their_shares_of_time_where_they_wait() {
+    let Some((_folder, program)) =
+        program("waits_for_locks_have_their_shares_of_time_where_they_wait", "waits.c")
     else {
         return;
     };
@@ -164,7 +165,8 @@ fn waits_for_locks_are_accounted_to_who_waits() {
     let share = value_of(&folded, "locks") / measured(&text, "locks");
     // It is in the system call nearly all of the time that it does not run, but may have to wait for a
     // CPU outside of it; and the call takes some time in which it runs.
-    assert!((0.8..=1.05).contains(&share), "{share}: {:?}", folded.stacks);
+    let least = sharp(0.5, 0.8);
+    assert!((least..=1.05).contains(&share), "{share}: {:?}", folded.stacks);
     // It reads clocks, for which the kernel may wait for a lock of its own.
     let slept = |stack: &[String]| {
         stack.iter().any(|frame| frame == "sleeps") && stack.last().unwrap() != "[spinlock]"
@@ -175,11 +177,15 @@ fn waits_for_locks_are_accounted_to_who_waits() {
 
 // Pools of threads that wait for work hid the locks that somebody waits for.
 #[test]
-fn conditions_differ_from_locks() {
-    let Some((_folder, program)) = program("conditions_differ_from_locks", "conditions.c") else {
+fn shares_of_conditions_differ_from_those_of_locks() {
+    let Some((_folder, program)) =
+        program("shares_of_conditions_differ_from_those_of_locks", "conditions.c")
+    else {
         return;
     };
     let ways = ["for_lock", "for_reading", "for_condition", "for_semaphore", "for_thread"];
+    // Each waits ten times for 5 ms; on a busy machine it comes too late for some of them.
+    let least = sharp(10e6, 25e6);
     for (question, lock, condition) in [
         ("--locks", "[lock]", "[condition]"),
         ("--off-cpu", "[waiting for a lock]", "[waiting for a condition]"),
@@ -191,15 +197,14 @@ fn conditions_differ_from_locks() {
                 _ => condition,
             };
             let waited = value_of_chain(&folded, &[function, leaf]);
-            // Each waits ten times for 5 ms.
-            assert!(waited >= 25e6, "{question} {function}: {waited}: {:?}", folded.stacks);
+            assert!(waited >= least, "{question} {function}: {waited}: {:?}", folded.stacks);
         }
         let (folded, _) = record_command(&program, &[], &[question, "--no-idle"]);
         for function in ways {
             let is_lock = matches!(function, "for_lock" | "for_reading");
             let waited =
                 value_of_chain(&folded, &[function, if is_lock { lock } else { condition }]);
-            assert_eq!(waited >= 25e6, is_lock, "{question} {function}: {waited}");
+            assert_eq!(waited >= least, is_lock, "{question} {function}: {waited}");
             assert!(is_lock || waited == 0.0, "{question} {function}: {waited}");
         }
         let polled = value_of(&folded, "polls");
@@ -215,8 +220,16 @@ fn one_wait_is_one_stack() {
     let mut child = std::process::Command::new(&program);
     let child = child.arg("forever").stdin(std::process::Stdio::null()).spawn().expect("it runs");
     let running = crate::common::in_kernel::Running(child);
-    std::thread::sleep(std::time::Duration::from_millis(100));
     let pid = running.0.id().to_string();
+    // 202 is `futex`, of x86-64.
+    let waits = |thread: std::fs::DirEntry| {
+        std::fs::read_to_string(thread.path().join("syscall"))
+            .is_ok_and(|call| call.starts_with("202 "))
+    };
+    wait_until("a thread waits for the other", || {
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).expect("it runs").flatten();
+        threads.map(waits).filter(|waits| *waits).count() >= 1
+    });
     let output = pyrograph()
         .args(["record", "--locks", "-p", &pid, "-d", "1", "-o"])
         .arg(&out)
@@ -226,6 +239,7 @@ fn one_wait_is_one_stack() {
     let folded = Folded::read(&out);
     let of = |(stack, _): &&(Vec<String>, f64)| stack.iter().any(|frame| frame == "turns_of_two");
     let leaves: Vec<_> = folded.stacks.iter().filter(of).map(|(stack, _)| stack.last()).collect();
+    // Two threads wait for a second, half of the time for one another.
     assert!(!leaves.is_empty() && value_of(&folded, "turns_of_two") > 0.5e9, "{:?}", folded.stacks);
     let is_kernel =
         |frame: &String| frame.contains("futex_wait_queue") || frame.contains("do_syscall");
@@ -314,37 +328,45 @@ fn memory_that_is_held_is_supported() {
 }
 
 #[test]
-fn wakers_are_recorded() {
-    let Some((_folder, program)) = program("wakers_are_recorded", "wakes.c") else { return };
+fn wakers_have_their_shares_of_time() {
+    let Some((_folder, program)) = program("wakers_have_their_shares_of_time", "wakes.c") else {
+        return;
+    };
     let (folded, text) = record_command(&program, &[], &["--wakeup"]);
     // The partner slept for 20 ms before each; what came between waking and running is not counted, nor
     // what came between asking and waiting: on a busy machine others may run there.
     let woken = value_of(&folded, "wakes_partner");
-    assert!(woken >= 0.5 * 40.0 * 20e6, "{woken}: {:?}", folded.stacks);
+    let least = sharp(0.25, 0.5);
+    assert!(woken >= least * 40.0 * 20e6, "{woken}: {:?}", folded.stacks);
     assert!(woken <= 1.02 * measured(&text, "waits_for_partner"), "{woken}: {text}");
     // Each sleep is ended by an interrupt, which no program has part in.
     let clock = value_of(&folded, "[interrupt]");
-    assert!(clock >= 0.5 * 40.0 * 30e6, "{clock}: {:?}", folded.stacks);
+    assert!(clock >= least * 40.0 * 30e6, "{clock}: {:?}", folded.stacks);
     assert_eq!(value_of_chain(&folded, &["[interrupt]", "main"]), 0.0, "{:?}", folded.stacks);
 }
 
 #[test]
-fn wakers_stand_behind_what_waits() {
-    let Some((_folder, program)) = program("wakers_stand_behind_what_waits", "wakes.c") else {
+fn wakers_stand_behind_what_waits_with_their_shares() {
+    let Some((_folder, program)) =
+        program("wakers_stand_behind_what_waits_with_their_shares", "wakes.c")
+    else {
         return;
     };
     let (folded, text) = record_command(&program, &[], &["--off-wake"]);
     let waited = |function| value_of_chain(&folded, &["main", function]);
     for function in ["waits_for_partner", "waits_for_clock"] {
         let share = waited(function) / measured(&text, function);
-        assert!((0.95..=1.02).contains(&share), "{function}: {share}: {:?}", folded.stacks);
+        // The program may have to wait for a CPU between its clocks and its waits.
+        let (least, most) = sharp((0.85, 1.04), (0.95, 1.02));
+        assert!((least..=most).contains(&share), "{function}: {share}: {:?}", folded.stacks);
     }
     // Nobody ends the wait of who could run: on a busy machine that is a part of it, too.
     let chain = ["main", "waits_for_partner", "--", "wakes_partner", "partner"];
     let by_partner = value_of_chain(&folded, &chain);
-    assert!(by_partner >= 0.5 * 40.0 * 20e6, "{by_partner}: {:?}", folded.stacks);
+    let least = sharp(0.25, 0.5);
+    assert!(by_partner >= least * 40.0 * 20e6, "{by_partner}: {:?}", folded.stacks);
     let by_clock = value_of_chain(&folded, &["main", "waits_for_clock", "--", "[interrupt]"]);
-    assert!(by_clock >= 0.5 * 40.0 * 10e6, "{by_clock}: {:?}", folded.stacks);
+    assert!(by_clock >= least * 40.0 * 10e6, "{by_clock}: {:?}", folded.stacks);
 }
 
 #[test]

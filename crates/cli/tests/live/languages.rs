@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use crate::common::in_kernel::{Running, value_of};
 use crate::common::interpreters::{interpreters, write};
-use crate::common::{Folded, is_root, package, pyrograph, run, up_to_three_times};
+use crate::common::{
+    Folded, is_root, package, pyrograph, record_until, run, sharp, tolerance, wait_until,
+};
 
 /// Three functions, which take 60, 30 and 10 % of the thread's CPU time by its own clock; the last is called by a sort.
 const PYTHON: &str = "
@@ -46,17 +48,19 @@ fn recorder(out: &Path, flags: &[&str]) -> Command {
     command
 }
 
-/// 2.4 s of CPU time at 1499 Hz: one standard deviation of the largest share is 0.8 points.
+/// 1.2 s of CPU time at 2999 Hz: one standard deviation of the largest share is 0.8 points at most. (They are in turns of 0.1 s, of
+/// which each has nearly as many samples as the others where nothing else runs.)
 fn check_shares(interpreter: &Path, script: &Path, prefix: &str, folder: &Path) {
     let out = folder.join("shares.folded");
-    let mut command = recorder(&out, &["-F", "1499"]);
-    let (folded, said) = record(command.arg(interpreter).arg(script).arg("24"), &out);
+    let mut command = recorder(&out, &["-F", "2999", "--count", "samples"]);
+    let (folded, said) = record(command.arg(interpreter).arg(script).arg(sharp("12", "24")), &out);
     let share = |name: &str| folded.total_share(&format!("{prefix}{name}"));
     let all = share("rounds");
     assert!(all > 90.0, "{interpreter:?}: {all}, {said}, {:?}", folded.leaves());
     for (function, expected) in [("first", 60.0), ("second", 30.0), ("third", 10.0)] {
         let found = share(function) * 100.0 / all;
-        assert!((found - expected).abs() < 2.8, "{interpreter:?} {function}: {found:.1}\n{said}");
+        let most = sharp(tolerance(expected, folded.total() * all / 100.0), 2.8);
+        assert!((found - expected).abs() < most, "{interpreter:?} {function}: {found:.1}\n{said}");
         // In order: a function is called by the ones around it, and by nobody else.
         let wanted =
             [format!("{prefix}rounds"), format!("{prefix}{function}"), format!("{prefix}spin")];
@@ -79,7 +83,7 @@ fn python_functions_have_their_shares() {
     let folder = tempfile::tempdir().expect("a folder");
     let script = write(folder.path(), "shares.py", PYTHON);
     for (_, interpreter) in interpreters("python", "/usr/bin/python3") {
-        up_to_three_times(|| check_shares(&interpreter, &script, "", folder.path()));
+        check_shares(&interpreter, &script, "", folder.path());
     }
 }
 
@@ -91,7 +95,7 @@ fn perl_functions_have_their_shares() {
     let folder = tempfile::tempdir().expect("a folder");
     let script = write(folder.path(), "shares.pl", PERL);
     for (_, interpreter) in interpreters("perl", "/usr/bin/perl") {
-        up_to_three_times(|| check_shares(&interpreter, &script, "main::", folder.path()));
+        check_shares(&interpreter, &script, "main::", folder.path());
     }
 }
 
@@ -153,9 +157,9 @@ local text = naps()
         let mut child = Running(child);
         let mut byte = [0];
         child.0.stdout.as_mut().expect("a pipe").read_exact(&mut byte).expect("it has come there");
-        std::thread::sleep(Duration::from_millis(300));
-        let out = folder.path().join("waits.folded");
         let pid = child.0.id().to_string();
+        wait_until("all its threads wait", || is_asleep(&pid));
+        let out = folder.path().join("waits.folded");
         run(pyrograph()
             .args(["record", "--engine", "ebpf", "--off-cpu", "-d", "0.5", "-p", &pid, "-o"])
             .arg(&out));
@@ -163,6 +167,19 @@ local text = naps()
         let found = folded.lines().any(|line| line.contains(&format!(";{expected};")));
         assert!(found, "{interpreter}: {expected} is not in\n{folded}");
     }
+}
+
+/// Returns true if none of a process's threads has run for 50 ms.
+fn is_asleep(pid: &str) -> bool {
+    // Nanoseconds on a CPU, nanoseconds of waiting for one, and how often it was given one.
+    let ran = || -> Vec<String> {
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs").flatten();
+        let account = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("schedstat"));
+        threads.map(|thread| account(thread).unwrap_or_default()).collect()
+    };
+    let before = ran();
+    std::thread::sleep(Duration::from_millis(50));
+    before == ran()
 }
 
 /// A program that calls in 200 ways, and knows how.
@@ -272,8 +289,8 @@ fn functions_are_those_that_the_program_itself_has() {
 /// Waits are under the function that waits, with the kernel's frames, and sum up to what the program measured: elapsed time
 /// without the thread's time on a CPU. Two threads that compute wait for each other's lock of the interpreter.
 #[test]
-fn waits_are_under_the_functions_that_wait() {
-    if !is_root("waits_are_under_the_functions_that_wait") {
+fn waits_have_their_shares_under_the_functions_that_wait() {
+    if !is_root("waits_have_their_shares_under_the_functions_that_wait") {
         return;
     }
     const SCRIPT: &str = "
@@ -322,8 +339,13 @@ close $w; clock('reads', \\&reads); clock('naps', \\&naps);
             let (function, measured) = line.split_once(' ').expect("a name and a time");
             let measured: f64 = measured.parse().expect("nanoseconds");
             let found = value_of(&folded, &format!("{prefix}{function}"));
-            let difference = (found - measured).abs() / measured;
-            assert!(difference < 0.02, "{interpreter} {function}: {found} and {measured}");
+            // The clocks are read, one after the other, some microseconds before and after; on a busy machine a thread may lose its
+            // CPU in between.
+            let most = 0.02 * measured + sharp(20e6, 1e6);
+            assert!(
+                (found - measured).abs() < most,
+                "{interpreter} {function}: {found} and {measured}"
+            );
             let in_kernel = folded.share(|stack| {
                 stack.iter().any(|frame| *frame == format!("{prefix}{function}"))
                     && stack.iter().any(|frame| frame == "do_syscall_64")
@@ -342,31 +364,33 @@ fn short_scripts_and_children_have_their_functions() {
     }
     const PYTHON: &str = "
 import os, time
-def work(end):
-    while time.perf_counter() < end: pass
+def work(t):
+    end = time.thread_time() + t
+    while time.thread_time() < end: pass
 def child():
-    work(time.perf_counter() + 0.02); os._exit(0)
-work(time.perf_counter() + 0.02)
+    work(0.02); os._exit(0)
+work(0.02)
 if os.fork() == 0: child()
 os.wait()
 ";
     const PERL: &str = "
-use Time::HiRes qw(time);
-sub work { 1 while time < $_[0] }
-sub child { work(time + 0.02); exit }
-work(time + 0.02); child() if !fork; wait;
+use Time::HiRes qw(clock_gettime);
+sub work { my $end = clock_gettime(3) + shift; 1 while clock_gettime(3) < $end }
+sub child { work(0.02); exit }
+work(0.02); child() if !fork; wait;
 ";
     let folder = tempfile::tempdir().expect("a folder");
     let python = write(folder.path(), "short.py", PYTHON);
     let perl = write(folder.path(), "short.pl", PERL);
     let out = folder.path().join("short.folded");
+    // 30 scripts and 30 children of each language, of 20 ms of CPU time: 2.4 s, half of them in children.
     let shell = format!(
-        "for i in $(seq 100); do /usr/bin/python3 -I -S {}; perl {}; done",
+        "for i in $(seq 30); do /usr/bin/python3 -I -S {}; perl {}; done",
         python.display(),
         perl.display()
     );
     run(pyrograph()
-        .args(["record", "--engine", "ebpf", "-a", "-F", "499", "--count", "samples", "-o"])
+        .args(["record", "--engine", "ebpf", "-a", "-F", "997", "--count", "samples", "-o"])
         .arg(&out)
         .args(["--", "sh", "-c", &shell]));
     let folded = Folded::read(&out);
@@ -377,14 +401,22 @@ work(time + 0.02); child() if !fork; wait;
     let has = |stack: &[String], names: &[&str]| {
         stack.iter().any(|frame| names.contains(&frame.as_str()))
     };
-    // The interpreter's loop is only seen as such where its calls were not found.
+    // The interpreter's loop is only seen as such where its calls were not found. What others run on this machine has other
+    // functions.
     let found = sum(&|stack| has(stack, &["work", "main::work"]));
     let loops = ["_PyEval_EvalFrameDefault", "Perl_runops_standard"];
-    let missed = sum(&|stack| has(stack, &loops));
+    let in_loops = |stack: &[String]| {
+        let of_script =
+            stack.first().is_some_and(|name| name.starts_with("python3") || name == "perl");
+        of_script && has(stack, &loops)
+    };
+    let missed = sum(&in_loops);
     let children = sum(&|stack| has(stack, &["child", "main::child"]));
-    assert!(found > 1000.0 && children > 400.0, "{found} {children} {:?}", folded.leaves());
-    assert!(missed < 0.01 * (found + missed), "{missed} of {found}");
-    assert_eq!(sum(&|stack| stack.iter().any(|frame| frame.ends_with(" function]"))), 0.0);
+    // 2,400 at best: a CPU that is taken away takes its samples with it.
+    assert!(found > 1200.0 && children > 480.0, "{found} {children} {:?}", folded.leaves());
+    assert!(missed < 0.02 * (found + missed), "{missed} of {found}");
+    let nameless = |stack: &[String]| stack.iter().any(|frame| frame.ends_with(" function]"));
+    assert_eq!(sum(&|stack| has(stack, &["work", "main::work"]) && nameless(stack)), 0.0);
 }
 
 /// Recursion, generators, exceptions, callbacks, destructors: calls are in the order in which they were made.
@@ -396,7 +428,7 @@ fn calls_are_in_order() {
     const PYTHON: &str = "
 import time, sys, functools
 def spin():
-    end = time.thread_time() + 0.08
+    end = time.thread_time() + 0.05
     while time.thread_time() < end: pass
 def recurse(n): return spin() if n == 0 else recurse(n - 1)
 def generate(): spin(); yield 1
@@ -416,7 +448,7 @@ sys.setrecursionlimit(5000); recurse(1500)
 ";
     const PERL: &str = "
 use Time::HiRes qw(clock_gettime);
-sub spin { my $end = clock_gettime(3) + 0.08; 1 while clock_gettime(3) < $end }
+sub spin { my $end = clock_gettime(3) + 0.05; 1 while clock_gettime(3) < $end }
 sub recurse { my $n = shift; $n ? recurse($n - 1) : spin() }
 sub throws { eval { die 'x' }; spin() if $@ }
 sub evals { eval 'sub inner { spin() } inner(); 1' or die }
@@ -447,7 +479,7 @@ recurse(20); throws(); evals(); ties(); adds(); loads(); blocks();
     };
     for (_, interpreter) in interpreters("python", "/usr/bin/python3") {
         let (folded, said) =
-            record(recorder(&out, &["-F", "499"]).arg(&interpreter).arg(&python), &out);
+            record(recorder(&out, &["-F", "997"]).arg(&interpreter).arg(&python), &out);
         let minor = Command::new(&interpreter)
             .args(["-c", "import sys; print(sys.version_info.minor)"])
             .output()
@@ -498,7 +530,7 @@ recurse(20); throws(); evals(); ties(); adds(); loads(); blocks();
     }
     for (_, interpreter) in interpreters("perl", "/usr/bin/perl") {
         let (folded, said) =
-            record(recorder(&out, &["-F", "499"]).arg(&interpreter).arg(&perl), &out);
+            record(recorder(&out, &["-F", "997"]).arg(&interpreter).arg(&perl), &out);
         let own = |frame: &str| frame.contains("::") || frame == "(eval)";
         let ways = ways(&folded, "main::spin", &own);
         let expected = [
@@ -528,8 +560,8 @@ fn views_show_what_they_name() {
     let script = write(folder.path(), "shares.py", PYTHON);
     let out = folder.path().join("views.folded");
     let take = |flags: &[&str]| {
-        let flags = [&["-F", "199"], flags].concat();
-        record(recorder(&out, &flags).arg("/usr/bin/python3").arg(&script).arg("20"), &out)
+        let flags = [&["-F", "997", "--count", "samples"], flags].concat();
+        record(recorder(&out, &flags).arg("/usr/bin/python3").arg(&script).arg("5"), &out)
     };
     let (merged, _) = take(&[]);
     assert!(merged.total_share("rounds") > 80.0 && merged.total_share("_start") > 80.0);
@@ -576,7 +608,7 @@ fn a_version_that_is_not_known_is_said() {
     fs::write(&other, bytes).expect("a file");
     run(Command::new("chmod").arg("755").arg(&other));
     let out = folder.path().join("out.folded");
-    let script = write(folder.path(), "spin.pl", "my $x = 0; $x++ while $x < 1e7;");
+    let script = write(folder.path(), "spin.pl", "my $x = 0; $x++ while $x < 5e6;");
     let (folded, said) = record(recorder(&out, &["-F", "499"]).arg(&other).arg(&script), &out);
     let line = format!("Perl 5.99.0 ({}): its layout is not known; native frames", other.display());
     assert!(said.contains(&line), "{said}");
@@ -642,18 +674,31 @@ fn several_versions_are_recorded_at_once() {
             running.push(Running(child));
         }
     }
-    run(pyrograph()
-        .args(["record", "--engine", "ebpf", "-a", "-d", "4", "-F", "499", "--by", "process", "-o"])
-        .arg(&out));
-    let folded = Folded::read(&out);
+    let of = |child: &Running| format!("-{}", child.0.id());
+    // Until each of them has some samples: there are more of them than CPUs.
+    let folded = record_until(
+        |folded| {
+            running.iter().all(|child| {
+                let suffix = of(child);
+                let own = folded.stacks.iter().filter(|(stack, _)| stack[0].ends_with(&suffix));
+                own.map(|(_, samples)| samples).sum::<f64>() >= 50.0
+            })
+        },
+        |seconds| {
+            let mut command = pyrograph();
+            command.args(["record", "--engine", "ebpf", "-a", "-d", seconds, "-F", "499"]);
+            run(command.args(["--count", "samples", "--by", "process", "-o"]).arg(&out));
+            Folded::read(&out)
+        },
+    );
     for child in &running {
-        let suffix = format!("-{}", child.0.id());
+        let suffix = of(child);
         let of = |stack: &[String]| stack.first().is_some_and(|root| root.ends_with(&suffix));
         let all = folded.share(of);
         let own = folded.share(|stack| {
             of(stack) && stack.iter().any(|frame| frame == "snake" || frame == "main::camel")
         });
-        assert!(all > 0.0 && own > 0.95 * all, "{own} of {all}: {:?}", folded.leaves());
+        assert!(all > 0.0 && own > 0.9 * all, "{own} of {all}: {:?}", folded.leaves());
     }
     assert!(running.len() >= 4, "{} interpreters", running.len());
 }

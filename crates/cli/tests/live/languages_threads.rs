@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::interpreters::{interpreters, record, write};
-use crate::common::{Folded, is_root, kept, up_to_three_times};
+use crate::common::{Folded, is_root, kept, tolerance};
 
 /// Checks that three functions have 60, 30 and 10 % of the time that all of them have.
 fn check_shares(
@@ -19,7 +19,8 @@ fn check_shares(
     assert!(all > 0.0, "{said} {:?}", folded.leaves());
     for ((name, share), expected) in names.iter().zip(shares).zip([60.0, 30.0, 10.0]) {
         let found = share * 100.0 / all;
-        assert!((found - expected).abs() < 3.0, "{name}: {found:.1}\n{said}");
+        let most = tolerance(expected, folded.total() * all / 100.0);
+        assert!((found - expected).abs() < most, "{name}: {found:.1} ± {most:.1}\n{said}");
     }
 }
 
@@ -30,7 +31,7 @@ sub spin { my $end = clock_gettime(3) + shift; 1 while clock_gettime(3) < $end }
 sub first { spin(0.06) }
 sub second { spin(0.03) }
 sub third { spin(0.01); 0 }
-sub rounds { for (1 .. 10) { first(); second(); my @x = sort { third() } 1, 2 } }
+sub rounds { for (1 .. 6) { first(); second(); my @x = sort { third() } 1, 2 } }
 sub worker { rounds() }
 my @threads = map { threads->create(\\&worker) } 1 .. 2;
 rounds();
@@ -39,7 +40,8 @@ $_->join for @threads;
 
 fn check_perl_threads(interpreter: &Path, script: &Path, out: &Path) {
     let script = script.to_str().expect("a path");
-    let (folded, _, said) = record(&["-F", "1999"], interpreter, &[script], out);
+    let (folded, _, said) =
+        record(&["-F", "2999", "--count", "samples"], interpreter, &[script], out);
     let names = ["main::first", "main::second", "main::third"];
     let in_thread = |stack: &[String]| stack.iter().any(|frame| frame == "main::worker");
     check_shares(&folded, &in_thread, names, &said);
@@ -61,15 +63,15 @@ fn check_perl_threads(interpreter: &Path, script: &Path, out: &Path) {
 }
 
 #[test]
-fn threads_of_perl_have_their_functions() {
-    if !is_root("threads_of_perl_have_their_functions") {
+fn threads_of_perl_have_their_shares() {
+    if !is_root("threads_of_perl_have_their_shares") {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
     let script = write(folder.path(), "threads.pl", PERL_THREADS);
     let out = folder.path().join("threads.folded");
     for (_, interpreter) in interpreters("perl", "/usr/bin/perl") {
-        up_to_three_times(|| check_perl_threads(&interpreter, &script, &out));
+        check_perl_threads(&interpreter, &script, &out);
     }
 }
 
@@ -95,7 +97,7 @@ def drive(stacks):
 def nest(stacks, n):
     return sorted([1], key=lambda x: nest(stacks, n - 1)) if n else drive(stacks)
 stacks = [greenlet.greenlet(f) for f in (first, second, third)]
-for i in range(150): nest(stacks, i % 4)
+for i in range(90): nest(stacks, i % 4)
 ";
 
 /// The module `greenlet` for an interpreter, if it is there.
@@ -116,7 +118,8 @@ fn check_greenlets(interpreter: &Path, module: &Path, script: &Path, out: &Path)
     let path = format!("PYTHONPATH={}", module.display());
     let arguments =
         [&path, interpreter.to_str().expect("a path"), script.to_str().expect("a path")];
-    let (folded, _, said) = record(&["-F", "1999"], Path::new("/usr/bin/env"), &arguments, out);
+    let (folded, _, said) =
+        record(&["-F", "2999", "--count", "samples"], Path::new("/usr/bin/env"), &arguments, out);
     check_shares(&folded, &|_| true, ["first", "second", "third"], &said);
     const OWN: [&str; 9] =
         ["<module>", "nest", "<lambda>", "drive", "first", "second", "recurse", "third", "key"];
@@ -143,8 +146,8 @@ fn check_greenlets(interpreter: &Path, module: &Path, script: &Path, out: &Path)
 }
 
 #[test]
-fn greenlets_have_their_functions() {
-    if !is_root("greenlets_have_their_functions") {
+fn greenlets_have_their_shares() {
+    if !is_root("greenlets_have_their_shares") {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -152,7 +155,7 @@ fn greenlets_have_their_functions() {
     let out = folder.path().join("greenlets.folded");
     for (_, interpreter) in interpreters("python", "/usr/bin/python3") {
         if let Some(module) = greenlet_of(&interpreter) {
-            up_to_three_times(|| check_greenlets(&interpreter, &module, &script, &out));
+            check_greenlets(&interpreter, &module, &script, &out);
         }
     }
 }
@@ -177,7 +180,7 @@ def parent():
     steps = generate(); next(steps); next(steps); next(steps)
     child(steps) if os.fork() == 0 else os.wait()
 def child(steps):
-    for i in range(30): next(steps)
+    for i in range(18): next(steps)
     os._exit(0)
 parent()
 ";
@@ -188,7 +191,7 @@ sub first { spin(0.06) }
 sub second { spin(0.03) }
 sub third { spin(0.01); 0 }
 sub parent { if (fork) { wait } else { child() } }
-sub child { for (1 .. 10) { first(); second(); my @x = sort { third() } 1, 2 } exit }
+sub child { for (1 .. 6) { first(); second(); my @x = sort { third() } 1, 2 } exit }
 parent();
 ";
 const PHP_CHILDREN: &str = "<?php
@@ -198,7 +201,7 @@ function first() { spin(0.06); }
 function second() { spin(0.03); }
 function third($a, $b) { spin(0.01); return 0; }
 function generate() { while (true) { first(); yield 1; second(); yield 2; $v = [1, 2]; usort($v, 'third'); yield 3; } }
-function child($steps) { for ($i = 0; $i < 30; $i++) { $steps->next(); } exit; }
+function child($steps) { for ($i = 0; $i < 18; $i++) { $steps->next(); } exit; }
 function parent_() { $steps = generate(); $steps->current(); if (pcntl_fork()) { pcntl_wait($status); } else { child($steps); } }
 parent_();
 ";
@@ -210,7 +213,7 @@ end
 def first; spin(0.06); end
 def second; spin(0.03); end
 def third; spin(0.01); end
-def child; 10.times { first; second; [1].sort_by { third } }; exit!; end
+def child; 6.times { first; second; [1].sort_by { third } }; exit!; end
 def parent; fork ? Process.wait : child; end
 parent
 ";
@@ -218,7 +221,8 @@ parent
 /// Checks the shares in the child, each call of which is below its parent's.
 fn check_children(interpreter: &Path, script: &Path, out: &Path, (prefix, parent): (&str, &str)) {
     let script = script.to_str().expect("a path");
-    let (folded, _, said) = record(&["-F", "1999"], interpreter, &[script], out);
+    let (folded, _, said) =
+        record(&["-F", "2999", "--count", "samples"], interpreter, &[script], out);
     let [child, parent] = ["child", parent].map(|name| format!("{prefix}{name}"));
     let names = ["first", "second", "third"].map(|name| format!("{prefix}{name}"));
     let in_child = |stack: &[String]| stack.contains(&child);
@@ -232,8 +236,8 @@ fn check_children(interpreter: &Path, script: &Path, out: &Path, (prefix, parent
 }
 
 #[test]
-fn children_and_generators_have_their_functions() {
-    if !is_root("children_and_generators_have_their_functions") {
+fn children_and_generators_have_their_shares() {
+    if !is_root("children_and_generators_have_their_shares") {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -246,7 +250,7 @@ fn children_and_generators_have_their_functions() {
     ] {
         let script = write(folder.path(), &format!("children-{language}"), text);
         for (_, interpreter) in interpreters(language, system) {
-            up_to_three_times(|| check_children(&interpreter, &script, &out, names));
+            check_children(&interpreter, &script, &out, names);
         }
     }
 }

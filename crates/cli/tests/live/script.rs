@@ -7,8 +7,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::common::perf::{run_perf, with_perf, with_perf_as_root};
-use crate::common::{pyrograph, run};
+use crate::common::perf::{run_perf, until_perf_reads, with_perf, with_perf_as_root};
+use crate::common::{pyrograph, recorded, run};
 use serde_json::Value;
 
 fn record(folder: &Path, options: &[&str]) -> PathBuf {
@@ -26,10 +26,13 @@ fn ours(data: &Path, options: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// perf prints a line's end in a name as it is.
+/// perf prints a line's end in a name as it is: evened out by [`as_printed`].
 fn theirs(data: &Path, options: &[&str]) -> String {
     let output = run_perf(Command::new("perf").arg("script").args(options).arg("-i").arg(data));
-    let text = String::from_utf8(output.stdout).expect("text");
+    as_printed(&String::from_utf8(output.stdout).expect("text"))
+}
+
+fn as_printed(text: &str) -> String {
     text.replace("        new\nline", "        new line").replace("new\nline", "new line")
 }
 
@@ -66,15 +69,17 @@ fn check_alike(ours: &str, theirs: &str) {
 
 #[test]
 fn as_perf_prints_stacks_by_frame_pointers() {
-    with_perf("as_perf_prints_stacks_by_frame_pointers", |folder| {
-        let data = record(folder, &["-F", "999", "-e", "cpu-clock", "-g"]);
-        check_alike(&ours(&data, &["--no-inline"]), &theirs(&data, &["--no-inline"]));
+    let Some(recorded) = recorded::threads_by_frame_pointers() else { return };
+    until_perf_reads("as_perf_prints_stacks_by_frame_pointers", || {
+        let data = &recorded.data;
+        let printed = as_printed(&std::fs::read_to_string(&recorded.text).expect("it was kept"));
+        check_alike(&ours(data, &["--no-inline"]), &printed);
         for fields in ["comm,pid,tid,time,ip,sym", "+pid,-dso,-symoff", "comm,tid,time", "ip,dso"] {
             let options = ["--no-inline", "-F", fields];
-            check_alike(&ours(&data, &options), &theirs(&data, &options));
+            check_alike(&ours(data, &options), &theirs(data, &options));
         }
         let options = ["--no-inline", "-F", "comm,time,event", "--ns"];
-        assert_eq!(ours(&data, &options), theirs(&data, &options));
+        assert_eq!(ours(data, &options), theirs(data, &options));
     });
 }
 
@@ -97,10 +102,11 @@ fn as_perf_prints_copied_stacks_with_inlined_calls() {
 
 #[test]
 fn as_perf_prints_samples_without_stacks() {
+    let Some(recorded) = recorded::threads_without_stacks() else { return };
+    let bare = &recorded.data;
     with_perf("as_perf_prints_samples_without_stacks", |folder| {
-        let data = record(folder, &["-F", "999", "-e", "cpu-clock"]);
         let fields = ["-F", "comm,tid,time,period,event,ip,dso"];
-        assert_eq!(ours(&data, &fields), theirs(&data, &fields));
+        assert_eq!(ours(bare, &fields), theirs(bare, &fields));
         let data = record(folder, &["-c", "1", "-d", "-e", "page-faults,context-switches"]);
         let fields = ["-F", "comm,pid,tid,time,period,event"];
         assert_eq!(ours(&data, &fields), theirs(&data, &fields));
@@ -140,11 +146,17 @@ fn as_perf_prints_the_fields_of_tracepoints() {
 /// inlined calls.
 #[test]
 fn folding_the_text_gives_what_folding_the_recording_gives() {
+    let (Some(by_pointers), Some(bare)) =
+        (recorded::threads_by_frame_pointers(), recorded::threads_without_stacks())
+    else {
+        return;
+    };
     with_perf("folding_the_text_gives_what_folding_the_recording_gives", |folder| {
-        for options in [&["-g"][..], &["--call-graph", "dwarf,1024"], &[]] {
-            let data = record(folder, &[&["-F", "999", "-e", "cpu-clock"], options].concat());
+        let copied = ["-F", "999", "-e", "cpu-clock", "--call-graph", "dwarf,1024"];
+        let copied = record(folder, &copied);
+        for (data, options) in [(&by_pointers.data, "-g"), (&copied, "dwarf"), (&bare.data, "")] {
             let text = folder.join("perf.txt");
-            std::fs::write(&text, ours(&data, &[])).expect("a temporary file");
+            std::fs::write(&text, ours(data, &[])).expect("a temporary file");
             let fold = |file: &Path| {
                 let mut fold = pyrograph();
                 fold.args(["fold", "--no-include-tname"]);
@@ -154,7 +166,7 @@ fn folding_the_text_gives_what_folding_the_recording_gives() {
                 let output = run(fold.arg(file));
                 String::from_utf8(output.stdout).expect("text")
             };
-            let folded = fold(&data);
+            let folded = fold(data);
             assert!(folded.contains("computes"), "{folded}");
             assert_eq!(fold(&text), folded, "{options:?}");
         }
@@ -407,11 +419,12 @@ fn as_perf_prints_losses() {
 
 #[test]
 fn filters_hold_for_records_beside_samples() {
-    with_perf("filters_hold_for_records_beside_samples", |folder| {
-        let data = record(folder, &["-F", "999", "-e", "cpu-clock"]);
+    let Some(recorded) = recorded::threads_without_stacks() else { return };
+    until_perf_reads("filters_hold_for_records_beside_samples", || {
+        let data = &recorded.data;
         let json = |options: &[&str]| -> Vec<Value> {
             let shown = ["--json", "-F", "+pid", "--show-task-events", "--show-mmap-events"];
-            let text = ours(&data, &[&shown[..], options].concat());
+            let text = ours(data, &[&shown[..], options].concat());
             text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
         };
         let all = json(&[]);
@@ -432,13 +445,16 @@ fn filters_hold_for_records_beside_samples() {
 
 #[test]
 fn records_that_are_missing_are_named() {
-    with_perf("records_that_are_missing_are_named", |folder| {
-        let data = record(folder, &["-F", "999", "-e", "cpu-clock"]);
+    let Some(recorded) = recorded::threads_without_stacks() else { return };
+    until_perf_reads("records_that_are_missing_are_named", || {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path();
+        let data = &recorded.data;
         let profile = folder.join("profile.json");
         let mut convert = pyrograph();
-        run(convert.arg("convert").arg(&data).arg("-o").arg(&profile).args(["--to", "firefox"]));
+        run(convert.arg("convert").arg(data).arg("-o").arg(&profile).args(["--to", "firefox"]));
         for (file, said) in [
-            (&data, "no switches are in what was printed; `perf record --switch-events` records"),
+            (data, "no switches are in what was printed; `perf record --switch-events` records"),
             (&profile, "the input holds samples alone: --show-… prints nothing"),
         ] {
             let output = run(pyrograph().args(["script", "--show-switch-events"]).arg(file));
@@ -455,11 +471,12 @@ fn kept(all: &[Value], keep: impl Fn(&Value) -> bool) -> Vec<Value> {
 
 #[test]
 fn filters_keep_what_they_say() {
-    with_perf("filters_keep_what_they_say", |folder| {
-        let data = record(folder, &["-F", "2999", "-g", "-e", "cpu-clock,page-faults"]);
+    let Some(recorded) = recorded::threads_with_two_events() else { return };
+    until_perf_reads("filters_keep_what_they_say", || {
+        let data = &recorded.data;
         let json = |options: &[&str]| -> Vec<Value> {
             let options = [&["--json", "-F", "+pid"], options].concat();
-            let text = ours(&data, &options);
+            let text = ours(data, &options);
             text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
         };
         let all = json(&[]);
@@ -494,15 +511,13 @@ fn filters_keep_what_they_say() {
 
 #[test]
 fn samples_of_other_formats_are_events() {
-    with_perf("samples_of_other_formats_are_events", |folder| {
-        let data = record(folder, &["-F", "999", "-g", "-e", "cpu-clock"]);
+    let Some(recorded) = recorded::threads_by_frame_pointers() else { return };
+    until_perf_reads("samples_of_other_formats_are_events", || {
+        let folder = tempfile::tempdir().expect("a folder");
+        let folder = folder.path();
+        let data = &recorded.data;
         let profile = folder.join("profile.json");
-        run(pyrograph()
-            .arg("convert")
-            .arg(&data)
-            .arg("-o")
-            .arg(&profile)
-            .args(["--to", "firefox"]));
+        run(pyrograph().arg("convert").arg(data).arg("-o").arg(&profile).args(["--to", "firefox"]));
         let fields = ["-F", "sym"];
         let stacks = |file: &Path| -> Vec<String> {
             let text = ours(file, &["-F", "ip,sym"]);
@@ -515,8 +530,8 @@ fn samples_of_other_formats_are_events() {
             });
             blocks.collect()
         };
-        assert_eq!(ours(&profile, &fields).lines().count(), ours(&data, &fields).lines().count());
-        let (mut one, mut other) = (stacks(&profile), stacks(&data));
+        assert_eq!(ours(&profile, &fields).lines().count(), ours(data, &fields).lines().count());
+        let (mut one, mut other) = (stacks(&profile), stacks(data));
         one.sort();
         other.sort();
         assert_eq!(one, other);
@@ -535,11 +550,12 @@ fn totals_are_no_events() {
 
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
-    with_perf("a_reader_that_goes_away_is_no_error", |folder| {
-        let data = record(folder, &["-F", "2999", "-g", "-e", "cpu-clock"]);
+    let Some(recorded) = recorded::threads_with_two_events() else { return };
+    until_perf_reads("a_reader_that_goes_away_is_no_error", || {
+        let data = &recorded.data;
         let mut child = pyrograph()
             .args(["script", "-i"])
-            .arg(&data)
+            .arg(data)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

@@ -85,7 +85,7 @@ fn children_that_run_already_are_recorded() {
         );
         let share = folded.total_share("main");
         assert!(share > 95.0, "{engine}: {share} % {:?}", folded.leaves());
-        let alone = record(&out, &["--engine", engine, "--no-inherit", "-p", &pid, "-d", "1"]);
+        let alone = record(&out, &["--engine", engine, "--no-inherit", "-p", &pid, "-d", "0.3"]);
         assert!(text(&alone).contains("no samples"), "{engine}: {}", text(&alone));
     }
 }
@@ -149,7 +149,9 @@ fn another_users_process_is_refused_or_recorded_as_capabilities_say() {
     let as_nobody = |program: &Path, flags: &[&str]| {
         let mut command = Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program);
-        command.args(["record", "-p", &pid, "-d", "1", "-o"]).arg(folder.path().join("out.folded"));
+        command
+            .args(["record", "-p", &pid, "-d", "0.5", "-o"])
+            .arg(folder.path().join("out.folded"));
         command.args(flags).env("XDG_CACHE_HOME", folder.path().join("cache"));
         command.output().expect("setpriv runs")
     };
@@ -225,7 +227,7 @@ fn nothing_is_counted_after_the_end_however_late_it_is_seen() {
     if !is_root("nothing_is_counted_after_the_end_however_late_it_is_seen") {
         return;
     }
-    const LATE: Duration = Duration::from_secs(3);
+    const LATE: Duration = Duration::from_secs(2);
     let folder = tempfile::tempdir().expect("a folder");
     // Without work a CPU has few samples.
     let cpus = std::thread::available_parallelism().expect("a number").get();
@@ -249,5 +251,6 @@ fn nothing_is_counted_after_the_end_however_late_it_is_seen() {
     assert!(recording.wait().expect("it ends").success());
     let recorded = Folded::read(&out).total() / 1e9 / cpus;
     assert!(recorded < (ended + LATE / 2).as_secs_f64(), "{recorded} s of {ended:?}");
-    assert!(recorded > 0.5, "{recorded} s");
+    // It has a second for that, of which a host may take a part.
+    assert!(recorded > 0.2, "{recorded} s");
 }

@@ -7,8 +7,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::common::in_kernel::wait_for_programs;
 use crate::common::terminal::Terminal;
-use crate::common::{compile, is_root, pyrograph, run, text, wait_until};
+use crate::common::{compile, is_root, pyrograph, run, text, tolerance, wait_until};
 
 /// A process that computes until this is dropped: `split.c`, whose call tree is known.
 struct Busy(Child);
@@ -105,8 +106,12 @@ fn the_table_agrees_with_the_picture_of_the_same_moment() {
     terminal.wait_for("gamma_");
     terminal.press(" ");
     terminal.wait_for("PAUSED");
-    // What was on its way when the pause began has come by then.
-    std::thread::sleep(Duration::from_millis(1500));
+    // What was on its way when the pause began has come when nothing changes for longer than between two snapshots.
+    let mut last = terminal.text();
+    wait_until("nothing comes any more", || {
+        std::thread::sleep(Duration::from_millis(1500));
+        std::mem::replace(&mut last, terminal.text()) == last
+    });
     terminal.press("w");
     terminal.wait_for("wrote top.svg");
     let screen = terminal.text();
@@ -214,21 +219,19 @@ fn memory_that_is_held_shows_while_it_is_held() {
     command.args(["top", "--alloc", "--live", "-p", &holds.id().to_string()]);
     let mut terminal = Terminal::start(&mut command, 120, 30);
     terminal.wait_for("held after");
+    // That shows while tables are being made; what is allocated before the programs count is not known.
+    wait_for_programs(terminal.child.id());
     input.write_all(b"x").expect("it reads");
-    // 100 times 1,000 bytes, and 50,000: nothing counts twice, however often it is read.
-    wait_until("it holds memory", || {
-        let screen = terminal.text();
-        total(&screen, "keeps").is_some() && total(&screen, "grows").is_some()
-    });
-    let check = |screen: &str| {
-        let [keeps, grows] = ["keeps", "grows"].map(|name| total(screen, name).expect("a row"));
-        assert!((keeps / grows - 2.0).abs() < 0.02, "{screen}");
-        assert_eq!(total(screen, "gives_back"), None);
+    // 100 times 1,000 bytes, and 50,000, once it has asked for all of it: nothing counts twice, however often it is read.
+    let is_all = |screen: &str| {
+        let [keeps, grows] = ["keeps", "grows"].map(|name| total(screen, name));
+        keeps.zip(grows).is_some_and(|(keeps, grows)| (keeps / grows - 2.0).abs() < 0.02)
     };
-    check(&terminal.text());
+    wait_until("it holds all of its memory", || is_all(&terminal.text()));
     terminal.press(" ");
     terminal.wait_for("PAUSED");
-    check(&terminal.text());
+    wait_until("it shows what is held in a pause", || is_all(&terminal.text()));
+    assert_eq!(total(&terminal.text(), "gives_back"), None);
     terminal.press("q");
     assert!(terminal.end().success());
     drop(input);
@@ -379,7 +382,7 @@ fn without_a_terminal_there_are_tables() {
         assert_eq!(sum, table["whole"].as_u64().expect("a number"), "each sample is in one row");
         samples += table["samples"].as_u64().expect("a number");
     }
-    assert!(samples > 100);
+    assert!(samples > 20, "{samples} in three seconds");
     // The reader goes away after a line.
     let mut piped = pyrograph();
     piped.args(["top", "-p", &busy.pid(), "-i", "0.2"]).stdout(Stdio::piped());
@@ -397,7 +400,7 @@ fn shares_are_those_of_the_program() {
     let folder = tempfile::tempdir().expect("a folder");
     let busy = Busy::start(folder.path());
     let mut command = pyrograph();
-    command.args(["top", "-p", &busy.pid(), "-F", "997", "-i", "4", "-n", "1", "--json"]);
+    command.args(["top", "-p", &busy.pid(), "-F", "2999", "-i", "1", "-n", "1", "--json"]);
     let output = run(&mut command);
     let table: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let whole = table["whole"].as_f64().expect("a number");
@@ -408,7 +411,9 @@ fn shares_are_those_of_the_program() {
             * found.unwrap_or_else(|| panic!("{name} in {table:#}"))[of].as_f64().expect("a number")
             / whole
     };
-    // As split.c says. Of some thousand samples, three standard errors are below 5.
+    let samples = table["samples"].as_f64().expect("a number");
+    assert!(samples > 100.0, "{samples} in a second");
+    // As split.c says.
     for (name, of, expect) in [
         ("alpha", "total", 40.0),
         ("beta", "self", 45.0),
@@ -416,7 +421,8 @@ fn shares_are_those_of_the_program() {
         ("main", "total", 100.0),
     ] {
         let found = share(name, of);
-        assert!((found - expect).abs() < 5.0, "{name}: {found}, not {expect}");
+        let most = tolerance(expect, samples);
+        assert!((found - expect).abs() < most, "{name}: {found}, not {expect} ± {most}");
     }
 }
 

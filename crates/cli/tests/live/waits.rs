@@ -1,13 +1,13 @@
 //! How long threads wait: sums must be what the programs measure themselves, whatever stacks are taken.
 
 use crate::common::in_kernel::{C, has_feature, record_command, value_of};
-use crate::common::{Folded, compile, is_root, pyrograph};
+use crate::common::{Folded, compile, is_root, pyrograph, sharp, stolen};
 
 // Sums scattered by 13 % with the stacks that were left to chance, and waits were lost where the kernel does not report
 // of a switch.
 #[test]
-fn each_thread_waits_as_long_as_it_measures() {
-    if !is_root("each_thread_waits_as_long_as_it_measures") {
+fn each_thread_has_its_shares_of_waits() {
+    if !is_root("each_thread_has_its_shares_of_waits") {
         return;
     }
     if !has_feature("sched_exit") {
@@ -17,11 +17,13 @@ fn each_thread_waits_as_long_as_it_measures() {
     let folder = tempfile::tempdir().expect("a folder");
     let program = compile(C, "ten_waits.c", folder.path());
     let file = folder.path().join("data");
-    let arguments = ["1.5", file.to_str().expect("the path is text")];
+    let arguments = [sharp("1", "1.5"), file.to_str().expect("the path is text")];
     let names = ["900ms", "10ms", "7ms", "3ms", "50us", "turns", "cond", "pipe", "pipe2", "sync"];
     for way in [&["--off-cpu"][..], &["--wall"], &["--off-wake"]] {
         let flags = [way, &["--by", "thread"]].concat();
+        let before = stolen();
         let (folded, text) = record_command(&program, &arguments, &flags);
+        let taken = (stolen() - before).as_nanos() as f64;
         for name in names {
             let measured = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
             let measured: f64 =
@@ -32,8 +34,12 @@ fn each_thread_waits_as_long_as_it_measures() {
                 root && stack.iter().any(|frame| WAITS.contains(&frame.as_str()))
             };
             let waited: f64 = folded.stacks.iter().filter(of_thread).map(|(_, value)| value).sum();
-            let share = waited / measured;
-            assert!((0.99..=1.01).contains(&share), "{way:?} {name}: {share}: {text}");
+            // A thread that wants a CPU between its clocks and its waits waits on; and what a host takes is no CPU time.
+            let most = 0.01 * measured + sharp(20e6 + taken, 0.0);
+            assert!(
+                (waited - measured).abs() <= most,
+                "{way:?} {name}: {waited}, {taken} stolen: {text}"
+            );
         }
     }
 }
@@ -50,8 +56,8 @@ const WAITS: [&str; 6] = [
 
 // So many waits that the stacks of a part stand for all.
 #[test]
-fn sums_of_many_waits_are_right() {
-    if !is_root("sums_of_many_waits_are_right") {
+fn shares_of_many_waits_are_right() {
+    if !is_root("shares_of_many_waits_are_right") {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -64,7 +70,7 @@ fn sums_of_many_waits_are_right() {
             .args(way)
             .arg("--")
             .arg(&program)
-            .arg("60000")
+            .arg("30000")
             .output()
             .expect("pyrograph runs");
         let said = String::from_utf8_lossy(&output.stderr);
@@ -75,7 +81,10 @@ fn sums_of_many_waits_are_right() {
         let folded = Folded::read(&out);
         let recorded = value_of(&folded, "plays") + value_of(&folded, "[stack not taken]");
         // Where stacks are taken when waits begin, it is not known when the kernel begins to count CPU time.
-        let bounds = if way.len() == 1 { 0.97..=1.03 } else { 0.8..=1.2 };
+        let bounds = match way.len() {
+            1 => sharp(0.9..=1.1, 0.97..=1.03),
+            _ => sharp(0.7..=1.3, 0.8..=1.2),
+        };
         let share = recorded / waited;
         assert!(bounds.contains(&share), "{way:?}: {share}, {said}, {:?}", folded.leaves());
     }

@@ -1,5 +1,7 @@
 // Virtual threads (Java 21 and later) that rest and go on, below calls, and spend 60, 30 and 10 % in three methods:
-// `Virtual SECONDS THREADS`. By its name alone, so that older compilers take it.
+// `Virtual SECONDS THREADS`, of the process's CPU time. By its name alone, so that older compilers take it.
+import com.sun.management.OperatingSystemMXBean;
+import java.lang.management.ManagementFactory;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.locks.LockSupport;
 
@@ -8,11 +10,12 @@ public class Virtual {
     static volatile int sink;
 
     public static void main(String[] words) throws Exception {
-        long end = System.nanoTime() + 1_000_000_000L * Integer.parseInt(words[0]);
+        var machine = (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
+        long end = machine.getProcessCpuTime() + (long) (1e9 * Double.parseDouble(words[0]));
         int count = Integer.parseInt(words[1]);
         CountDownLatch done = new CountDownLatch(count);
         Runnable body = () -> {
-            while (System.nanoTime() < end) outer();
+            while (machine.getProcessCpuTime() < end) outer();
             done.countDown();
         };
         for (int i = 0; i < count; i++) {

@@ -89,6 +89,7 @@ static NOINLINE void seldom(void) {
 
 int main(void) {
     for (;;) {
+        begin_round();
         often();
         seldom();
     }

@@ -15,6 +15,7 @@ __attribute__((noinline)) static void deep(void) { SPIN(40); }
 
 static void first(void) {
     for (long round = 0; round < rounds; round++) {
+        begin_round();
         SPIN(20);
         deep();
         swapcontext(&at_first, &at_second);

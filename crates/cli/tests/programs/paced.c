@@ -34,6 +34,7 @@ static NOINLINE void right(void) {
 
 static void *works(void *at) {
     do {
+        begin_round();
         left();
         right();
         *(uint64_t *)at = read_clock(CLOCK_THREAD_CPUTIME_ID);

@@ -1,6 +1,7 @@
 /*
- * Two functions, one after the other, for 0.4 s each by the clock on the wall: the first on the first CPU that it may use, the
- * second on the last one. It writes the numbers of these CPUs.
+ * Two functions, one after the other, for 0.2 s of CPU time each: the first on the first CPU that it may use, the second on the
+ * last one. It writes the numbers of these CPUs, and in nanoseconds when each began and ended, and for how long it was away
+ * from its CPU at most: it cannot be sampled then.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -17,24 +18,35 @@ static void go_to(int cpu) {
 
 static volatile uint64_t sink;
 
+struct phase {
+    uint64_t begun, ended, longest;
+};
+
 /* What it spins in is a macro, so that all samples have the function at the leaf. */
-#define SPIN_UNTIL(end)                                                                            \
-    while (read_clock(CLOCK_MONOTONIC) < (end)) {                                                  \
+#define SPIN(phase)                                                                                \
+    uint64_t end = read_clock(CLOCK_THREAD_CPUTIME_ID) + 200000000;                                \
+    (phase)->begun = (phase)->ended = read_clock(CLOCK_MONOTONIC);                                 \
+    while (read_clock(CLOCK_THREAD_CPUTIME_ID) < end) {                                            \
         for (int i = 0; i < 20000; i++)                                                            \
             sink = sink * 5 + 1;                                                                   \
+        uint64_t now = read_clock(CLOCK_MONOTONIC);                                                \
+        if (now - (phase)->ended > (phase)->longest)                                               \
+            (phase)->longest = now - (phase)->ended;                                               \
+        (phase)->ended = now;                                                                      \
     }
 
-__attribute__((noinline)) void early(uint64_t end) {
-    SPIN_UNTIL(end)
+__attribute__((noinline)) void early(struct phase *phase) {
+    SPIN(phase)
 }
 
-__attribute__((noinline)) void late(uint64_t end) {
-    SPIN_UNTIL(end)
+__attribute__((noinline)) void late(struct phase *phase) {
+    SPIN(phase)
 }
 
 int main(void) {
     cpu_set_t set;
     int first = -1, last = -1;
+    struct phase phases[2] = {{0}, {0}};
     sched_getaffinity(0, sizeof set, &set);
     for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
         if (CPU_ISSET(cpu, &set)) {
@@ -42,11 +54,12 @@ int main(void) {
             last = cpu;
         }
     }
-    printf("%d %d\n", first, last);
-    uint64_t start = read_clock(CLOCK_MONOTONIC);
     go_to(first);
-    early(start + 400000000);
+    early(&phases[0]);
     go_to(last);
-    late(start + 800000000);
+    late(&phases[1]);
+    printf("%d %d\n", first, last);
+    for (int i = 0; i < 2; i++)
+        printf("%lu %lu %lu\n", phases[i].begun, phases[i].ended, phases[i].longest);
     return 0;
 }

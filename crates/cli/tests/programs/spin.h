@@ -5,9 +5,19 @@
  */
 #include <stdint.h>
 
-#define UNIT 4000
+#define UNIT unit_length
 
+static long unit_length = 4000;
 static volatile uint64_t sink;
+
+/* Another length for the units of the next round. Rounds that are all as long may be in step with the clock that samples them,
+ * which then finds the same functions each time; within a round all units are as long, so that shares stay what they are. */
+static inline void begin_round(void) {
+    static uint64_t chance;
+
+    chance = chance * 6364136223846793005u + 1442695040888963407u;
+    unit_length = 2000 + (long)(chance >> 33) % 4001;
+}
 
 /* A macro, so that it is nobody's callee. The chain of multiplications can neither be shortened nor run
  * in parallel. */

@@ -46,6 +46,7 @@ __attribute__((noinline)) int compare(const void *a, const void *b) {
 int main(int argc, char **argv) {
     long rounds = argc > 1 ? atol(argv[1]) : 1000;
     for (long round = 0; round < rounds; round++) {
+        begin_round();
         alpha();
         gamma_();
         int two[2] = {2, 1}; /* one comparison */

@@ -11,12 +11,20 @@
 #include <functional>
 
 static volatile std::uint64_t sink;
+static long unit = 4000;
+
+// Rounds differ in length, so that they are not in step with the clock that samples them.
+static void begin_round() {
+    static std::uint64_t chance;
+    chance = chance * 6364136223846793005u + 1442695040888963407u;
+    unit = 2000 + static_cast<long>(chance >> 33) % 4001;
+}
 
 // A macro, so that it is nobody's callee.
 #define SPIN(units)                                                                                \
     do {                                                                                           \
         std::uint64_t x = sink;                                                                    \
-        for (long i = 0; i < (units) * 4000L; i++) {                                               \
+        for (long i = 0; i < (units) * unit; i++) {                                               \
             x = x * 6364136223846793005u + 1442695040888963407u;                                   \
             __asm__ volatile("" : "+r"(x));                                                        \
         }                                                                                          \
@@ -53,6 +61,7 @@ int main(int argc, char **argv) {
     shapes::Shape *volatile shape = new shapes::Circle;
     std::function<void()> function = [] { SPIN(30); };
     for (long round = 0; round < rounds; round++) {
+        begin_round();
         shape->area();
         function();
         try {

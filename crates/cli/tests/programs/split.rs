@@ -14,11 +14,15 @@
 //! (Nearly all of each is in `wrapping_add`, which is inlined into all of them.)
 use std::arch::asm;
 use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+// Rounds differ in length, so that they are not in step with the clock that samples them.
+static UNIT: AtomicU64 = AtomicU64::new(4000);
 
 macro_rules! spin {
     ($units:expr) => {{
         let mut x: u64 = black_box(1);
-        for _ in 0..$units * 4000u64 {
+        for _ in 0..$units * UNIT.load(Relaxed) {
             x = x.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             // SAFETY: No instruction at all; it only hides the value from the optimizer.
             unsafe { asm!("/* {0} */", inout(reg) x, options(nomem, nostack, preserves_flags)) };
@@ -66,7 +70,10 @@ fn apply<F: Fn()>(function: F) {
 fn main() {
     let rounds = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(1000);
     let worker: Box<dyn Work> = black_box(Box::new(Worker));
+    let mut chance = 0u64;
     for _ in 0..rounds {
+        chance = chance.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        UNIT.store(2000 + (chance >> 33) % 4001, Relaxed);
         outer();
         worker.run();
         apply(#[inline(always)] || spin!(30));

@@ -13,6 +13,7 @@ static long rounds;
 __attribute__((noinline)) static void deep() { SPIN(40); }
 
 __attribute__((noinline)) static void first() {
+    begin_round();
     SPIN(20);
     deep();
     __asm__ volatile("");

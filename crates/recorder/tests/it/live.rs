@@ -1,7 +1,6 @@
 //! Recordings that are read while they run, with both engines.
 
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
 use pyrograph_profile::Profile;
 use pyrograph_recorder::{Engine, Error, Plan, Recorder, Target};
@@ -44,18 +43,24 @@ fn recorder(engine: Engine, busy: &Busy) -> Option<Recorder> {
     }
 }
 
-/// Records for a while.
-fn record(recorder: &mut Recorder, milliseconds: u64) {
-    let until = Instant::now() + Duration::from_millis(milliseconds);
-    while Instant::now() < until {
+/// Records until the process has used so much CPU time: on a busy machine that takes longer.
+fn record(recorder: &mut Recorder, busy: &Busy, milliseconds: u64) {
+    // Nanoseconds on a CPU, nanoseconds of waiting for one, and how often it was given one.
+    let used = || -> u64 {
+        let account = std::fs::read_to_string(format!("/proc/{}/schedstat", busy.pid()));
+        let account = account.expect("the process runs");
+        account.split(' ').next().and_then(|used| used.parse().ok()).expect("a number")
+    };
+    let until = used() + milliseconds * 1_000_000;
+    while used() < until {
         assert!(recorder.step().expect("it goes on"), "the process still runs");
     }
 }
 
-/// The sum of a profile's values.
+/// How many samples a profile has: one may stand for all the time for which a CPU was taken away.
 fn sum(profile: &Profile) -> u64 {
     profile.check().expect("a sound profile");
-    let all = profile.samples.values(0).iter().sum();
+    let all = profile.samples.total(profile.column("samples/count").expect("a column"));
     let process = |thread| profile.strings.get(profile.threads.get(thread).process).to_owned();
     assert!(profile.samples.iter().all(|sample| process(sample.thread) == "sh"));
     all
@@ -66,7 +71,7 @@ fn snapshots_add_up(engine: Engine) {
     let Some(mut recorder) = recorder(engine, &busy) else { return };
     let mut total = 0;
     for _ in 0..3 {
-        record(&mut recorder, 800);
+        record(&mut recorder, &busy, 300);
         let since = sum(&recorder.snapshot().expect("a snapshot"));
         assert!(since > 0, "{engine:?}: it ran since the last snapshot");
         total += since;
@@ -76,7 +81,7 @@ fn snapshots_add_up(engine: Engine) {
     let finished = recorder.finish().expect("a profile");
     let all = sum(&finished.resolved.profile);
     assert!(all >= total, "{engine:?}: {all} in all, {total} in snapshots");
-    // The time after the last snapshot is a second at most, of some three.
+    // The time after the last snapshot is short, or all would be of then.
     assert!(all - total < all * 2 / 3, "{engine:?}: {all} in all, {total} in snapshots");
 }
 
@@ -84,14 +89,14 @@ fn nothing_is_sampled_in_a_pause(engine: Engine) {
     let busy = Busy::start();
     let Some(mut recorder) = recorder(engine, &busy) else { return };
     let take = |recorder: &mut Recorder| sum(&recorder.snapshot().expect("a snapshot"));
-    record(&mut recorder, 800);
+    record(&mut recorder, &busy, 300);
     assert!(take(&mut recorder) > 0, "{engine:?}");
     recorder.pause().expect("a pause");
     take(&mut recorder);
-    record(&mut recorder, 1500);
+    record(&mut recorder, &busy, 500);
     assert_eq!(take(&mut recorder), 0, "{engine:?}: it is paused");
     recorder.resume().expect("no pause");
-    record(&mut recorder, 1500);
+    record(&mut recorder, &busy, 500);
     assert!(take(&mut recorder) > 0, "{engine:?}: it goes on");
 }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyrograph_profile::{
     Durations, SchedAction, SchedCount, SchedEvent, SchedTasks, TaskId, TaskState, WaitReason,
@@ -127,6 +127,8 @@ struct Run {
     events: Vec<SchedEvent>,
     end: SchedEnd,
     counts: Vec<SchedCount>,
+    /// How much time CPUs were taken away for meanwhile.
+    stolen: u64,
 }
 
 /// Runs the program, followed twice.
@@ -135,17 +137,20 @@ fn both(arguments: &[&str]) -> Option<Run> {
     let target = program.target();
     let counted = open(&counts(target.clone()))?;
     let events = open(&plan(target))?;
+    let before = stolen();
     program.go_on();
     let (events, end) = all(events);
     let (_, counted) = all(counted);
-    Some(Run { threads: program.threads(), events, end, counts: counted.counts })
+    let threads = program.threads();
+    Some(Run { threads, events, end, counts: counted.counts, stolen: stolen() - before })
 }
 
-fn up_to_three_times(test: impl Fn()) {
-    let fails = || std::panic::catch_unwind(std::panic::AssertUnwindSafe(&test)).is_err();
-    if fails() && fails() {
-        test();
-    }
+/// How long the host of a virtual machine has kept its CPUs from it, nanoseconds: what is between two readings of a clock may be
+/// that. The eighth number of the line `cpu` of `/proc/stat`, hundredths of a second.
+fn stolen() -> u64 {
+    let stat = std::fs::read_to_string("/proc/stat").expect("the kernel has it");
+    let ticks = stat.lines().next().and_then(|line| line.split_whitespace().nth(8)?.parse().ok());
+    10 * MS * ticks.unwrap_or(0u64)
 }
 
 /// The times of tasks, added up from events by brute force.
@@ -202,104 +207,124 @@ fn row(rows: &[SchedCount], tid: i32) -> &SchedCount {
 #[test]
 fn counts_are_the_sums_of_events() {
     for arguments in [&["turns", "3000"][..], &["sleeps", "100", "1000000"], &["forks", "200"]] {
-        up_to_three_times(|| {
-            let Some(Run { threads, events, end, counts }) = both(arguments) else { return };
-            let process = threads.last().expect("a thread").tid;
-            let sums = added_up(&events, &end);
-            let sums = sums.iter().map(|(task, sum)| (end.tasks.get(*task), sum));
-            let mut compared = 0;
-            for (names, sum) in sums.filter(|(names, _)| names.pid == process) {
-                let count = row(&counts, names.tid);
-                let both = format!("{names:?}: {count:?}, {sum:?}");
-                assert_eq!(count.switches, sum.switches, "{both}");
-                assert_eq!(count.delays.count, sum.delays.count, "{both}");
-                // A switch is a few microseconds of CPU time before it is an event. What a hypervisor took from the CPU is
-                // between switches, but no CPU time: how little it may be is known to the thread's own clock alone.
-                assert!(count.run_time < sum.run_time + 50_000 * sum.switches, "{both}");
-                // The clock is read twice for each event.
-                let (a, b) = (count.delays.total, sum.delays.total);
-                assert!(near(a, b, 0.05, 2000 * sum.delays.count), "{both}");
-                let (a, b) = (count.delays.longest, sum.delays.longest);
-                assert!(near(a, b, 0.05, MS / 100), "{both}");
-                compared += 1;
+        let Some(Run { threads, events, end, counts, stolen }) = both(arguments) else { return };
+        let process = threads.last().expect("a thread").tid;
+        let sums = added_up(&events, &end);
+        let sums = sums.iter().map(|(task, sum)| (end.tasks.get(*task), sum));
+        let mut compared = 0;
+        for (names, sum) in sums.filter(|(names, _)| names.pid == process) {
+            let count = row(&counts, names.tid);
+            let both = format!("{names:?}: {count:?}, {sum:?}, {stolen} ns stolen");
+            assert_eq!(count.switches, sum.switches, "{both}");
+            assert_eq!(count.delays.count, sum.delays.count, "{both}");
+            // A switch is a few microseconds of CPU time before it is an event. What a hypervisor took from the CPU is
+            // between switches, but no CPU time: how little it may be is known to the thread's own clock alone.
+            assert!(count.run_time < sum.run_time + 50_000 * sum.switches, "{both}");
+            // The clock is read twice for each event, and a CPU may be taken away between the two: then a single delay is
+            // longer by as much. So most of them must be alike, and the sum and the longest but for that.
+            for share in [0.5, 0.9] {
+                let (a, b) = (count.delays.percentile(share), sum.delays.percentile(share));
+                assert!(near(a, b, 0.25, 2000), "{both}");
             }
-            assert_eq!(compared, threads.len());
-            // All processes that it started, each with its ID.
-            let others = counts.iter().filter(|row| row.pid != process);
-            let started = if arguments[0] == "forks" { 200 } else { 0 };
-            assert_eq!(others.count(), started, "{arguments:?}");
-        });
+            let (a, b) = (count.delays.total, sum.delays.total);
+            assert!(near(a, b, 0.05, 2000 * sum.delays.count + 10 * MS + stolen), "{both}");
+            let (a, b) = (count.delays.longest, sum.delays.longest);
+            assert!(near(a, b, 0.05, 10 * MS + stolen), "{both}");
+            compared += 1;
+        }
+        assert_eq!(compared, threads.len());
+        // All processes that it started, each with its ID.
+        let others = counts.iter().filter(|row| row.pid != process);
+        let started = if arguments[0] == "forks" { 200 } else { 0 };
+        assert_eq!(others.count(), started, "{arguments:?}");
     }
 }
 
 /// The kernel's own counts of switches, and clocks, agree.
 #[test]
 fn switches_and_run_time_are_those_of_the_kernel() {
-    up_to_three_times(|| {
-        for arguments in [&["turns", "2000"][..], &["sleeps", "200", "1000000"]] {
-            let Some(Run { threads, counts, .. }) = both(arguments) else { return };
-            for thread in &threads {
-                let count = row(&counts, thread.tid);
-                // Each was given a CPU before it first left it.
-                let expected = thread.voluntary + thread.involuntary + 1;
-                assert_eq!(count.switches, expected, "{thread:?}: {count:?}");
-                // After it has looked at its clock, it ends.
-                assert!(near(count.run_time, thread.cpu, 0.02, MS), "{thread:?}: {count:?}");
-            }
+    for arguments in [&["turns", "2000"][..], &["sleeps", "200", "1000000"]] {
+        let Some(Run { threads, counts, .. }) = both(arguments) else { return };
+        for thread in &threads {
+            let count = row(&counts, thread.tid);
+            // Each was given a CPU before it first left it; after it has looked at these numbers, it ends, or writes them to a
+            // file, for which it may have to wait, and to leave its CPU.
+            let expected = thread.voluntary + thread.involuntary + 1;
+            let known = expected..=expected + 5;
+            assert!(known.contains(&count.switches), "{thread:?}: {count:?}");
+            assert!(near(count.run_time, thread.cpu, 0.02, 2 * MS), "{thread:?}: {count:?}");
         }
-    });
+    }
 }
 
 /// Sleeps are waits for a timer, as many and as long as they should be.
 #[test]
 fn sleeps_are_as_many_and_as_long_as_they_are() {
-    up_to_three_times(|| {
-        let Some(Run { threads, events, end, .. }) = both(&["sleeps", "50", "5000000"]) else {
-            return;
-        };
-        let (mut begun, mut sleeps) = (0, Vec::new());
-        for event in &events {
-            match event.action {
-                // Who leaves the CPU to the thread may sleep, too.
-                SchedAction::Switch { previous, reason: WaitReason::Sleep, state, .. }
-                    if end.tasks.get(previous).tid == threads[0].tid =>
-                {
-                    assert_eq!(state, TaskState::Sleeping);
-                    begun = event.time;
-                }
-                SchedAction::Wakeup { task, waker, .. } if begun > 0 => {
-                    assert_eq!(end.tasks.get(task).tid, threads[0].tid);
-                    // A timer's interrupt, of whatever task.
-                    assert_ne!(waker, task);
-                    sleeps.push(event.time - begun);
-                    begun = 0;
-                }
-                _ => {}
+    let Some(Run { threads, events, end, .. }) = both(&["sleeps", "50", "5000000"]) else {
+        return;
+    };
+    let [thread] = threads[..] else { panic!("{threads:?}") };
+    let (mut begun, mut sleeps) = (0, Vec::new());
+    for event in &events {
+        match event.action {
+            // Who leaves the CPU to the thread may sleep, too.
+            SchedAction::Switch { previous, reason: WaitReason::Sleep, state, .. }
+                if end.tasks.get(previous).tid == thread.tid =>
+            {
+                assert_eq!(state, TaskState::Sleeping);
+                begun = event.time;
             }
+            SchedAction::Wakeup { task, waker, .. } if begun > 0 => {
+                assert_eq!(end.tasks.get(task).tid, thread.tid);
+                // A timer's interrupt, of whatever task.
+                assert_ne!(waker, task);
+                sleeps.push(event.time - begun);
+                begun = 0;
+            }
+            _ => {}
         }
-        // A thread that has to leave its CPU before it sleeps may have nothing left to wait for.
-        assert_eq!(sleeps.len(), 50);
-        sleeps.sort_unstable();
-        // From the call to the switch some time has passed already.
-        assert!(near(sleeps[25], 5 * MS, 0.1, 0), "{sleeps:?}");
-    });
+    }
+    // By the kernel's count. A thread that has to leave its CPU before it sleeps may have nothing left to wait for.
+    assert_eq!(sleeps.len() as u64, thread.voluntary, "{thread:?}");
+    assert!(sleeps.len() <= 50 && thread.voluntary + thread.involuntary >= 50, "{thread:?}");
+    sleeps.sort_unstable();
+    // From the call to the switch some time has passed already.
+    assert!(near(sleeps[sleeps.len() / 2], 5 * MS, 0.1, 0), "{sleeps:?}");
 }
 
-/// Two threads that spin on one CPU have half of it each, and wait for it while the other has it.
+/// For how long a thread waited for a CPU before it first ran.
+fn first_delay(events: &[SchedEvent], end: &SchedEnd, tid: i32) -> u64 {
+    let mut woken = None;
+    for event in events {
+        match event.action {
+            SchedAction::Wakeup { task, .. } if end.tasks.get(task).tid == tid => {
+                woken = Some(event.time);
+            }
+            SchedAction::Switch { next, .. } if end.tasks.get(next).tid == tid => {
+                return event.time - woken.unwrap_or(event.time);
+            }
+            _ => {}
+        }
+    }
+    0
+}
+
+/// Two threads that spin on one CPU wait for it while the other has it.
 #[test]
 fn contention_is_run_time_of_one_and_delay_of_the_other() {
-    up_to_three_times(|| {
-        let Some(Run { threads, counts, .. }) = both(&["spins", "600"]) else { return };
-        let [first, second] = [0, 1].map(|index| row(&counts, threads[index].tid));
-        for (thread, count) in threads.iter().zip([first, second]) {
-            // It never sleeps.
-            let sum = count.run_time + count.delays.total;
-            assert!(near(sum, thread.life, 0.05, 2 * MS), "{thread:?}: {count:?}");
-        }
-        let ratio = first.run_time as f64 / second.run_time as f64;
-        assert!((0.8..1.25).contains(&ratio), "{first:?} {second:?}");
-        assert!(first.delays.longest > MS, "{first:?}");
-    });
+    let Some(Run { threads, events, end, counts, stolen }) = both(&["spins", "400"]) else {
+        return;
+    };
+    let [first, second] = [0, 1].map(|index| row(&counts, threads[index].tid));
+    for (thread, count, other) in [(threads[0], first, second), (threads[1], second, first)] {
+        assert!(near(count.run_time, thread.cpu, 0.02, 2 * MS), "{thread:?}: {count:?}");
+        // It never sleeps; its life begins when it first runs.
+        let sum = count.run_time + count.delays.total - first_delay(&events, &end, thread.tid);
+        assert!(near(sum, thread.life, 0.05, 5 * MS + stolen), "{thread:?}: {count:?}");
+        let least = (other.run_time as f64 * 0.9) as u64;
+        assert!(count.delays.total + 5 * MS + stolen > least, "{count:?} {other:?}");
+    }
+    assert!(first.run_time > 5 * MS && first.delays.longest > MS / 2, "{first:?}");
 }
 
 /// A thread that moves to and fro is seen to move as often.
@@ -320,7 +345,7 @@ fn migrations_are_as_many_as_they_are() {
     let moves: Vec<(u32, u32)> = events.iter().filter_map(pinned).collect();
     // Before it is pinned, it may be moved; then it goes to the other CPU each time.
     let before = moves.len() - 100;
-    assert!(before <= 2, "{moves:?}");
+    assert!(before <= 4, "{moves:?}");
     let to = |index: usize| u32::from(index.is_multiple_of(2));
     for (index, (_, cpu)) in moves[before..].iter().enumerate() {
         assert_eq!(*cpu, to(index), "{moves:?}");
@@ -541,11 +566,14 @@ fn intervals_add_up() {
     program.go_on();
     let mut parts: BTreeMap<i32, (u64, u64, Durations)> = BTreeMap::new();
     let mut intervals = 0;
+    let mut last = Instant::now();
     while recording.step(&mut |_, _| Ok::<(), Error>(())).expect("it goes on") {
         let rows = recording.counts().expect("counts");
         // Threads run whole intervals without a switch, if nothing else wants their CPU.
         let run: u64 = rows.iter().map(|row| row.run_time).sum();
-        assert!(run <= 230 * MS, "{rows:?}");
+        // On one CPU, and one moves there first. How late this is read is the machine's affair.
+        let took = std::mem::replace(&mut last, Instant::now()).elapsed();
+        assert!(u128::from(run) <= 2 * took.as_nanos() + u128::from(30 * MS), "{took:?} {rows:?}");
         intervals += 1;
         for row in rows {
             let sum = parts.entry(row.tid).or_default();
@@ -556,7 +584,7 @@ fn intervals_add_up() {
     }
     let end = recording.finish();
     program.threads();
-    assert!(intervals >= 5);
+    assert!(intervals >= 2, "{intervals}");
     for row in &end.counts {
         let whole = (row.run_time, row.switches, row.delays.clone());
         assert_eq!(parts[&row.tid], whole);
@@ -574,6 +602,7 @@ fn cpus_and_the_machine_have_what_tasks_have() {
     if recordings.iter().any(Option::is_none) {
         return;
     }
+    let before = stolen();
     program.go_on();
     let ends = recordings.map(|recording| all(recording.expect("it is open")).1.counts);
     program.threads();
@@ -588,9 +617,10 @@ fn cpus_and_the_machine_have_what_tasks_have() {
     let [tasks, cpus, total] = ends.each_ref().map(|rows| sum(rows));
     assert_eq!((tasks.0, tasks.1), (cpus.0, cpus.1));
     assert_eq!((tasks.0, tasks.1), (total.0, total.1));
+    let most = 5 * MS + stolen() - before;
     assert!(
-        near(tasks.2, cpus.2, 0.05, MS) && near(tasks.2, total.2, 0.05, MS),
-        "{tasks:?} {cpus:?}"
+        near(tasks.2, cpus.2, 0.05, most) && near(tasks.2, total.2, 0.05, most),
+        "{tasks:?} {cpus:?} {total:?}"
     );
     assert!(ends[1].iter().all(|row| row.cpu.is_some()) && ends[2].len() == 1);
 }
