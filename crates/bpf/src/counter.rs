@@ -12,13 +12,13 @@ use libbpf_rs::{Iter, Link, MapCore, MapFlags, Object, ProgramInput, libbpf_sys}
 
 use self::layout::{Config, Owner, RowKey, State};
 use crate::error::{Error, Reason};
-use crate::load::{Aligned, with_types};
+use crate::load::{Packed, with_types};
 use crate::loader_log;
 use crate::object::{handle, program, run_on_cpus};
 use crate::rows::{Row as RowBytes, all_rows};
 use crate::shared::Shared;
 
-static PROGRAMS: &Aligned<[u8]> = &Aligned(*include_bytes!("programs/counter.bpf.o"));
+static PROGRAMS: Packed = Packed(include_bytes!("programs/counter.bpf.o.gz"));
 
 /// An event that programs in the kernel count.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -359,7 +359,7 @@ fn load(options: &EventOptions, cpus: u32) -> Result<Object, Error> {
     .collect();
     let keyed = !matches!(options.key, CountKey::None | CountKey::Cpu);
     let (events, counters) = (options.events.len(), options.counters.len());
-    with_types(&PROGRAMS.0, "types of counters", options.cache.as_deref(), |mut open, as_needed| {
+    with_types(&PROGRAMS, "types of counters", options.cache.as_deref(), |mut open, as_needed| {
         for mut map in open.maps_mut() {
             let name = map.name().to_string_lossy().into_owned();
             let entries = match &*name {

@@ -331,8 +331,7 @@ mod tests {
     use super::*;
 
     fn object() -> Vec<u8> {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/programs/profile.bpf.o");
-        fs::read(path).expect("the programs")
+        bytemuck::cast_slice(&crate::load::PROGRAMS.unpack().expect("the programs")).to_vec()
     }
 
     fn described(object: &[u8]) -> Vec<u8> {

@@ -312,6 +312,6 @@ mod tests {
             layout!("place_in_thread": PlaceInThread { kind, row, value, detail }),
             layout!("chunk_plan": ChunkPlan { from, offset, len, behind, pairs }),
         ];
-        assert_layouts("profile.bpf.o", &structures);
+        assert_layouts(&crate::load::PROGRAMS, &structures);
     }
 }

@@ -92,12 +92,14 @@ pub(crate) use layout;
 
 /// Structures are the same on both sides, field by field: two of one size that changed places would be taken for each other.
 #[cfg(test)]
-pub fn assert_layouts(object: &str, layouts: &[Layout]) {
+pub fn assert_layouts(programs: &crate::load::Packed, layouts: &[Layout]) {
     use libbpf_rs::btf::types::{MemberAttr, Struct};
     use libbpf_rs::btf::{Btf, HasSize};
 
-    let programs = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/programs");
-    let types = Btf::from_path(programs.join(object)).expect("its types");
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let words = programs.unpack().expect("an object");
+    std::fs::write(file.path(), bytemuck::cast_slice::<u64, u8>(&words)).expect("room");
+    let types = Btf::from_path(file.path()).expect("its types");
     for Layout { name, size, fields } in layouts {
         let found: Struct<'_> = types.type_by_name(name).unwrap_or_else(|| panic!("struct {name}"));
         let of_programs = found.iter().map(|member| {

@@ -17,13 +17,13 @@ use pyrograph_event::traced::Stack;
 use self::layout::{Config, Counts, Record, Row, State, TaskRecord};
 use crate::error::{Error, Reason};
 use crate::kernel_text::KernelText;
-use crate::load::{Aligned, with_types};
+use crate::load::{Packed, with_types};
 use crate::loader_log;
 use crate::object::{handle, program, ring, run_on_cpus};
 use crate::shared::Shared;
 use crate::tracer::{STACKS_A_CPU, Stacks};
 
-static PROGRAMS: &Aligned<[u8]> = &Aligned(*include_bytes!("programs/sched.bpf.o"));
+static PROGRAMS: Packed = Packed(include_bytes!("programs/sched.bpf.o.gz"));
 
 /// Keys that keep counts apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -380,7 +380,7 @@ impl SchedTracer {
 
 fn load(options: &SchedOptions) -> Result<Object, Error> {
     let cache = options.cache.as_deref();
-    with_types(&PROGRAMS.0, "types of the scheduler", cache, |mut open, as_needed| {
+    with_types(&PROGRAMS, "types of the scheduler", cache, |mut open, as_needed| {
         for mut program in open.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
             program.set_autoload(options.loads(&name));

@@ -23,13 +23,13 @@ use self::layout::{Config, ErrorKey, Plan, Record, Row, RowKey, State};
 pub use self::stacks::Stacks;
 use crate::error::{Error, Reason};
 use crate::features;
-use crate::load::{Aligned, with_types};
+use crate::load::{Packed, with_types};
 use crate::loader_log;
 use crate::object::{handle, monotonic_now, program, ring};
 use crate::rows::take_rows;
 use crate::shared::Shared;
 
-static PROGRAMS: &Aligned<[u8]> = &Aligned(*include_bytes!("programs/trace.bpf.o"));
+static PROGRAMS: Packed = Packed(include_bytes!("programs/trace.bpf.o.gz"));
 
 /// Options of a [`CallTracer`].
 #[derive(Clone, Debug, Default)]
@@ -348,7 +348,7 @@ impl CallTracer {
 
 fn load(options: &CallOptions) -> Result<Object, Error> {
     let as_needed = features::has_map_memory();
-    with_types(&PROGRAMS.0, "types of calls", options.cache.as_deref(), |mut open, _| {
+    with_types(&PROGRAMS, "types of calls", options.cache.as_deref(), |mut open, _| {
         for mut program in open.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
             program.set_autoload(options.loads(&name));

@@ -69,6 +69,6 @@ mod tests {
             layout!("value": Value { count, enabled, running }),
             layout!("owner": Owner { comm, values }),
         ];
-        assert_layouts("counter.bpf.o", &structures);
+        assert_layouts(&crate::counter::PROGRAMS, &structures);
     }
 }

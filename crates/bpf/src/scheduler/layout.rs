@@ -132,7 +132,7 @@ mod tests {
             layout!("counts": Counts { run_time, switches, delay, extremes, buckets }),
             layout!("row": Row { record, tgid, tid, comm, member, is_known, running, ran, early, runnable, left, woken, waker, waker_cpu, counts }),
         ];
-        assert_layouts("sched.bpf.o", &structures);
+        assert_layouts(&crate::scheduler::PROGRAMS, &structures);
         // As sched.h asserts: the programs' types are without it.
         assert_eq!(size_of::<TaskRecord>(), 56);
     }

@@ -195,7 +195,7 @@ mod tests {
             layout!("row": Row { group, calls, errors, total, least, longest, tgid, compat, comm, buckets }),
             layout!("error_key": ErrorKey { pid, number, error }),
         ];
-        assert_layouts("trace.bpf.o", &structures);
+        assert_layouts(&crate::tracer::PROGRAMS, &structures);
         // There, the record in front and the bytes behind are parts of it.
         let own = layout!("stack": Stack { registers, end, root, len, limit, depth, pad, kernel });
         let bytes = size_of::<Record>() + own.size;
@@ -206,6 +206,6 @@ mod tests {
             size: bytes + MAX_STACK + ROOT_STACK,
             fields: own.chain(behind).collect(),
         };
-        assert_layouts("trace.bpf.o", &[stack]);
+        assert_layouts(&crate::tracer::PROGRAMS, &[stack]);
     }
 }
