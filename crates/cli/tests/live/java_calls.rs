@@ -95,7 +95,7 @@ fn methods_have_their_shares_and_stacks_their_roots() {
                 folder,
                 java,
                 options,
-                ["Calls", "split", sharp("2.5", "5")],
+                ["Calls", "split", sharp("1.5", "5")],
                 &["--no-attach"],
             );
             let shares = SPLIT.map(|(name, _)| folded.self_share(name));
@@ -137,7 +137,7 @@ fn shares_of_methods_that_were_put_into_others_are_in_order() {
         |folder, name, java| {
             for options in ways {
                 let (folded, said) =
-                    record(folder, java, options, ["Calls", "chain", "2"], &["--no-attach"]);
+                    record(folder, java, options, ["Calls", "chain", "1"], &["--no-attach"]);
                 let third = folded.share(|stack| has(stack, CHAIN[3]));
                 let ordered = folded.share(|stack| stack.windows(4).any(|part| part == CHAIN));
                 let context =
@@ -169,7 +169,7 @@ fn lines_are_those_of_the_calls() {
             [&["-XX:CompileCommand=quiet", "-XX:CompileCommand=inline,Calls.*"][..], &["-Xint"]]
         {
             let flags = ["--no-attach", "--lines"];
-            let (folded, said) = record(folder, java, options, ["Calls", "chain", "2"], &flags);
+            let (folded, said) = record(folder, java, options, ["Calls", "chain", "1"], &flags);
             let third = folded.share(|stack| has(stack, CHAIN[3]));
             let called = folded.share(|stack| stack.windows(3).any(|part| part == expected));
             assert!(

@@ -29,7 +29,7 @@ fn check_shares(luajit: &Path, mode: &str, script: &Path) {
     let out = script.with_extension("folded");
     let path = script.to_str().expect("a path");
     let flags = ["-F", "3001", "--count", "samples"];
-    let words = [mode, path, sharp("1.5", "4")];
+    let words = [mode, path, sharp("1", "4")];
     let (folded, printed, said) = record(&flags, luajit, &words, &out);
     let known = check_measured(&folded, &printed, "", &format!("{luajit:?} {mode}: {said}"));
     let ordered = ["main chunk of shares.lua", "shares.lua:26", "shares.lua:20", "shares.lua:15"];
@@ -143,14 +143,14 @@ local function loop(n)
   end
   return x
 end
-local x = loop(1e8)
+local x = loop(4e7)
 ";
     let folder = tempfile::tempdir().expect("a folder");
     let script = write(folder.path(), "within.lua", SCRIPT);
     let out = folder.path().join("within.folded");
     let path = script.to_str().expect("a path");
     for luajit in luajits() {
-        let (folded, _, said) = record(&["-F", "499", "--lines"], &luajit, &["-jon", path], &out);
+        let (folded, _, said) = record(&["-F", "1999", "--lines"], &luajit, &["-jon", path], &out);
         let wanted = [
             "main chunk of within.lua (within.lua:16)",
             "within.lua:9 (within.lua:12)",
@@ -259,7 +259,7 @@ fn stripped_bytecode_and_an_embedded_interpreter_are_shown() {
     if !is_root("stripped_bytecode_and_an_embedded_interpreter_are_shown") {
         return;
     }
-    const LUA: &str = "function spin() local x = 0 for i = 1, 5e8 do x = x + i % 7 end return x end local x = spin()";
+    const LUA: &str = "function spin() local x = 0 for i = 1, 2e8 do x = x + i % 7 end return x end local x = spin()";
     const PYTHON: &str = "
 import ctypes
 lua = ctypes.CDLL('libluajit-5.1.so.2')
