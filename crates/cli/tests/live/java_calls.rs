@@ -95,7 +95,7 @@ fn methods_have_their_shares_and_stacks_their_roots() {
                 folder,
                 java,
                 options,
-                ["Calls", "split", sharp("2.5", "5")],
+                ["Calls", "split", sharp("1.5", "5")],
                 &["--no-attach"],
             );
             let shares = SPLIT.map(|(name, _)| folded.self_share(name));
@@ -124,24 +124,34 @@ fn methods_have_their_shares_and_stacks_their_roots() {
 
 /// With the methods put into each other, each in another way: all, none, and one of them interpreted.
 #[test]
-fn methods_that_were_put_into_others_are_in_order() {
+fn shares_of_methods_that_were_put_into_others_are_in_order() {
     let ways: [&[&str]; 4] = [
         &["-XX:CompileCommand=quiet", "-XX:CompileCommand=inline,Calls.*"],
         &["-XX:CompileCommand=quiet", "-XX:CompileCommand=dontinline,Calls.*"],
         &["-XX:CompileCommand=quiet", "-XX:CompileCommand=exclude,Calls.second"],
         &["-Xint"],
     ];
-    with_each("methods_that_were_put_into_others_are_in_order", "Calls", |folder, name, java| {
-        for options in ways {
-            let (folded, said) =
-                record(folder, java, options, ["Calls", "chain", "2"], &["--no-attach"]);
-            let third = folded.share(|stack| has(stack, CHAIN[3]));
-            let ordered = folded.share(|stack| stack.windows(4).any(|part| part == CHAIN));
-            let context = || format!("{name} {options:?}: {third} %, {ordered} % in order\n{said}");
-            assert!(third > 40.0, "{}: {:?}", context(), folded.leaves());
-            assert!(ordered >= 0.99 * third, "{}: {:?}", context(), folded.leaves());
-        }
-    });
+    with_each(
+        "shares_of_methods_that_were_put_into_others_are_in_order",
+        "Calls",
+        |folder, name, java| {
+            for options in ways {
+                let (folded, said) =
+                    record(folder, java, options, ["Calls", "chain", "1"], &["--no-attach"]);
+                let third = folded.share(|stack| has(stack, CHAIN[3]));
+                let ordered = folded.share(|stack| stack.windows(4).any(|part| part == CHAIN));
+                let context =
+                    || format!("{name} {options:?}: {third} %, {ordered} % in order\n{said}");
+                assert!(third > 40.0, "{}: {:?}", context(), folded.leaves());
+                let is_other = |(stack, _): &&(Vec<String>, f64)| {
+                    has(stack, CHAIN[3]) && !stack.windows(4).any(|part| part == CHAIN)
+                };
+                let others: Vec<_> = folded.stacks.iter().filter(is_other).take(5).collect();
+                let least = sharp(0.9, 0.99);
+                assert!(ordered >= least * third, "{}: {others:?}", context());
+            }
+        },
+    );
 }
 
 #[test]
@@ -159,7 +169,7 @@ fn lines_are_those_of_the_calls() {
             [&["-XX:CompileCommand=quiet", "-XX:CompileCommand=inline,Calls.*"][..], &["-Xint"]]
         {
             let flags = ["--no-attach", "--lines"];
-            let (folded, said) = record(folder, java, options, ["Calls", "chain", "2"], &flags);
+            let (folded, said) = record(folder, java, options, ["Calls", "chain", "1"], &flags);
             let third = folded.share(|stack| has(stack, CHAIN[3]));
             let called = folded.share(|stack| stack.windows(3).any(|part| part == expected));
             assert!(

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::common::in_kernel::{Running, value_of};
-use crate::common::interpreters::{interpreters, write};
+use crate::common::interpreters::{check_said, interpreters, write};
 use crate::common::{
     Folded, is_root, package, pyrograph, record_until, run, sharp, tolerance, wait_until,
 };
@@ -72,7 +72,7 @@ fn check_shares(interpreter: &Path, script: &Path, prefix: &str, folder: &Path) 
             }
         }
     }
-    assert!(!said.contains("do not agree") && !said.contains("without a name"), "{said}");
+    check_said(&said);
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn functions_are_those_that_the_program_itself_has() {
                 }
                 assert_eq!(found, functions, "{language} {version} {sample}");
             }
-            assert!(!said.contains("do not agree") && !said.contains("without a name"), "{said}");
+            check_said(&said);
         }
     }
 }
@@ -383,9 +383,9 @@ work(0.02); child() if !fork; wait;
     let python = write(folder.path(), "short.py", PYTHON);
     let perl = write(folder.path(), "short.pl", PERL);
     let out = folder.path().join("short.folded");
-    // 30 scripts and 30 children of each language, of 20 ms of CPU time: 2.4 s, half of them in children.
+    // 15 scripts and 15 children of each language, of 20 ms of CPU time: 1.2 s, half of them in children.
     let shell = format!(
-        "for i in $(seq 30); do /usr/bin/python3 -I -S {}; perl {}; done",
+        "for i in $(seq 15); do /usr/bin/python3 -I -S {}; perl {}; done",
         python.display(),
         perl.display()
     );
@@ -412,8 +412,8 @@ work(0.02); child() if !fork; wait;
     };
     let missed = sum(&in_loops);
     let children = sum(&|stack| has(stack, &["child", "main::child"]));
-    // 2,400 at best: a CPU that is taken away takes its samples with it.
-    assert!(found > 1200.0 && children > 480.0, "{found} {children} {:?}", folded.leaves());
+    // 1,200 at best: a CPU that is taken away takes its samples with it.
+    assert!(found > 600.0 && children > 240.0, "{found} {children} {:?}", folded.leaves());
     assert!(missed < 0.02 * (found + missed), "{missed} of {found}");
     let nameless = |stack: &[String]| stack.iter().any(|frame| frame.ends_with(" function]"));
     assert_eq!(sum(&|stack| has(stack, &["work", "main::work"]) && nameless(stack)), 0.0);
@@ -681,12 +681,12 @@ fn several_versions_are_recorded_at_once() {
             running.iter().all(|child| {
                 let suffix = of(child);
                 let own = folded.stacks.iter().filter(|(stack, _)| stack[0].ends_with(&suffix));
-                own.map(|(_, samples)| samples).sum::<f64>() >= 50.0
+                own.map(|(_, samples)| samples).sum::<f64>() >= 30.0
             })
         },
         |seconds| {
             let mut command = pyrograph();
-            command.args(["record", "--engine", "ebpf", "-a", "-d", seconds, "-F", "499"]);
+            command.args(["record", "--engine", "ebpf", "-a", "-d", seconds, "-F", "1999"]);
             run(command.args(["--count", "samples", "--by", "process", "-o"]).arg(&out));
             Folded::read(&out)
         },

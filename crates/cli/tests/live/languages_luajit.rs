@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::common::interpreters::{
-    all_interpreters, check_measured, copy, interpreters, record, write,
+    all_interpreters, check_measured, check_said, copy, interpreters, record, write,
 };
 use crate::common::{Folded, is_root, pyrograph, run, sharp};
 
@@ -29,19 +29,20 @@ fn check_shares(luajit: &Path, mode: &str, script: &Path) {
     let out = script.with_extension("folded");
     let path = script.to_str().expect("a path");
     let flags = ["-F", "3001", "--count", "samples"];
-    let words = [mode, path, sharp("1.5", "4")];
+    let words = [mode, path, sharp("1", "4")];
     let (folded, printed, said) = record(&flags, luajit, &words, &out);
     let known = check_measured(&folded, &printed, "", &format!("{luajit:?} {mode}: {said}"));
     let ordered = ["main chunk of shares.lua", "shares.lua:26", "shares.lua:20", "shares.lua:15"];
     let wrong = folded
         .share(|stack| stack.iter().any(|frame| frame == ordered[3]) && !has(stack, &ordered));
-    assert!(wrong < 0.2, "{luajit:?} {mode}: {wrong}");
+    // Before its tables are there, a stack may end early.
+    assert!(wrong < sharp(3.0, 0.2), "{luajit:?} {mode}: {wrong}");
     let whole = folded.share(|stack| stack.iter().any(|frame| frame == "_start"));
     eprintln!(
         "{luajit:?} {mode}: {known:.1} % in the functions, {whole:.2} % of the stacks go to the root"
     );
-    assert!(whole > 98.0, "{luajit:?} {mode}: {whole}");
-    assert!(!said.contains("do not agree") && !said.contains("without a name"), "{said}");
+    assert!(whole > sharp(95.0, 98.0), "{luajit:?} {mode}: {whole}");
+    check_said(&said);
 }
 
 #[test]
@@ -101,13 +102,13 @@ fn check_calls(luajit: &Path, mode: &str, script: &Path) {
     assert!(found.iter().all(|found| *found), "{luajit:?} {mode}: {found:?} {said} {wrong:?}");
     let all: f64 = right + wrong.iter().map(|(_, value)| value).sum::<f64>();
     // The moment in which a function is called or returns.
-    assert!(right > 0.995 * all, "{luajit:?} {mode}: {right} of {all}, {wrong:?}");
-    assert!(!said.contains("do not agree") && !said.contains("without a name"), "{said}");
+    assert!(right > sharp(0.97, 0.995) * all, "{luajit:?} {mode}: {right} of {all}, {wrong:?}");
+    check_said(&said);
 }
 
 #[test]
-fn lua_calls_are_in_order() {
-    if !is_root("lua_calls_are_in_order") {
+fn shares_of_lua_calls_are_in_order() {
+    if !is_root("shares_of_lua_calls_are_in_order") {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
@@ -142,14 +143,14 @@ local function loop(n)
   end
   return x
 end
-local x = loop(1e8)
+local x = loop(4e7)
 ";
     let folder = tempfile::tempdir().expect("a folder");
     let script = write(folder.path(), "within.lua", SCRIPT);
     let out = folder.path().join("within.folded");
     let path = script.to_str().expect("a path");
     for luajit in luajits() {
-        let (folded, _, said) = record(&["-F", "499", "--lines"], &luajit, &["-jon", path], &out);
+        let (folded, _, said) = record(&["-F", "1999", "--lines"], &luajit, &["-jon", path], &out);
         let wanted = [
             "main chunk of within.lua (within.lua:16)",
             "within.lua:9 (within.lua:12)",
@@ -166,7 +167,7 @@ local x = loop(1e8)
         });
         eprintln!("{luajit:?}: {found:.1} % in the function within two others");
         assert!(found > 20.0, "{luajit:?}: {found} {said} {:?}", folded.stacks);
-        assert!(!said.contains("do not agree") && !said.contains("without a name"), "{said}");
+        check_said(&said);
     }
 }
 
@@ -258,7 +259,7 @@ fn stripped_bytecode_and_an_embedded_interpreter_are_shown() {
     if !is_root("stripped_bytecode_and_an_embedded_interpreter_are_shown") {
         return;
     }
-    const LUA: &str = "function spin() local x = 0 for i = 1, 5e8 do x = x + i % 7 end return x end local x = spin()";
+    const LUA: &str = "function spin() local x = 0 for i = 1, 2e8 do x = x + i % 7 end return x end local x = spin()";
     const PYTHON: &str = "
 import ctypes
 lua = ctypes.CDLL('libluajit-5.1.so.2')
@@ -298,5 +299,5 @@ runs()
     let wanted = ["<module>", "runs", "main chunk of spin.lua", "spin.lua:1"];
     let share = folded.share(|stack| has(stack, &wanted));
     assert!(share > 80.0, "{share} {said} {:?}", folded.stacks);
-    assert!(!said.contains("do not agree") && !said.contains("without a name"), "{said}");
+    check_said(&said);
 }

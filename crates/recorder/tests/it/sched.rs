@@ -441,8 +441,9 @@ const INSIDE: &str = "PYROGRAPH_TEST_INSIDE";
 /// Runs a test of this file again, below a command.
 fn run_inside(wrapper: &[&str], test: &str) {
     let program = std::env::current_exe().expect("this test");
+    let test = format!("sched::{test}");
     let mut command = Command::new(wrapper[0]);
-    command.args(&wrapper[1..]).arg(program).args(["--exact", test, "--nocapture"]);
+    command.args(&wrapper[1..]).arg(program).args(["--exact", &test, "--nocapture"]);
     let output = command.env(INSIDE, "yes").output().expect("it runs");
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && text.contains("1 passed"), "{output:?}");
