@@ -243,7 +243,9 @@ pub fn closing_line(resolved: &Resolved, summary: &Summary, event: &str, questio
             "{} skipped by the kernel ({}), whose time{} counts for the sample after",
             grouped(summary.skipped),
             percent(summary.skipped, summary.skipped + samples),
-            summary.skipped_time.map_or(String::new(), |time| format!(" ({:.2} s)", time.as_secs_f64()))
+            summary
+                .skipped_time
+                .map_or(String::new(), |time| format!(" ({:.2} s)", time.as_secs_f64()))
         ),
     );
     let stacks =
