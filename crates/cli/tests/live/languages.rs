@@ -674,31 +674,29 @@ fn several_versions_are_recorded_at_once() {
             running.push(Running(child));
         }
     }
-    let of = |child: &Running| format!("-{}", child.0.id());
-    // Until each of them has some samples: there are more of them than CPUs.
-    let folded = record_until(
+    // Samples of an interpreter, and those in its function.
+    let parts = |folded: &Folded, child: &Running| {
+        let suffix = format!("-{}", child.0.id());
+        let of = folded.stacks.iter().filter(|(stack, _)| stack[0].ends_with(&suffix));
+        let is_own = |stack: &[String]| stack.iter().any(|it| it == "snake" || it == "main::camel");
+        of.fold((0.0, 0.0), |(all, own), (stack, samples)| {
+            (all + samples, own + if is_own(stack) { *samples } else { 0.0 })
+        })
+    };
+    // Until each of them has some samples, there are more of them than CPUs; and until the tables of all are made, before which
+    // calls are not found. These are kept from one recording to the next.
+    record_until(
         |folded| {
-            running.iter().all(|child| {
-                let suffix = of(child);
-                let own = folded.stacks.iter().filter(|(stack, _)| stack[0].ends_with(&suffix));
-                own.map(|(_, samples)| samples).sum::<f64>() >= 30.0
-            })
+            let parts: Vec<(f64, f64)> = running.iter().map(|child| parts(folded, child)).collect();
+            eprintln!("samples, and those in functions: {parts:?}");
+            parts.iter().all(|(all, own)| *all >= 30.0 && *own > 0.95 * all)
         },
         |seconds| {
             let mut command = pyrograph();
-            command.args(["record", "--engine", "ebpf", "-a", "-d", seconds, "-F", "1999"]);
+            command.args(["record", "--engine", "ebpf", "-a", "-d", seconds, "-F", "999"]);
             run(command.args(["--count", "samples", "--by", "process", "-o"]).arg(&out));
             Folded::read(&out)
         },
     );
-    for child in &running {
-        let suffix = of(child);
-        let of = |stack: &[String]| stack.first().is_some_and(|root| root.ends_with(&suffix));
-        let all = folded.share(of);
-        let own = folded.share(|stack| {
-            of(stack) && stack.iter().any(|frame| frame == "snake" || frame == "main::camel")
-        });
-        assert!(all > 0.0 && own > 0.9 * all, "{own} of {all}: {:?}", folded.leaves());
-    }
     assert!(running.len() >= 4, "{} interpreters", running.len());
 }

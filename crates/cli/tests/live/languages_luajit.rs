@@ -173,8 +173,8 @@ local x = loop(4e7)
 
 /// Waits are under the functions that wait, with the kernel's frames, as long as the program measured itself.
 #[test]
-fn waits_are_under_their_functions() {
-    if !is_root("waits_are_under_their_functions") {
+fn waits_have_their_shares_under_their_functions() {
+    if !is_root("waits_have_their_shares_under_their_functions") {
         return;
     }
     const SCRIPT: &str = "\
@@ -205,9 +205,10 @@ print(string.format('%.0f %.0f', slept - start, clock() - slept))
             ] {
                 let stacks = folded.stacks.iter().filter(|(stack, _)| has(stack, &wanted));
                 let found: f64 = stacks.map(|(_, value)| value).sum();
-                let difference = (found - measured).abs() / measured;
+                // The program's clock is that of the wall, with the time in which it runs or waits for a CPU outside of the call.
+                let (least, most) = sharp((0.7, 1.01), (0.96, 1.01));
                 assert!(
-                    difference < 0.04,
+                    found > least * measured && found < most * measured,
                     "{luajit:?} {mode} {wanted:?}: {found} {measured} {said}"
                 );
             }
