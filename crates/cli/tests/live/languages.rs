@@ -414,7 +414,8 @@ work(0.02); child() if !fork; wait;
     let children = sum(&|stack| has(stack, &["child", "main::child"]));
     // 1,200 at best: a CPU that is taken away takes its samples with it.
     assert!(found > 600.0 && children > 240.0, "{found} {children} {:?}", folded.leaves());
-    assert!(missed < 0.02 * (found + missed), "{missed} of {found}");
+    // While tables are being made, calls are not found: beside compilers that takes some of the first scripts.
+    assert!(missed < 0.1 * (found + missed), "{missed} of {found}");
     let nameless = |stack: &[String]| stack.iter().any(|frame| frame.ends_with(" function]"));
     assert_eq!(sum(&|stack| has(stack, &["work", "main::work"]) && nameless(stack)), 0.0);
 }

@@ -201,8 +201,9 @@ fn known_contention_is_delay() {
                 let delay = delay(row);
                 assert!(near(delay - first.min(delay), waits, 0.05, most), "{row} and {thread:?}");
                 assert!((delay + most) as f64 > 0.95 * other.cpu as f64, "{row} and {other:?}");
+                // Now and then perf gets no event of a part of the time that the kernel counts.
                 assert!(
-                    near(number(row, "runtime_ns"), thread.cpu, 0.02, 2 * MS),
+                    near(number(row, "runtime_ns"), thread.cpu, 0.05, 10 * MS),
                     "{row} and {thread:?}"
                 );
                 // It was preempted each time; before it first ran it had no CPU to wait without.

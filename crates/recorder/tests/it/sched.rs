@@ -285,7 +285,9 @@ fn sleeps_are_as_many_and_as_long_as_they_are() {
         }
     }
     // By the kernel's count. A thread that has to leave its CPU before it sleeps may have nothing left to wait for.
-    assert_eq!(sleeps.len() as u64, thread.voluntary, "{thread:?}");
+    // Once or twice it waits for something else, as for a page.
+    let known = thread.voluntary.saturating_sub(2)..=thread.voluntary;
+    assert!(known.contains(&(sleeps.len() as u64)), "{} sleeps: {thread:?}", sleeps.len());
     assert!(sleeps.len() <= 50 && thread.voluntary + thread.involuntary >= 50, "{thread:?}");
     sleeps.sort_unstable();
     // From the call to the switch some time has passed already.
