@@ -358,8 +358,8 @@ close $w; clock('reads', \\&reads); clock('naps', \\&naps);
 
 /// Scripts of 20 ms in a recording of the machine, and children that fork makes.
 #[test]
-fn short_scripts_and_children_have_their_functions() {
-    if !is_root("short_scripts_and_children_have_their_functions") {
+fn shares_of_short_scripts_and_children_have_their_functions() {
+    if !is_root("shares_of_short_scripts_and_children_have_their_functions") {
         return;
     }
     const PYTHON: &str = "
@@ -415,7 +415,7 @@ work(0.02); child() if !fork; wait;
     // 1,200 at best: a CPU that is taken away takes its samples with it.
     assert!(found > 600.0 && children > 240.0, "{found} {children} {:?}", folded.leaves());
     // While tables are being made, calls are not found: beside compilers that takes some of the first scripts.
-    assert!(missed < 0.1 * (found + missed), "{missed} of {found}");
+    assert!(missed < sharp(0.1, 0.01) * (found + missed), "{missed} of {found}");
     let nameless = |stack: &[String]| stack.iter().any(|frame| frame.ends_with(" function]"));
     assert_eq!(sum(&|stack| has(stack, &["work", "main::work"]) && nameless(stack)), 0.0);
 }
