@@ -260,7 +260,7 @@ fn options_without_effect_are_errors() {
     refused(&["--exact"], 2, "--exact is for");
     refused(&["--no-inherit", "-a"], 2, "--no-inherit has no effect");
     refused(&["--engine", "ebpf", "--call-graph", "fp"], 2, "--call-graph is for --engine perf");
-    refused(&["--engine", "perf", "--table-memory", "64M"], 2, "are for the in-kernel engine");
+    refused(&["--engine", "perf", "--table-memory", "64M"], 2, "is for the in-kernel engine");
     refused(&["--off-cpu", "-C", "0"], 2, "-C is for events that are sampled");
     refused(&["--off-cpu", "--engine", "perf"], 2, "leave out --engine perf");
 }
