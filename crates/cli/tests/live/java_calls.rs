@@ -117,7 +117,8 @@ fn methods_have_their_shares_and_stacks_their_roots() {
                 compare.is_some() && sort < compare && sort.is_some()
             };
             let called = folded.share(|stack| has(stack, SPLIT[2].0));
-            assert!(folded.share(sorted) >= 0.99 * called, "{}", context());
+            // While the sort is compiled, some of its stacks are not known.
+            assert!(folded.share(sorted) >= sharp(0.95, 0.99) * called, "{}", context());
         }
     });
 }

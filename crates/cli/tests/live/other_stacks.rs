@@ -95,7 +95,7 @@ fn signal_handlers_with_a_stack_of_their_own_have_callers() {
 /// The callers of a recursion that is deeper than a copy are among the first frames, which the kernel copies, too. The
 /// other engine reads them later, and says so.
 #[test]
-fn recursions_deeper_than_a_copy_have_their_own_callers() {
+fn shares_of_recursions_deeper_than_a_copy_have_their_own_callers() {
     let folder = tempfile::tempdir().expect("a folder");
     let flags = ["gcc", "-O2", "-g", "-fomit-frame-pointer", "-fno-optimize-sibling-calls"];
     let program = compile(&flags, "depth.c", folder.path());
@@ -115,7 +115,8 @@ fn recursions_deeper_than_a_copy_have_their_own_callers() {
             })
         };
         let whole = folded.share(|stack| stack.len() > 1000 && stack.iter().any(|it| it == "main"));
-        let least = if engine == "ebpf" { 95.0 } else { 60.0 };
+        // By perf_event they are completed from the running process, if the recorder has a CPU in time: none were before.
+        let least = if engine == "ebpf" { 95.0 } else { sharp(10.0, 60.0) };
         assert!(whole > least, "{engine}: {whole:.1} % whole, {said}");
         let crossed = share("left", "ground") + share("right", "bottom");
         if engine == "ebpf" {
