@@ -120,6 +120,16 @@ pub fn is_root(test: &str) -> bool {
     root
 }
 
+/// Returns true in the nightly run, which has the time for all of what others have a slice of.
+pub fn is_nightly() -> bool {
+    std::env::var_os("PYROGRAPH_NIGHTLY").is_some()
+}
+
+/// The first of some cases; nightly all of them.
+pub fn slice<T>(cases: &[T], first: usize) -> &[T] {
+    if is_nightly() { cases } else { &cases[..first] }
+}
+
 /// The first bound, or the second where `PYROGRAPH_SHARP` is set: a bound that holds on any machine, and one that holds on a
 /// machine that does nothing else. The nightly job sets it, and repeats the tests that measure; their names have the word
 /// `shares`: `cargo nextest run -E 'binary(live) & test(/shares/)'`. (What others share with these may call this, too.)

@@ -8,7 +8,8 @@ use std::process::{Command, Output, Stdio};
 
 use crate::common::in_kernel::Running;
 use crate::common::{
-    Folded, compile, cpu_time, is_root, program_source, pyrograph, run, tolerance, wait_until,
+    Folded, compile, cpu_time, is_root, program_source, pyrograph, run, slice, tolerance,
+    wait_until,
 };
 
 /// The methods of `Split.java`, and their shares.
@@ -206,7 +207,8 @@ fn methods_that_are_compiled_later_have_names_when_the_command_has_ended() {
 fn a_machine_that_runs_is_asked() {
     let test = "a_machine_that_runs_is_asked";
     with_java(test, |folder| {
-        for flags in [&[][..], &["-Xrs"], &["-XX:-UsePerfData", "-XX:+UseSerialGC"]] {
+        let flags: [&[&str]; 3] = [&["-XX:-UsePerfData", "-XX:+UseSerialGC"], &["-Xrs"], &[]];
+        for flags in slice(&flags, 1) {
             let mut command = java(folder, flags, &[FOREVER]);
             let (mut running, pid) = start(command.stdout(Stdio::piped()), itself);
             for engine in engines(test) {

@@ -255,7 +255,9 @@ fn probes() {
         for name in &names {
             let options = ["--event-filter", name];
             let (ours, theirs) = (fold(&data, &options), fold_script(&data, &options));
-            assert_eq!((ours.total(), theirs.total()), (16_000.0, 16_000.0), "{name}");
+            assert_eq!(ours.total(), theirs.total(), "{name}");
+            // perf 6.1 now and then has one more, in its own text as well.
+            assert!((16_000.0..=16_002.0).contains(&ours.total()), "{name}: {}", ours.total());
             let agreement = agreement(&ours, &theirs);
             assert!(agreement >= 99.0, "{name}: {agreement:.2} %");
         }

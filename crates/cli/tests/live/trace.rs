@@ -220,7 +220,8 @@ fn tables_are_those_of_strace() {
         for call in RETURNS.iter().chain(by_chance) {
             let [ours, theirs] = [&mut ours, &mut theirs].map(|table| table.remove(*call));
             // Of those by chance, a few more or fewer; calls that are lost or counted twice would be many.
-            let [ours, theirs] = [ours, theirs].map(|numbers| numbers.map_or(0, |(calls, _)| calls));
+            let [ours, theirs] =
+                [ours, theirs].map(|numbers| numbers.map_or(0, |(calls, _)| calls));
             let is_own = by_chance.contains(call);
             assert!(!is_own || ours.abs_diff(theirs) <= 6, "{call}: {ours} and {theirs}");
         }
