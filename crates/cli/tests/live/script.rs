@@ -51,16 +51,25 @@ fn check_alike(ours: &str, theirs: &str) {
     assert!(theirs.lines().count() > 100, "{theirs}");
     let (mut frames, mut same) = (0, 0);
     let mut their_lines = theirs.lines();
+    let mut is_first = false;
     for (number, line) in ours.lines().enumerate() {
         let other =
             their_lines.next().unwrap_or_else(|| panic!("line {number} is too much: {line}"));
         match (frame(line), frame(other)) {
             (Some(one), Some(another)) => {
-                assert_eq!((one.0, one.2), (another.0, another.2), "line {number}");
+                // A thread that was interrupted right behind a system call counts as being in it here.
+                let behind = |one: &str| u64::from_str_radix(one, 16).map_or(0, |one| one + 1);
+                let is_alike = one.0 == another.0
+                    || is_first && Ok(behind(one.0)) == u64::from_str_radix(another.0, 16);
+                assert!(is_alike && one.2 == another.2, "line {number}: {line}, {other}");
+                is_first = false;
                 frames += 1;
                 same += usize::from(one.1 == another.1);
             }
-            _ => assert_eq!(line, other, "line {number}"),
+            _ => {
+                assert_eq!(line, other, "line {number}");
+                is_first = true;
+            }
         }
     }
     assert_eq!(their_lines.next(), None, "a line is missing");
