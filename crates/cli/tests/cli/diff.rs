@@ -454,7 +454,7 @@ fn comparing_folded_text_took_16_bytes_a_line_whatever_it_said() {
     let folder = folder(&[("a.folded", &text), ("b.folded", &text)]);
     for form in ["--absolute", "--folded"] {
         // 16 MB a side as it was.
-        let done = diff(folder.path(), &["--max-memory", "12M", form, "a.folded", "b.folded"]);
+        let done = diff(folder.path(), &["--max-memory", "16M", form, "a.folded", "b.folded"]);
         assert_eq!((done.code, done.err.as_str()), (Some(0), ""), "{form}");
         let shown = if form == "--folded" { "main;b 1000000 1000000\n" } else { "nothing changed" };
         assert!(done.out.contains(shown), "{form}: {}", done.out);

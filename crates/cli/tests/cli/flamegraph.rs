@@ -151,9 +151,9 @@ fn two_columns_are_a_comparison_and_order_is_kept_in_a_chart() {
 #[test]
 fn a_chart_of_more_samples_than_memory_permits_says_so() {
     let text = "main;a 1\nmain;b 2\n".repeat(500_000);
-    let arguments = ["--flamechart", "--max-memory", "12M"];
+    let arguments = ["--flamechart", "--max-memory", "16M"];
     let done = flamegraph(directory().path(), &text, &arguments);
-    let said = "pyrograph: failed to read: this input needs more than 12 MiB of memory; --max-memory permits more\n";
+    let said = "pyrograph: failed to read: this input needs more than 16 MiB of memory; --max-memory permits more\n";
     assert_eq!((done.code, done.out.as_str(), done.err.as_str()), (Some(1), "", said));
     // Their order is not kept for anything else.
     let done = flamegraph(directory().path(), &text, &arguments[1..]);
