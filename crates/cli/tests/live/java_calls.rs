@@ -117,8 +117,9 @@ fn methods_have_their_shares_and_stacks_their_roots() {
                 compare.is_some() && sort < compare && sort.is_some()
             };
             let called = folded.share(|stack| has(stack, SPLIT[2].0));
-            // While the sort is compiled, some of its stacks are not known.
-            assert!(folded.share(sorted) >= sharp(0.95, 0.99) * called, "{}", context());
+            // Code that is soon replaced by better code may have no name: with JDK 25, 7 % of these stacks in one of four
+            // recordings.
+            assert!(folded.share(sorted) >= sharp(0.8, 0.99) * called, "{}", context());
         }
     });
 }

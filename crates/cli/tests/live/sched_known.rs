@@ -199,7 +199,7 @@ fn known_contention_is_delay() {
                 let first = switches.first().map_or(0, |row| number(row, "delay_ns"));
                 let most = 5 * MS + run.stolen;
                 let delay = delay(row);
-                assert!(near(delay - first.min(delay), waits, 0.05, most), "{row} and {thread:?}");
+                assert!(near(delay - first.min(delay), waits, 0.1, most), "{row} and {thread:?}");
                 assert!((delay + most) as f64 > 0.95 * other.cpu as f64, "{row} and {other:?}");
                 // Now and then perf gets no event of a part of the time that the kernel counts.
                 assert!(

@@ -311,11 +311,14 @@ fn a_command_is_watched_and_its_output_kept_from_the_screen() {
     if !is_root("a_command_is_watched_and_its_output_kept_from_the_screen") {
         return;
     }
-    let script = "echo pri''nted; echo wro''ng >&2; cat; while :; do :; done";
+    let folder = tempfile::tempdir().expect("a folder");
+    let marker = folder.path().join("written");
+    let script = "echo pri''nted; echo wro''ng >&2; cat; : >\"$0\"; while :; do :; done";
     let mut command = pyrograph();
-    command.args(["top", "--", "sh", "-c", script]);
+    command.args(["top", "--", "sh", "-c", script]).arg(&marker);
     let mut terminal = Terminal::start(&mut command, 80, 24);
     terminal.wait_for("Self");
+    wait_until("it has written", || marker.exists());
     wait_until("it has a row", || terminal.text().contains("sh"));
     assert!(!terminal.text().contains("printed") && !terminal.text().contains("wrong"));
     terminal.press("q");
