@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use crate::common::perf::{run_perf, with_perf_as_root};
 use crate::common::perf_sched::{BUSY, Event, events, woken_by_nothing};
-use crate::common::{is_root, kept, pyrograph, run, stolen, text};
+use crate::common::{is_root, kept, pyrograph, run, sharp, stolen, text};
 use serde_json::Value;
 
 const MS: u64 = 1_000_000;
@@ -186,8 +186,8 @@ fn known_sleeps_are_as_many_and_as_long() {
 
 /// Two threads that spin on one CPU wait for it as long as they do not run, and that is at least as long as the other runs.
 #[test]
-fn known_contention_is_delay() {
-    with_perf_as_root("known_contention_is_delay", |folder| {
+fn shares_of_known_contention_are_delay() {
+    with_perf_as_root("shares_of_known_contention_are_delay", |folder| {
         let run = observe(folder, &["spins", "400"]);
         let [first, second, _] = run.threads[..] else { panic!("{:?}", run.threads) };
         for (history, latency) in run.histories().iter().zip(&run.latencies()) {
@@ -198,19 +198,22 @@ fn known_contention_is_delay() {
                 let switches = left(history, thread.tid);
                 let first = switches.first().map_or(0, |row| number(row, "delay_ns"));
                 let most = 5 * MS + run.stolen;
+                // Beside other work, a thread is off its CPU for more than waits that events tell of: one that were missing, or
+                // counted twice, would be half of all.
+                let (share, least) = sharp((0.2, 0.8), (0.05, 0.95));
                 let delay = delay(row);
-                assert!(near(delay - first.min(delay), waits, 0.1, most), "{row} and {thread:?}");
-                assert!((delay + most) as f64 > 0.95 * other.cpu as f64, "{row} and {other:?}");
+                assert!(near(delay - first.min(delay), waits, share, most), "{row} and {thread:?}");
+                assert!((delay + most) as f64 > least * other.cpu as f64, "{row} and {other:?}");
                 // Now and then perf gets no event of a part of the time that the kernel counts.
                 assert!(
-                    near(number(row, "runtime_ns"), thread.cpu, 0.05, 10 * MS),
+                    near(number(row, "runtime_ns"), thread.cpu, share, 10 * MS),
                     "{row} and {thread:?}"
                 );
                 // It was preempted each time; before it first ran it had no CPU to wait without.
                 let wait: u64 = switches.iter().map(|row| number(row, "wait_ns")).sum();
-                assert!(near(wait, waits, 0.05, most), "{wait} and {thread:?}");
+                assert!(near(wait, waits, share, most), "{wait} and {thread:?}");
                 let runs: u64 = switches.iter().map(|row| number(row, "run_ns")).sum();
-                assert!(near(runs, thread.cpu, 0.03, most), "{runs} and {thread:?}");
+                assert!(near(runs, thread.cpu, share, most), "{runs} and {thread:?}");
             }
         }
     });
