@@ -95,7 +95,7 @@ fn methods_have_their_shares_and_stacks_their_roots() {
                 folder,
                 java,
                 options,
-                ["Calls", "split", sharp("1.5", "5")],
+                ["Calls", "split", sharp("4", "5")],
                 &["--no-attach"],
             );
             let shares = SPLIT.map(|(name, _)| folded.self_share(name));
