@@ -26,7 +26,7 @@ fn blocks(bytes: usize) -> usize {
 }
 
 impl Memory {
-    /// Of programs that are loaded, by their maps. `budget`: the most bytes.
+    /// The memory of programs that are loaded, by their maps. `budget`: the most bytes.
     pub fn new(
         outer: MapHandle,
         modules: &MapHandle,
@@ -42,7 +42,7 @@ impl Memory {
         })
     }
 
-    /// That no programs share, of so many blocks at most.
+    /// Memory that no programs share, of so many blocks at most.
     #[cfg(test)]
     pub fn of_this_process(limit: usize) -> Self {
         Self {

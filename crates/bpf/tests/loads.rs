@@ -60,7 +60,7 @@ fn calls(measure: Measure, files: bool) -> Trigger {
     Trigger::Calls { numbers: vec![READ, WRITE], measure, files }
 }
 
-/// What is recorded with stacks.
+/// Questions that are recorded with stacks.
 fn questions() -> Vec<(&'static str, Options)> {
     let triggered = |trigger| Options { trigger, ..Options::default() };
     let waits = |waits, at_switches| Options {

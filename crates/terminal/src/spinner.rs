@@ -82,7 +82,7 @@ fn write(text: &str) {
     let _ = terminal.write_all(text.as_bytes()).and_then(|()| terminal.flush());
 }
 
-/// What is drawn: in one row of the terminal, over what was there.
+/// The text of one row of the terminal, over what was there.
 fn line(frame: char, elapsed: Duration, message: &str, width: Option<usize>) -> String {
     let seconds = elapsed.as_secs();
     let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);

@@ -1,4 +1,4 @@
-//! What is drawn and printed, whole.
+//! Whole pictures, pages and texts.
 
 #[path = "../common/mod.rs"]
 mod common;
