@@ -19,12 +19,21 @@ static inline void begin_round(void) {
     unit_length = 2000 + (long)(chance >> 33) % 4001;
 }
 
+/* Without optimization a variable lies in memory, and how long a store that is loaded again takes depends on the processor and
+ * on where it lies. C++ has no such keyword. */
+#ifdef __cplusplus
+#define IN_REGISTER
+#else
+#define IN_REGISTER register
+#endif
+
 /* A macro, so that it is nobody's callee. The chain of multiplications can neither be shortened nor run
  * in parallel. */
 #define SPIN(units)                                                                                \
     do {                                                                                           \
-        uint64_t x = sink;                                                                         \
-        for (long i = 0; i < (units) * (long)UNIT; i++) {                                          \
+        IN_REGISTER uint64_t x = sink;                                                             \
+        IN_REGISTER long left = (units) * (long)UNIT;                                              \
+        while (left-- > 0) {                                                                       \
             x = x * 6364136223846793005u + 1442695040888963407u;                                   \
             __asm__ volatile("" : "+r"(x));                                                        \
         }                                                                                          \
