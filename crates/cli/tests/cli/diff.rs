@@ -5,6 +5,8 @@ use std::path::Path;
 
 use assert_cmd::Command;
 
+use crate::common::slice;
+
 struct Done {
     out: String,
     err: String,
@@ -452,7 +454,7 @@ fn two_commands_of_different_names_compare() {
 fn comparing_folded_text_took_16_bytes_a_line_whatever_it_said() {
     let text = "main;a 1\nmain;b 2\n".repeat(500_000);
     let folder = folder(&[("a.folded", &text), ("b.folded", &text)]);
-    for form in ["--absolute", "--folded"] {
+    for &form in slice(&["--absolute", "--folded"], 1) {
         // 16 MB a side as it was.
         let done = diff(folder.path(), &["--max-memory", "16M", form, "a.folded", "b.folded"]);
         assert_eq!((done.code, done.err.as_str()), (Some(0), ""), "{form}");

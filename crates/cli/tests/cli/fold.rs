@@ -5,6 +5,8 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use crate::common::slice;
+
 const TEXT: &str = "app 12/13 [000] 1.5: 250 cycles: \n\
                     \t    4a1 work+0x1 (/bin/app)\n\
                     \tffffffff821f2fa7 read+0x7 ([kernel.kallsyms])\n\n";
@@ -144,7 +146,7 @@ fn what_ran_out_of_memory_left_a_temporary_file() {
     let out = folder.path().join("out.json");
     let mut codes = Vec::new();
     // The least is not enough to read it, the most is enough for all.
-    for mib in [16, 30, 40, 50, 60, 70, 80, 100, 1000] {
+    for &mib in slice(&[16, 1000, 50, 30, 40, 60, 70, 80, 100], 3) {
         let mut command = pyrograph();
         command.args(["convert", "--max-memory", &format!("{mib}M"), "in.folded", "-o"]).arg(&out);
         refuse_files_without_a_name(&mut command);
@@ -154,7 +156,7 @@ fn what_ran_out_of_memory_left_a_temporary_file() {
         codes.push(output.status.code());
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1, "{mib} MiB");
     }
-    assert_eq!((codes[0], codes[8]), (Some(1), Some(0)), "{codes:?}");
+    assert_eq!((codes[0], codes[1]), (Some(1), Some(0)), "{codes:?}");
 }
 
 #[test]

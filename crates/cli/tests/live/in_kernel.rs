@@ -545,9 +545,9 @@ fn processes_are_recorded_from_inside_of_a_pid_namespace() {
     fs::rename(compile(C, "split.c", folder.path()), &program).expect("own folder");
     let script = "
         $PROGRAM 1000000 & busy=$!
-        $PYROGRAPH record --engine ebpf -F 499 -d 1 -p $busy -o attached.folded
-        $PYROGRAPH record --engine ebpf -F 499 -d 1 -a --comm ns_split -o machine.folded
-        $PYROGRAPH record --engine ebpf --wall -d 1 -p $busy -o wall.folded
+        $PYROGRAPH record --engine ebpf -F 999 -d 0.5 -p $busy -o attached.folded
+        $PYROGRAPH record --engine ebpf -F 999 -d 0.5 -a --comm ns_split -o machine.folded
+        $PYROGRAPH record --engine ebpf --wall -d 0.5 -p $busy -o wall.folded
         kill $busy
         $PYROGRAPH record --engine ebpf -F 499 -o command.folded -- sh -c \"$PROGRAM 500; true\"
     ";

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::common::in_kernel::{Running, value_of};
 use crate::common::interpreters::{check_said, interpreters, write};
 use crate::common::{
-    Folded, is_root, package, pyrograph, record_until, run, sharp, tolerance, wait_until,
+    Folded, is_root, package, pyrograph, record_until, run, sharp, slice, tolerance, wait_until,
 };
 
 /// Three functions, which take 60, 30 and 10 % of the thread's CPU time by its own clock; the last is called by a sort.
@@ -568,7 +568,8 @@ fn views_show_what_they_name() {
     assert!(merged.total_share("rounds") > 80.0 && merged.total_share("_start") > 80.0);
     let (language, _) = take(&["--stacks", "lang"]);
     assert!(language.total_share("rounds") > 80.0 && language.total_share("_start") == 0.0);
-    for flags in [&["--stacks", "native"][..], &["--lang", "none"], &["--lang", "perl"]] {
+    for &flags in slice(&[&["--stacks", "native"][..], &["--lang", "none"], &["--lang", "perl"]], 1)
+    {
         let (native, _) = take(flags);
         assert!(native.total_share("_PyEval_EvalFrameDefault") > 80.0, "{flags:?}");
         assert_eq!(native.total_share("rounds"), 0.0, "{flags:?}");

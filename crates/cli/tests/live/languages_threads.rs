@@ -236,6 +236,7 @@ fn check_children(interpreter: &Path, script: &Path, out: &Path, (prefix, parent
 }
 
 #[test]
+#[ignore = "nightly: nine seconds; other threads and children are recorded each time"]
 fn children_and_generators_have_their_shares() {
     if !is_root("children_and_generators_have_their_shares") {
         return;

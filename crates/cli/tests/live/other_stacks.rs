@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{Folded, compile, is_root, pyrograph, run, sharp, tolerance};
+use crate::common::{Folded, compile, is_root, pyrograph, run, sharp, slice, tolerance};
 
 /// Frames in place of a stack's outer part.
 const MARKS: [&str; 3] = ["[truncated]", "[unwinding failed]", "[user stack unreadable]"];
@@ -106,7 +106,7 @@ fn shares_of_recursions_deeper_than_a_copy_have_their_own_callers() {
             .arg(&folded)
             .arg("--")
             .arg(&program)
-            .args(["10000", "250"]));
+            .args(["10000", sharp("120", "250")]));
         let said = String::from_utf8_lossy(&output.stderr);
         let folded = Folded::read(&folded);
         let share = |way: &str, end: &str| {
@@ -122,7 +122,7 @@ fn shares_of_recursions_deeper_than_a_copy_have_their_own_callers() {
         if engine == "ebpf" {
             assert!(crossed < 0.5, "{crossed:.1} % with callers of another moment");
             let left = share("left", "bottom");
-            // Some 650 samples: one standard deviation is 1.8 points; what goes down takes a part, too.
+            // Some 300 samples: one standard deviation is 2.6 points; what goes down takes a part, too.
             let most = tolerance(70.0, folded.total()) + 2.0;
             assert!((left - 70.0).abs() < most, "{left:.1} %");
         } else {
@@ -165,6 +165,7 @@ fn coroutines_of_ucontext_have_their_shares_and_begin_where_they_were_made_to() 
 }
 
 #[test]
+#[ignore = "nightly: other coroutines are recorded each time"]
 fn boost_fibers_have_their_shares_and_begin_where_they_were_made_to() {
     let headers = "#include <boost/fiber/all.hpp>";
     let test = format!("echo '{headers}' | g++ -x c++ -fsyntax-only -");
@@ -226,6 +227,7 @@ fn check_go(folded: &Folded, engine: &str) {
 }
 
 #[test]
+#[ignore = "nightly: other programs of Go are recorded each time"]
 fn shares_of_go_services_are_whole_up_to_where_the_scheduler_begins() {
     let folder = tempfile::tempdir().expect("a folder");
     let test = "shares_of_go_services_are_whole_up_to_where_the_scheduler_begins";
@@ -239,7 +241,7 @@ fn shares_of_go_services_are_whole_up_to_where_the_scheduler_begins() {
 fn stripped_go_has_its_names_stacks_and_shares() {
     let folder = tempfile::tempdir().expect("a folder");
     let test = "stripped_go_has_its_names_stacks_and_shares";
-    for flags in [&["-ldflags=-s -w"][..], &["-ldflags=-s -w", "-buildmode=pie"]] {
+    for &flags in slice(&[&["-ldflags=-s -w", "-buildmode=pie"][..], &["-ldflags=-s -w"]], 1) {
         let Some(program) = go_program(test, folder.path(), flags) else { return };
         with_each_engine("stripped Go, counted in the kernel", |engine| {
             check_go(&record(&program, sharp("800", "4000"), engine), engine);

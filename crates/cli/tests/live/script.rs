@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::common::perf::{run_perf, until_perf_reads, with_perf, with_perf_as_root};
-use crate::common::{pyrograph, recorded, run};
+use crate::common::{pyrograph, recorded, run, slice};
 use serde_json::Value;
 
 fn record(folder: &Path, options: &[&str]) -> PathBuf {
@@ -367,7 +367,7 @@ const SHOWN: [(&str, &[&str]); 6] = [
 fn as_perf_prints_records_beside_samples() {
     with_perf_as_root("as_perf_prints_records_beside_samples", |folder| {
         let beside = ["--switch-events", "--namespaces", "--all-cgroups"];
-        for more in [&["-g"][..], &["--buildid-mmap"], &["-d"]] {
+        for &more in slice(&[&["-g"][..], &["--buildid-mmap"], &["-d"]], 1) {
             let event = ["-F", "999", "-e", "cpu-clock"];
             let data = record(folder, &[&event[..], &beside, more].concat());
             for (shown, names) in SHOWN {

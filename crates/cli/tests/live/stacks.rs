@@ -32,22 +32,26 @@ fn check(program: &str, max_error: f64, min_whole: f64) {
 }
 
 #[test]
+#[ignore = "nightly: Java is recorded by other tests each time"]
 fn java_without_frame_pointers_is_whole() {
     // In its first seconds the compiler replaces code that runs.
     check("java", 0.0, 97.0);
 }
 
 #[test]
+#[ignore = "nightly: LuaJIT is recorded by other tests each time"]
 fn luajit_is_whole() {
     check("luajit", 0.0, 99.0);
 }
 
 #[test]
+#[ignore = "nightly: Perl is recorded by other tests each time"]
 fn perl_is_whole() {
     check("perl", 0.0, 99.0);
 }
 
 #[test]
+#[ignore = "nightly: nine seconds; other assembly is recorded each time"]
 fn x264_is_whole_in_its_assembly() {
     check("x264 (ffmpeg)", 0.0, 95.0);
 }

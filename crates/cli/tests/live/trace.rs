@@ -327,7 +327,7 @@ fn processes_that_run_are_traced() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("trace.txt");
-    let script = "while :; do read -t 0.01 x < /dev/zero; done";
+    let script = "while :; do read -n 1 x < /dev/zero; done";
     let process = Command::new("bash").args(["-c", script]).spawn().expect("bash runs");
     let process = crate::common::in_kernel::Running(process);
     let pid = process.0.id().to_string();
