@@ -559,7 +559,7 @@ mod tests {
             (state >> 33) % below
         };
         let made: Vec<_> = (0..12).map(|at| table(20 + random(800) as usize, 1000 * at)).collect();
-        for _ in 0..60 {
+        for _ in 0..25 {
             let number = random(12) as u32;
             meet(&mut tables, number, random(1000) as u32);
             publish(&mut tables, number, &made[number as usize]);

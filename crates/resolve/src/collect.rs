@@ -56,8 +56,7 @@ impl Place {
         match self {
             Self::Frame(frame) => frame,
             Self::Kernel(address) => match spaces.kernel.lookup(address) {
-                // One function, whatever the address.
-                Some(code) => RawFrame::new(ModuleId(code.tag), code.range.start),
+                Some(code) => RawFrame::new(ModuleId(code.tag), address),
                 None => RawFrame::new(ModuleId::KERNEL, address),
             },
             Self::Process(address) => user_frame(spaces.process, address),

@@ -84,6 +84,8 @@ pub enum ModuleKind {
     KernelCode {
         /// Its name.
         name: String,
+        /// Its first address.
+        start: u64,
     },
     /// Nothing known.
     Unknown,
@@ -194,7 +196,7 @@ pub struct Modules {
     /// Files since these were last asked for; without a key, the vDSO.
     fresh: Vec<(Option<FileKey>, ModuleId)>,
     /// Functions that the kernel has compiled, by name and module.
-    kernel_code: HashMap<(String, bool), ModuleId>,
+    kernel_code: HashMap<(String, u64, bool), ModuleId>,
     /// Files that could not be opened, or were not the mapped ones.
     missing: BTreeSet<ModuleId>,
 }
@@ -425,15 +427,16 @@ impl Modules {
         })
     }
 
-    /// The module of a function that the kernel has compiled, a BPF program or another.
-    pub fn kernel_code(&mut self, name: &str, is_bpf: bool) -> ModuleId {
-        let key = (name.to_owned(), is_bpf);
+    /// The module of a function that the kernel has compiled, a BPF program or another. The same program may be loaded more than
+    /// once, at other addresses.
+    pub fn kernel_code(&mut self, name: &str, start: u64, is_bpf: bool) -> ModuleId {
+        let key = (name.to_owned(), start, is_bpf);
         if let Some(&id) = self.kernel_code.get(&key) {
             return id;
         }
         // As /proc/kallsyms has it.
         let path = if is_bpf { "[bpf]" } else { KERNEL };
-        let id = self.add(path, ModuleKind::KernelCode { name: name.to_owned() });
+        let id = self.add(path, ModuleKind::KernelCode { name: name.to_owned(), start });
         self.kernel_code.insert(key, id);
         id
     }

@@ -398,10 +398,9 @@ fn name_module(
                 None => ModuleNames::default(),
             }
         }
-        ModuleKind::KernelCode { name } => ModuleNames {
+        ModuleKind::KernelCode { name, start } => ModuleNames {
             names: vec![Name::Kernel(name.clone(), None)],
-            // The range's start is all that is kept of an address.
-            starts: vec![NO_START],
+            starts: vec![*start],
             of: vec![0; addresses.len()],
             ..Default::default()
         },

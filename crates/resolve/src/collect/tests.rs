@@ -94,3 +94,13 @@ fn recursion_is_continued_where_the_copy_ends_and_not_before() {
     let chain = [USER, IP, 0x1567, 0x1567, 0x1567, 0x1567, 0x1789];
     check(&chain, &stack, &[IP, 0x1566, 0x1566, 0x1566, 0x1566, 0x1788], None);
 }
+
+#[test]
+fn code_that_the_kernel_made_had_its_first_address_and_not_its_own() {
+    let (mut kernel, process) = (AddressSpace::default(), AddressSpace::default());
+    let start = 0xffff_ffff_c000_1000;
+    kernel.map(start..start + 0x400, 0, None, 7);
+    let spaces = Spaces { process: &process, kernel: &kernel };
+    let frame = Place::Kernel(start + 0x1a9).frame(spaces);
+    assert_eq!((frame.module, frame.address), (ModuleId(7), start + 0x1a9));
+}

@@ -2,7 +2,7 @@
 //! grows at each call and shrinks at each return.
 //!
 //! To walk any other program: `PYROGRAPH_STEP="openssl sha256 /etc/hostname" cargo test -p
-//! pyrograph-unwind --test step -- --nocapture other_program`.
+//! pyrograph-unwind --test it -- --ignored --nocapture other_program`.
 
 #[path = "../common/capture.rs"]
 mod capture;
