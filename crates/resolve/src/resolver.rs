@@ -425,7 +425,8 @@ impl<F: Files> Resolver<F> {
         self.kernel.unmap(symbol.start..end);
         if !symbol.unregister && self.kernel.len() < MOST_KERNEL_SYMBOLS {
             let name = String::from_utf8_lossy(symbol.name);
-            let module = self.modules.kernel_code(&name, symbol.start, symbol.symbol_type == KSYMBOL_BPF);
+            let module =
+                self.modules.kernel_code(&name, symbol.start, symbol.symbol_type == KSYMBOL_BPF);
             self.kernel.map(symbol.start..end, 0, None, module.0);
         }
     }

@@ -1,7 +1,7 @@
 //! `pyrograph record` of code that is compiled as the program runs.
 
 use std::fs;
-use std::process::Command;
+use std::process::{Command, Output};
 
 use crate::common::{Folded, compile, pyrograph, run, tolerance};
 
@@ -59,17 +59,27 @@ fn code_that_takes_the_place_of_other_code_has_its_name_from_then_on() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("out.folded");
     let program = compile(&["gcc", "-O1", "-g"], "jit.c", folder.path());
-    run(pyrograph()
+    let output = run(pyrograph()
         .args(["record", "-u", "-F", "2999", "--count", "samples", "-o"])
         .arg(&out)
         .arg("--")
         .arg(&program)
         .current_dir(folder.path()));
     let folded = Folded::read(&out);
+    check_first_and_second(&folded, folded.total(), &output);
+}
+
+/// Checks shares of `first` and `second` of `jit.c`, one after the other at one address, by the CPU times that it printed.
+#[track_caller]
+pub fn check_first_and_second(folded: &Folded, samples: f64, output: &Output) {
     let (first, second) = (folded.total_share("first"), folded.total_share("second"));
     assert!(first + second > 90.0, "{:?}", folded.leaves());
+    let said = String::from_utf8_lossy(&output.stdout);
+    let times: Vec<f64> =
+        said.split_whitespace().map(|time| time.parse().expect("a time")).collect();
+    let expected = 100.0 * times[0] / (times[0] + times[1]);
     let share = 100.0 * first / (first + second);
-    // Some thousand samples: one standard deviation is 1.4 points at most.
-    let most = tolerance(75.0, folded.total());
-    assert!((share - 75.0).abs() < most, "{share} ± {most}: {:?}", folded.leaves());
+    let most = tolerance(expected, samples);
+    let leaves = folded.leaves();
+    assert!((share - expected).abs() < most, "{share}, not {expected} ± {most}: {leaves:?}");
 }

@@ -518,14 +518,11 @@ fn code_that_takes_the_place_of_other_code() {
         let data = folder.join("perf.data");
         let mut perf = Command::new("perf");
         perf.args(["record", "-q", "-N", "-k", "mono", "-F", "2999", "-e", "cpu-clock:u", "-g"]);
-        run_perf(perf.arg("-o").arg(&data).arg("--").arg(&program).current_dir(folder));
+        perf.arg("-o").arg(&data).arg("--").arg(&program).current_dir(folder);
+        let output = run_perf(&mut perf);
         let folded = fold(&data, &[]);
-        let (first, second) = (folded.total_share("first"), folded.total_share("second"));
-        assert!(first + second > 90.0, "{:?}", folded.leaves());
-        let share = 100.0 * first / (first + second);
         // Values are nanoseconds, the same for each of perf's samples.
-        let most = tolerance(75.0, folded.total() / PERIOD);
-        assert!((share - 75.0).abs() < most, "{share} ± {most}: {:?}", folded.leaves());
+        crate::jit_code::check_first_and_second(&folded, folded.total() / PERIOD, &output);
     });
 }
 

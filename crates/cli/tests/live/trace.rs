@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::common::{binary, compile, is_root, pyrograph, wait_until};
 use serde_json::Value;
@@ -327,8 +327,10 @@ fn processes_that_run_are_traced() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("trace.txt");
-    let script = "while :; do read x < /dev/null; done";
-    let process = Command::new("bash").args(["-c", script]).spawn().expect("bash runs");
+    // Its standard input has nothing, for 20 ms.
+    let script = "while :; do read x < /dev/null; read -t 0.02 x; done";
+    let mut process = Command::new("bash");
+    let process = process.args(["-c", script]).stdin(Stdio::piped()).spawn().expect("bash runs");
     let process = crate::common::in_kernel::Running(process);
     let pid = process.0.id().to_string();
     let mut trace = pyrograph();
