@@ -105,11 +105,17 @@ fn record(options: &Options) -> Result<u64, Error> {
 
 /// Questions with what makes their programs longer, without it, or both: by emulation, a verifier may take ten seconds for those
 /// of waits, which have programs in common. Before Linux 6.16, all of these are taken at switches. Where `PYROGRAPH_SLICE` is
-/// set, of questions that differ in a branch of the same program there is one.
+/// set, of questions that have programs of others, or differ in a branch of the same program, there is one.
 fn recordings() -> Vec<Case> {
     const BOTH: [&str; 2] = ["CPU time", "waits"];
     const PLAIN: [&str; 2] = ["waits, at switches", "waits and wakers, at switches"];
-    const LEFT_OUT: [&str; 3] = ["numbers of calls", "bytes of calls", "numbers of requests"];
+    const LEFT_OUT: [&str; 5] = [
+        "waits, at switches",
+        "wakers",
+        "numbers of calls",
+        "bytes of calls",
+        "numbers of requests",
+    ];
     let slice = std::env::var_os("PYROGRAPH_SLICE").is_some();
     let mut all = Vec::new();
     for (name, plain) in questions() {
