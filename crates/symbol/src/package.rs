@@ -1,29 +1,39 @@
 //! Packages of this machine that hold symbols.
 
+use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+
+use memchr::memmem::Finder;
+
+/// Where dpkg keeps, for each package, the list of its files: `PACKAGE.list` or `PACKAGE:ARCHITECTURE.list` (dpkg-query(1)).
+const LISTS: &str = "/var/lib/dpkg/info";
 
 /// The Debian package with the symbols of a file of this machine, which need not be installed.
 pub fn debug_package(path: &str) -> Option<String> {
+    if !Path::new(path).exists() {
+        return None;
+    }
     // Since /usr was merged, packages may have a file below either.
     let other = path.strip_prefix("/usr").map_or_else(|| format!("/usr{path}"), str::to_owned);
-    let owner = [path, &other].into_iter().find_map(|path| {
-        let mut command = Command::new("dpkg-query");
-        command.args(["--search", path]).stdin(Stdio::null()).stderr(Stdio::null());
-        let output = command.output().ok().filter(|output| output.status.success())?;
-        parse_owner(&String::from_utf8_lossy(&output.stdout))
-    });
-    owner.filter(|_| Path::new(path).exists()).map(|owner| match owner.as_str() {
+    let owner = owner(Path::new(LISTS), &[path, &other])?;
+    Some(match owner.as_str() {
         "libc6" => "libc6-dbg".to_owned(),
         owner => format!("{owner}-dbgsym"),
     })
 }
 
-/// The package in `libc6:amd64: /lib/x86_64-linux-gnu/libc.so.6`.
-fn parse_owner(line: &str) -> Option<String> {
-    let (packages, _) = line.lines().next()?.split_once(": ")?;
-    let package = packages.split([',', ':']).next()?.trim();
-    (!package.is_empty() && !package.contains(' ')).then(|| package.to_owned())
+/// The package that has a file of one of these names. The lists are read here: `dpkg-query` takes more CPU time than a short
+/// recording.
+fn owner(lists: &Path, names: &[&str]) -> Option<String> {
+    let lines: Vec<String> = names.iter().map(|name| format!("\n{name}\n")).collect();
+    let finders: Vec<Finder<'_>> = lines.iter().map(Finder::new).collect();
+    fs::read_dir(lists).ok()?.flatten().find_map(|entry| {
+        let name = entry.file_name();
+        let package = name.to_str()?.strip_suffix(".list")?;
+        let list = fs::read(entry.path()).ok()?;
+        let has = finders.iter().any(|finder| finder.find(&list).is_some());
+        has.then(|| package.split(':').next().unwrap_or(package).to_owned())
+    })
 }
 
 #[cfg(test)]
@@ -31,9 +41,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn owners_of_files_are_read() {
-        assert_eq!(parse_owner("libc6:amd64: /lib/libc.so.6\n"), Some("libc6".to_owned()));
-        assert_eq!(parse_owner("perl-base, perl: /usr/bin/perl\n"), Some("perl-base".to_owned()));
-        assert_eq!(parse_owner("diversion by x from: /a\n"), None);
+    fn owners_of_files_are_found_in_the_lists() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let list = |name: &str, text: &str| {
+            fs::write(folder.path().join(name), text).expect("a file of the test's own");
+        };
+        list("libc6:amd64.list", "/.\n/lib\n/lib/x86_64-linux-gnu/libc.so.6\n");
+        list("perl-base.list", "/.\n/usr/bin/perl\n/usr/bin/perl5.36.0\n");
+        list("perl-base.md5sums", "\n/usr/bin/other\n");
+        let owner = |names: &[&str]| owner(folder.path(), names);
+        let libc = ["/usr/lib/x86_64-linux-gnu/libc.so.6", "/lib/x86_64-linux-gnu/libc.so.6"];
+        assert_eq!(owner(&libc).as_deref(), Some("libc6"));
+        assert_eq!(owner(&["/usr/bin/perl"]).as_deref(), Some("perl-base"));
+        assert_eq!(owner(&["/usr/bin/per"]), None);
+        assert_eq!(owner(&["/usr/bin/other"]), None);
+        assert_eq!(super::owner(&folder.path().join("none"), &["/usr/bin/perl"]), None);
     }
 }
