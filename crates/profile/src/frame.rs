@@ -37,8 +37,9 @@ impl FrameKind {
             Self::Inlined => 2,
             Self::Jit => 3,
             Self::Interpreted => 4,
-            // It came last.
+            // They came last.
             Self::Marker(Marker::Frozen) => Self::MARKERS + 16,
+            Self::Marker(Marker::Lost) => Self::MARKERS + 17,
             Self::Marker(Marker::Remark) => Self::MARKERS + 15,
             Self::Marker(marker) => Self::MARKERS + marker as u8,
         }
@@ -191,10 +192,10 @@ mod tests {
     #[test]
     fn codes_are_those_of_files_that_were_written() {
         let markers: Vec<u8> = Marker::ALL.map(|of| FrameKind::Marker(of).code()).to_vec();
-        assert_eq!(markers, (16..31).chain([32]).collect::<Vec<u8>>());
+        assert_eq!(markers, (16..31).chain([32, 33]).collect::<Vec<u8>>());
         assert_eq!(FrameKind::Marker(Marker::Remark).code(), 31);
         let known = (0..=255).filter_map(FrameKind::of_code).map(FrameKind::code);
-        assert_eq!(known.collect::<Vec<u8>>(), (0..5).chain(16..33).collect::<Vec<u8>>());
+        assert_eq!(known.collect::<Vec<u8>>(), (0..5).chain(16..34).collect::<Vec<u8>>());
     }
 
     #[test]

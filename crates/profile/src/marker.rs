@@ -38,13 +38,15 @@ pub enum Marker {
     /// Between the frames of a virtual thread and its carrier's: callers that the virtual machine keeps in the heap until
     /// the thread returns to them.
     Frozen,
+    /// In place of a stack: samples that were taken, but lost on their way.
+    Lost,
     /// Remark of a source in its own words, as `[below massif's threshold]`.
     Remark,
 }
 
 impl Marker {
     /// All with a label of their own.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Truncated,
         Self::Broken,
         Self::Unreadable,
@@ -61,6 +63,7 @@ impl Marker {
         Self::Waker,
         Self::Separator,
         Self::Frozen,
+        Self::Lost,
     ];
 
     /// The name of its frame; empty for [`Remark`](Self::Remark).
@@ -82,6 +85,7 @@ impl Marker {
             Self::Waker => "--",
             Self::Separator => "-",
             Self::Frozen => "[frozen frames]",
+            Self::Lost => "[lost]",
             Self::Remark => "",
         }
     }

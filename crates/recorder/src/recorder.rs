@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pyrograph_event::interpreter::Language;
-use pyrograph_profile::Profile;
+use pyrograph_profile::{Marker, Profile, Sample};
 use pyrograph_record::{Child, Event, Summary};
 use pyrograph_resolve::{LiveFiles, Resolved, Resolver};
 
@@ -81,6 +81,8 @@ pub struct Recorder {
     report: Report,
     jvms: Option<Jvms>,
     goes_on: bool,
+    /// It takes samples of an event, and no waits, calls or allocations: each stands for about as much as any other.
+    is_sampled: bool,
 }
 
 /// How far a recording has come.
@@ -124,7 +126,8 @@ impl Recorder {
         let Opened { sampler, mut resolver, event } = opened;
         let reads_methods = engine == Engine::InKernel && plan.languages.contains(&Language::Java);
         let jvms = Jvms::new(plan, &mut resolver, reads_methods);
-        Ok(Self { sampler, resolver, event, engine, report, jvms, goes_on: true })
+        let is_sampled = plan.question.noun() == "sample";
+        Ok(Self { sampler, resolver, event, engine, report, jvms, goes_on: true, is_sampled })
     }
 
     /// The engine that takes the stacks.
@@ -217,7 +220,7 @@ impl Recorder {
     pub fn finish(mut self) -> Result<Finished, Error> {
         self.stop();
         while self.step()? {}
-        let Self { sampler, mut resolver, event, engine, mut report, jvms, .. } = self;
+        let Self { sampler, mut resolver, event, engine, mut report, jvms, is_sampled, .. } = self;
         let ended = sampler.finish(&mut resolver, &mut report)?;
         if let Some(jvms) = jvms {
             jvms.finish(&mut resolver, &mut report);
@@ -225,6 +228,9 @@ impl Recorder {
         let (start, duration) = times(ended.span);
         report(Message::Stacks(resolver.stack_memory()));
         let mut resolved = resolver.finish();
+        if is_sampled {
+            add_lost(&mut resolved.profile, ended.summary.lost);
+        }
         let about = &mut resolved.profile.about;
         about.start = Some(start);
         about.duration = Some(duration);
@@ -234,6 +240,24 @@ impl Recorder {
         let Ended { summary, child, cpu_time, .. } = ended;
         Ok(Finished { resolved, summary, event, engine, child, cpu_time })
     }
+}
+
+/// Adds lost samples as a stack of their own, `[lost]`, so that the total is still what the target used. Each stands for as much
+/// as the others do on average.
+fn add_lost(profile: &mut Profile, lost: u64) {
+    let numbers = profile.numbers_beside(0);
+    let taken = numbers.map_or(0, |column| profile.samples.total(column));
+    // Of nothing but lost samples nothing is known.
+    if lost == 0 || numbers.is_some() && taken == 0 {
+        return;
+    }
+    let mut values = vec![lost; profile.value_types.len()];
+    if numbers.is_some() {
+        let value = u128::from(profile.samples.total(0)) * u128::from(lost) / u128::from(taken);
+        values[0] = u64::try_from(value).unwrap_or(u64::MAX);
+    }
+    let stack = profile.stack_of_names([Marker::Lost.label()]);
+    profile.push(Sample::new(stack), &values);
 }
 
 /// Opens the engine that suits the plan.
@@ -266,4 +290,37 @@ fn times((begun, ended): (Instant, Instant)) -> (u64, u64) {
 fn host() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use pyrograph_profile::ValueType;
+
+    use super::*;
+
+    fn with_two_samples(types: Vec<ValueType>, values: &[u64]) -> Profile {
+        let mut profile = Profile::new(types);
+        let stack = profile.stack_of_names(["main"]);
+        profile.push(Sample::new(stack), values);
+        profile
+    }
+
+    #[test]
+    fn what_was_lost_counts_as_much_as_the_rest() {
+        let types = || vec![ValueType::new("cpu-clock", "ns"), ValueType::new("samples", "count")];
+        let mut profile = with_two_samples(types(), &[2_000_000, 2]);
+        add_lost(&mut profile, 3);
+        let totals = [0, 1].map(|column| profile.samples.total(column));
+        assert_eq!((totals, profile.samples.len()), ([5_000_000, 5], 2));
+        assert_eq!(profile.frames.iter().last().map(|frame| frame.kind.name()), Some("remark"));
+        let mut profile = with_two_samples(vec![ValueType::samples()], &[2]);
+        add_lost(&mut profile, 3);
+        assert_eq!(profile.samples.total(0), 5);
+        // Nothing is known of what each stands for, or nothing was lost.
+        let mut none = Profile::new(types());
+        add_lost(&mut none, 3);
+        let mut whole = with_two_samples(types(), &[2_000_000, 2]);
+        add_lost(&mut whole, 0);
+        assert_eq!((none.samples.len(), whole.samples.len()), (0, 1));
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::info::UnwindInfo;
 use crate::instructions::{self, Guess, Guesses, PIECE};
@@ -26,17 +26,21 @@ impl UnwindInfo {
             return Guess::Nothing;
         }
         let Some(piece) = self.piece(svma) else { return Guess::Nothing };
-        let guesses = {
-            let mut known = self.guesses.pieces.lock().unwrap_or_else(PoisonError::into_inner);
-            let guesses = known.entry(piece.start).or_insert_with(|| {
-                let starts = self.guesses.starts.get_or_init(|| self.all_function_starts());
-                let from = starts.partition_point(|&start| start < piece.start);
-                let to = starts.partition_point(|&start| start < piece.end);
-                Arc::new(self.guesses_in(&piece, &starts[from..to]))
-            });
-            Arc::clone(guesses)
-        };
-        guesses.at(svma)
+        if let Some(guesses) = self.known_guesses().get(&piece.start) {
+            return guesses.at(svma);
+        }
+        // Meanwhile others may ask for other pieces.
+        let starts = self.guesses.starts.get_or_init(|| self.all_function_starts());
+        let from = starts.partition_point(|&start| start < piece.start);
+        let to = starts.partition_point(|&start| start < piece.end);
+        let guesses = Arc::new(self.guesses_in(&piece, &starts[from..to]));
+        let guess = guesses.at(svma);
+        self.known_guesses().insert(piece.start, guesses);
+        guess
+    }
+
+    fn known_guesses(&self) -> MutexGuard<'_, HashMap<u64, Arc<Guesses>>> {
+        self.guesses.pieces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns true if there are only instructions that do nothing in a range.

@@ -20,8 +20,9 @@ use crate::rule::Compact;
 use flow::Flow;
 use state::{Kind, State};
 
-/// More code than this is not looked at together.
-pub(crate) const PIECE: u64 = 4 << 20;
+/// More code than this is not looked at together: whoever asks for one address waits for some milliseconds. A function that
+/// lies across two pieces has no start in the second, so that nothing is known of it there.
+pub(crate) const PIECE: u64 = 64 << 10;
 
 /// A frame as its instructions lay it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

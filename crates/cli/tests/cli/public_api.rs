@@ -4,16 +4,16 @@
 //! `PYROGRAPH_BLESS=1 cargo test -p pyrograph --test cli public_api -- --include-ignored` writes the lists anew.
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The model, which all others build on, is looked at each time.
 const MODEL: &str = "profile";
 const OTHERS: [&str; 7] = ["elf", "event", "format", "perf-data", "recorder", "symbol", "unwind"];
 
-/// The target folder of this build, in which dependencies are compiled already.
-fn target() -> &'static Path {
-    Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a folder in the target folder")
+/// A target folder of its own: Cargo builds one thing at a time in each, and lints may be built beside the tests.
+fn target() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("public-api")
 }
 
 /// The public items of a crate, one a line; an error where this toolchain cannot list them.
