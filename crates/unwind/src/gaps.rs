@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::info::UnwindInfo;
-use crate::instructions::{self, Guess, Guesses, PIECE};
+use crate::instructions::{self, Guess, Guesses, piece_of};
 use crate::registers::Arch;
 
 /// Guesses of the code that was read so far.
@@ -65,8 +65,9 @@ impl UnwindInfo {
         let gap = gap.start.max(code.start)..gap.end.min(code.end);
         // Tables that contradict each other can have a gap that is not around the address.
         let into = svma.checked_sub(gap.start)?;
-        let start = svma - into % PIECE;
-        (svma < gap.end).then(|| start..gap.end.min(start.saturating_add(PIECE)))
+        let piece = piece_of(gap.end - gap.start);
+        let start = svma - into % piece;
+        (svma < gap.end).then(|| start..gap.end.min(start.saturating_add(piece)))
     }
 
     /// The symbols of functions in these ranges, which are sorted: their addresses, sorted.
@@ -97,10 +98,11 @@ fn sorted(mut starts: Vec<u64>) -> Vec<u64> {
 
 /// The pieces that a gap between tables is looked at in.
 pub(crate) fn pieces(gap: Range<u64>) -> impl Iterator<Item = Range<u64>> {
-    let starts = std::iter::successors(Some(gap.start), |start| start.checked_add(PIECE));
+    let piece = piece_of(gap.end.saturating_sub(gap.start));
+    let starts = std::iter::successors(Some(gap.start), move |start| start.checked_add(piece));
     starts
         .take_while(move |&start| start < gap.end)
-        .map(move |start| start..gap.end.min(start.saturating_add(PIECE)))
+        .map(move |start| start..gap.end.min(start.saturating_add(piece)))
 }
 
 /// The addresses of the functions in an ELF symbol table (System V ABI, "Symbol Table"; 24 bytes each).

@@ -20,9 +20,16 @@ use crate::rule::Compact;
 use flow::Flow;
 use state::{Kind, State};
 
-/// More code than this is not looked at together: whoever asks for one address waits for some milliseconds. A function that
-/// lies across two pieces has no start in the second, so that nothing is known of it there.
-pub(crate) const PIECE: u64 = 64 << 10;
+/// More code than this is not looked at together: whoever asks for one address waits for that, 50 ms.
+const WHOLE: u64 = 1 << 20;
+/// Of more code, so much is looked at together. Functions that nothing but code in other pieces calls may not be found in
+/// it, nor those that begin in the piece before.
+const PIECE: u64 = 64 << 10;
+
+/// How much of a range of code is looked at together.
+pub(crate) fn piece_of(len: u64) -> u64 {
+    if len <= WHOLE { WHOLE } else { PIECE }
+}
 
 /// A frame as its instructions lay it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
