@@ -44,7 +44,10 @@ fn leads_through(stack: &[String], path: &[&str]) -> bool {
 fn check(folded: &Folded, context: &str, paths: &[(&[&str], f64)]) {
     let context = || format!("{context}: {:?}", folded.leaves());
     let whole = folded.share(|stack| leads_through(stack, &["main"]));
-    let least = WHOLE + 0.5 - tolerance(WHOLE, folded.total());
+    // musl has a frame of 7,568 bytes where it prints numbers: by perf_event, what is outside of it may lie beyond the copy, and be
+    // read from the process later, when it is another.
+    let whole_at_least = sharp(95.0, WHOLE);
+    let least = whole_at_least + 0.5 - tolerance(whole_at_least, folded.total());
     assert!(whole >= least, "{whole:.1} % whole, {}", context());
     for (path, known) in paths {
         let what = format!("{}: {path:?}", context());
