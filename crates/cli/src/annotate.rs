@@ -126,7 +126,7 @@ fn write(annotation: &Annotation, args: &Args, column: usize) -> anyhow::Result<
         Form::Text if is_shown => {
             let mut text = Vec::new();
             annotation_text(annotation, style, &mut text)?;
-            pyrograph_terminal::page(&text).context("failed to write standard output")?;
+            crate::show::page(&text).context("failed to write standard output")?;
         }
         Form::Text => write_output(output, |out| annotation_text(annotation, style, out))?,
     }

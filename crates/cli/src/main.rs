@@ -26,6 +26,7 @@ mod report;
 mod say;
 mod sched;
 mod script;
+mod show;
 mod spelling;
 mod stat;
 mod streams;

@@ -87,10 +87,7 @@ fn record(plan: &Plan) -> Result<(Finished, Interrupt), Error> {
 fn show(plan: &Plan) {
     let Some(picture) = plan.outputs.iter().find_map(Output::picture) else { return };
     if plan.open {
-        if let Err(tried) = browser::open(picture) {
-            let path = std::path::absolute(picture).unwrap_or_else(|_| picture.to_owned());
-            say!("no browser could be started ({tried}): open {} in one", path.display());
-        }
+        crate::show::open(picture);
     } else if std::io::stderr().is_terminal() {
         say!("to see it: {}", browser::command_line(picture));
     }

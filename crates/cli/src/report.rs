@@ -177,7 +177,7 @@ fn write_text(report: &Report, args: &Args, output: Option<&Path>) -> anyhow::Re
     // Names are plain already, and what is left of escapes are colours.
     let mut text = Vec::new();
     report_text(report, style, &mut text)?;
-    pyrograph_terminal::page(&text).context("failed to write standard output")
+    crate::show::page(&text).context("failed to write standard output")
 }
 
 fn form(args: &Args, output: Option<&Path>) -> Form {

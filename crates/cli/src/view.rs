@@ -3,7 +3,7 @@
 mod terminal;
 
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -110,7 +110,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Some(path) = path else { return Ok(ExitCode::SUCCESS) };
     say!("wrote {output}");
     if args.open {
-        show(&path);
+        crate::show::open(&path);
     } else if std::io::stderr().is_terminal() {
         say!("to see it: {}", browser::command_line(&path));
     }
@@ -124,13 +124,5 @@ fn path(args: &Args) -> Option<PathBuf> {
         None => {
             (args.open || std::io::stdout().is_terminal()).then(|| PathBuf::from(DEFAULT_OUTPUT))
         }
-    }
-}
-
-/// Opens the page in a browser, or says how to.
-fn show(path: &Path) {
-    if let Err(tried) = browser::open(path) {
-        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        say!("no browser could be started ({tried}): open {} in one", path.display());
     }
 }

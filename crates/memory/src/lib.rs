@@ -14,6 +14,9 @@ const LEAST: u64 = 16 << 20;
 /// be allocated by then.
 static END: OnceLock<(String, fn())> = OnceLock::new();
 
+/// The limit that this process had before.
+static BEFORE: OnceLock<libc::rlimit> = OnceLock::new();
+
 /// The system's allocator; a failed allocation ends the program with a message, once there is a [`limit`].
 pub struct Limited;
 
@@ -82,9 +85,19 @@ pub fn limit(bytes: u64, message: impl FnOnce(u64) -> String, at_end: fn()) {
     unsafe {
         let mut old = limit;
         libc::getrlimit(libc::RLIMIT_DATA, &raw mut old);
+        BEFORE.get_or_init(|| old);
         let limit =
             libc::rlimit { rlim_cur: limit.rlim_cur.min(old.rlim_cur), rlim_max: old.rlim_max };
         libc::setrlimit(libc::RLIMIT_DATA, &raw const limit);
+    }
+}
+
+/// Gives back the limit that this process had before, for a program that is started now and is not part of this one: a browser
+/// that may take no more ends at once.
+pub fn lift() {
+    if let Some(before) = BEFORE.get() {
+        // SAFETY: it takes a structure of this type, which lives as long as the call.
+        unsafe { libc::setrlimit(libc::RLIMIT_DATA, before) };
     }
 }
 

@@ -179,7 +179,7 @@ impl TracedCall {
 }
 
 impl Tracer {
-    /// Starts a command, which is killed if this process ends before it. Of each string `text` bytes are copied.
+    /// Starts a command, which goes on if this process is killed. Of each string `text` bytes are copied.
     ///
     /// # Errors
     ///
@@ -187,7 +187,7 @@ impl Tracer {
     pub fn command(waiting: Waiting, text: u32) -> Result<Self, Error> {
         let mut tracer = Self::new(text)?;
         let pid = waiting.pid();
-        request::seize(pid, true).map_err(Error::system("tracing the command"))?;
+        request::seize(pid).map_err(Error::system("tracing the command"))?;
         tracer.threads.insert(pid, Thread { process: pid, call: None });
         // Calls stop only after a first stop.
         request::interrupt(pid).map_err(Error::system("tracing the command"))?;
@@ -239,7 +239,7 @@ impl Tracer {
                 if self.threads.contains_key(&thread) {
                     continue;
                 }
-                match request::seize(thread, false).and_then(|()| request::interrupt(thread)) {
+                match request::seize(thread).and_then(|()| request::interrupt(thread)) {
                     Ok(()) => {
                         self.threads.insert(thread, Thread { process, call: None });
                     }

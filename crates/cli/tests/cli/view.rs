@@ -77,3 +77,24 @@ fn what_is_no_page_of_ours_or_damaged_is_said() {
         assert!(!output.status.success() && said.contains(expect), "{said}");
     }
 }
+
+/// A browser that had the limit of `--max-memory` aborted.
+#[test]
+fn the_browser_has_the_limits_that_pyrograph_was_started_with() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("a.folded"), "main;a 5\n").expect("it is written");
+    let script =
+        format!("#!/bin/sh\nulimit -d > {0}.new; mv {0}.new {0}\n", path("limit").display());
+    std::fs::write(path("browser"), script).expect("it is written");
+    std::fs::set_permissions(path("browser"), PermissionsExt::from_mode(0o755)).expect("own file");
+    let mut view = pyrograph();
+    view.args(["view", "--open", "--max-memory", "64M", "-o"]).arg(path("a.html"));
+    run(view.arg(path("a.folded")).env("BROWSER", path("browser")));
+    crate::common::wait_until("the browser has run", || path("limit").exists());
+    let limit = std::fs::read_to_string(path("limit")).expect("what it wrote");
+    let own = run(std::process::Command::new("sh").args(["-c", "ulimit -d"]));
+    assert_eq!(limit, text(&own.stdout));
+}

@@ -271,8 +271,8 @@ fn the_line_of_execve_has_the_name_of_the_program() {
     assert_eq!(names_of_executed(&lines), expect, "{lines}{said}");
 }
 
-/// Runs `pyrograph trace` without privilege in this folder; returns its exit code and what it said.
-fn trace_as_nobody(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
+/// `pyrograph trace` without privilege in this folder.
+fn as_nobody(folder: &Path, args: &[&str]) -> Command {
     let open = std::fs::Permissions::from_mode(0o777);
     std::fs::set_permissions(folder, open).expect("own folder");
     let own = folder.join("pyrograph");
@@ -281,9 +281,32 @@ fn trace_as_nobody(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
     }
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&own);
-    let output = command.arg("trace").args(args).current_dir(folder).output();
-    let output = output.expect("setpriv runs");
+    command.arg("trace").args(args).current_dir(folder);
+    command
+}
+
+/// Runs it; returns its exit code and what it said.
+fn trace_as_nobody(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
+    let output = as_nobody(folder, args).output().expect("setpriv runs");
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// The kernel killed it with the tracer.
+#[test]
+fn a_command_that_is_traced_by_ptrace_outlives_a_tracer_that_is_killed() {
+    if !is_root("a_command_that_is_traced_by_ptrace_outlives_a_tracer_that_is_killed") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = "echo > begun; while [ ! -e killed ]; do sleep 0.05; done; echo > ended";
+    let args = ["-o", "trace.txt", "--", "sh", "-c", script];
+    let mut tracing = as_nobody(folder.path(), &args).spawn().expect("setpriv runs");
+    let exists = |name: &str| folder.path().join(name).exists();
+    wait_until("the command runs", || exists("begun"));
+    tracing.kill().expect("own child");
+    tracing.wait().expect("it ends");
+    std::fs::write(folder.path().join("killed"), "").expect("own folder");
+    wait_until("the command has ended", || exists("ended"));
 }
 
 #[test]

@@ -45,16 +45,13 @@ fn request(request: libc::c_uint, thread: i32, address: usize, data: usize) -> i
     }
 }
 
-/// Begins to trace a thread, which goes on running.
-pub(super) fn seize(thread: i32, kill: bool) -> io::Result<()> {
-    let mut options = libc::PTRACE_O_TRACESYSGOOD
+/// Begins to trace a thread, which goes on running, also when this process has ended.
+pub(super) fn seize(thread: i32) -> io::Result<()> {
+    let options = libc::PTRACE_O_TRACESYSGOOD
         | libc::PTRACE_O_TRACECLONE
         | libc::PTRACE_O_TRACEFORK
         | libc::PTRACE_O_TRACEVFORK
         | libc::PTRACE_O_TRACEEXEC;
-    if kill {
-        options |= libc::PTRACE_O_EXITKILL;
-    }
     request(libc::PTRACE_SEIZE, thread, 0, options as usize)
 }
 
