@@ -5,7 +5,7 @@ use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -17,8 +17,8 @@ const MODE: u32 = 0o666;
 
 /// Writes a file: `write` gets a buffered writer to a temporary file, which takes its place only when
 /// all is written. Until then it has no name, where the file system can do so: whoever is killed leaves
-/// nothing. An existing file keeps its permissions, and a symbolic link
-/// stays one. What is no regular file, such as `/dev/stdout` or a named pipe, is written directly.
+/// nothing. An existing file keeps its permissions and, where that is permitted, its owner; under sudo a new one in a folder
+/// in which who called sudo may write is theirs. A symbolic link stays one. What is no regular file, such as `/dev/stdout` or a named pipe, is written directly.
 ///
 /// # Errors
 ///
@@ -51,6 +51,11 @@ pub fn write_file(
         }
     };
     let file = finish(file, write)?;
+    let owner = existing.as_ref().map(|old| (old.uid(), old.gid())).or_else(|| of_sudo(&folder));
+    if let Some((user, group)) = owner {
+        // Not permitted to others than root, whose file it then is.
+        fchown(&file, Some(user), Some(group)).ok();
+    }
     if let Some(existing) = existing {
         file.set_permissions(existing.permissions())?;
     }
@@ -59,6 +64,17 @@ pub fn write_file(
         None => named.make_in(folder, |path| give_name(&file, path))?.into_temp_path(),
     };
     temporary.persist(&target).map_err(|failed| failed.error)
+}
+
+/// Who called sudo (`SUDO_UID` and `SUDO_GID` of sudo(8)), if they may write in this folder: a file in `/etc` stays root's.
+fn of_sudo(folder: &Path) -> Option<(u32, u32)> {
+    let number = |name| std::env::var(name).ok()?.parse().ok();
+    let (user, group) = (number("SUDO_UID")?, number("SUDO_GID")?);
+    let folder = fs::metadata(folder).ok()?;
+    let may_write = folder.uid() == user
+        || folder.mode() & 0o020 != 0 && folder.gid() == group
+        || folder.mode() & 0o002 != 0;
+    may_write.then_some((user, group))
 }
 
 /// Why no file can be written there.

@@ -52,6 +52,8 @@ pub enum Message {
         /// Files in which stacks end for this, and how many, most first.
         files: Vec<(String, u64)>,
     },
+    /// The command has ended, and these processes that it started still run: numbers and names.
+    StillRun(Vec<(i32, String)>),
     /// Detail: the memory of this process when it is over, where samples were copied out.
     Memory(Resident),
     /// Detail: the memory of stacks when it is over.

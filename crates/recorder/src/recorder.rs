@@ -1,5 +1,6 @@
 //! A recording, from a plan to a profile.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pyrograph_event::interpreter::Language;
@@ -226,6 +227,13 @@ impl Recorder {
             jvms.finish(&mut resolver, &mut report);
         }
         let (start, duration) = times(ended.span);
+        let ended_child = ended.child.as_ref().filter(|child| child.status().is_some());
+        if let Some(child) = ended_child {
+            let left = still_run(resolver.descendants(child.pid()));
+            if !left.is_empty() {
+                report(Message::StillRun(left));
+            }
+        }
         report(Message::Stacks(resolver.stack_memory()));
         let mut resolved = resolver.finish();
         if is_sampled {
@@ -240,6 +248,18 @@ impl Recorder {
         let Ended { summary, child, cpu_time, .. } = ended;
         Ok(Finished { resolved, summary, event, engine, child, cpu_time })
     }
+}
+
+/// Those of some processes that are there, and have not only to be waited for.
+fn still_run(processes: Vec<(i32, Option<Arc<str>>)>) -> Vec<(i32, String)> {
+    let runs = |(pid, name): (i32, Option<Arc<str>>)| {
+        // After the name, which may have any characters, comes the state (proc(5)).
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let state = stat.rsplit_once(") ")?.1.chars().next()?;
+        let name = name.map_or_else(|| "?".to_owned(), |name| name.to_string());
+        (!matches!(state, 'Z' | 'X')).then_some((pid, name))
+    };
+    processes.into_iter().filter_map(runs).collect()
 }
 
 /// Adds lost samples as a stack of their own, `[lost]`, so that the total is still what the target used. Each stands for as much

@@ -29,6 +29,8 @@ struct ProcessState {
     threads: u32,
     /// When it started, if that was announced; 0 if it was found in `/proc`.
     started: Option<u64>,
+    /// The process that it descends from, as far as starts were announced; 0: none was, and it is one itself.
+    ancestor: i32,
     cgroup: ControlGroup,
 }
 
@@ -100,6 +102,15 @@ impl Processes {
     pub fn tags(&self) -> HashSet<u32> {
         let spaces = self.processes.values().map(|process| &process.space);
         spaces.flat_map(|space| space.mappings()).map(|mapping| mapping.tag).collect()
+    }
+
+    /// The processes that descend from one, itself left out, and that have not ended; each with its name.
+    pub fn descendants(&self, of: i32) -> Vec<(i32, Option<Arc<str>>)> {
+        let descend =
+            self.processes.iter().filter(|(pid, process)| process.ancestor == of && **pid != of);
+        let mut found: Vec<_> = descend.map(|(&pid, _)| (pid, self.name(pid))).collect();
+        found.sort_unstable_by_key(|(pid, _)| *pid);
+        found
     }
 
     /// Returns true if the process has threads.
@@ -174,9 +185,12 @@ impl Processes {
             is_new = known != Some(0) || time == 0;
             let space =
                 if time == 0 { AddressSpace::new() } else { self.space(parent_pid).clone() };
-            let cgroup = self.processes.get(&parent_pid).and_then(|of| of.cgroup.path.clone());
+            let parent = self.processes.get(&parent_pid);
+            let cgroup = parent.and_then(|of| of.cgroup.path.clone());
+            let ancestor = parent.map_or(0, |of| of.ancestor);
             let process = self.processes.entry(pid).or_default();
             process.started = Some(time);
+            process.ancestor = if ancestor == 0 { parent_pid } else { ancestor };
             if is_new {
                 process.cgroup = ControlGroup { path: cgroup, is_known: false };
                 self.incarnations = self.incarnations.wrapping_add(1);

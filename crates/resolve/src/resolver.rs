@@ -341,6 +341,12 @@ impl<F: Files> Resolver<F> {
         profile
     }
 
+    /// The processes that descend from one, itself left out, and of which no end was seen; each with its name. Starts and ends
+    /// must have been recorded.
+    pub fn descendants(&self, of: i32) -> Vec<(i32, Option<Arc<str>>)> {
+        self.processes.descendants(of)
+    }
+
     /// Names all addresses and makes the profile.
     pub fn finish(mut self) -> Resolved {
         let before = self.settler.wait();

@@ -72,6 +72,7 @@ pub fn print(message: &Message, verbose: bool) {
             );
         }
         Message::Interpreter(found) => print_interpreter(found, verbose),
+        Message::StillRun(processes) => say!("{}", still_run(processes)),
         Message::Memory(resident) if verbose => say!("{}", memory(resident)),
         Message::Stacks(memory) if verbose => say!("{}", stacks_held(memory)),
         _ => {}
@@ -199,6 +200,27 @@ fn tables_left_out(bytes: u64, omitted: u64, files: &[(String, u64)], all: bool)
         bytes >> 20,
         grouped(omitted),
         if places.is_empty() { "none".to_owned() } else { places.join(", ") }
+    )
+}
+
+/// `the command has ended, but 1 process that it started still runs: nginx (PID 12); -p 12 records it`.
+fn still_run(processes: &[(i32, String)]) -> String {
+    const SHOWN: usize = 4;
+    let named = |(pid, name): &(i32, String)| format!("{name} (PID {pid})");
+    let mut names: Vec<String> = processes.iter().take(SHOWN).map(named).collect();
+    if processes.len() > SHOWN {
+        names.push(format!("{} more", processes.len() - SHOWN));
+    }
+    let numbers: Vec<String> =
+        processes.iter().take(SHOWN).map(|(pid, _)| pid.to_string()).collect();
+    let (count, run, them) = match processes.len() {
+        1 => ("1 process".to_owned(), "runs", "it"),
+        many => (format!("{many} processes"), "run", "them"),
+    };
+    format!(
+        "the command has ended, but {count} that it started still {run}: {}; -p {} records {them}",
+        names.join(", "),
+        numbers.join(",")
     )
 }
 

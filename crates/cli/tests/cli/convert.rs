@@ -247,3 +247,33 @@ fn every_picture_can_be_pixels() {
         assert!(width == 2400 && height > 200, "{verb}: {width} × {height}");
     }
 }
+
+/// Files that root writes for somebody were root's.
+#[test]
+fn files_belong_to_who_called_sudo_or_to_whom_they_belonged() {
+    use std::os::unix::fs::{MetadataExt, chown};
+
+    if !crate::common::is_root("files_belong_to_who_called_sudo_or_to_whom_they_belonged") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let (theirs, others) = (folder.path().join("theirs"), folder.path().join("others"));
+    for (path, user) in [(&theirs, 4321), (&others, 0)] {
+        std::fs::create_dir(path).expect("own folder");
+        chown(path, Some(user), None).expect("this is root");
+    }
+    let old = others.join("old.json");
+    std::fs::write(&old, "").expect("own folder");
+    chown(&old, Some(1234), Some(2345)).expect("this is root");
+    let owner = |path: &Path| {
+        let mut command = pyrograph();
+        command.arg("convert").arg(sample("pprof/go-cpu.pb.gz"));
+        run(command.arg("-o").arg(path).env("SUDO_UID", "4321").env("SUDO_GID", "5432"));
+        let written = std::fs::metadata(path).expect("it is there");
+        (written.uid(), written.gid())
+    };
+    assert_eq!(owner(&theirs.join("new.json")), (4321, 5432));
+    assert_eq!(owner(&old), (1234, 2345));
+    // A folder that is not theirs.
+    assert_eq!(owner(&others.join("new.json")), (0, 0));
+}

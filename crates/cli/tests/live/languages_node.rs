@@ -101,7 +101,8 @@ fn check_shares(node: &Path, script: &Path, folder: &Path) {
     }
     let named = named_share(&folded, &["rounds", "first", "second", "third", "spin"]);
     eprintln!("{node:?}: shares {shares:.1?}, {named:.1} % of the frames of functions are named");
-    assert!(named > 95.0, "{node:?}: {named} {:?}", folded.leaves());
+    // How soon V8 has compiled a function depends on its other threads.
+    assert!(named > sharp(85.0, 95.0), "{node:?}: {named} {:?}", folded.leaves());
     check_said(&said);
 }
 

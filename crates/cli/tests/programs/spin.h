@@ -19,21 +19,20 @@ static inline void begin_round(void) {
     unit_length = 2000 + (long)(chance >> 33) % 4001;
 }
 
-/* Without optimization a variable lies in memory, and how long a store that is loaded again takes depends on the processor and
- * on where it lies. C++ has no such keyword. */
-#ifdef __cplusplus
-#define IN_REGISTER
+/* With optimization, functions that call nothing have no frame, asked for or not, unless something needs its address. */
+#ifdef KEEP_FRAME
+#define FRAME() __asm__ volatile("" : : "r"(__builtin_frame_address(0)))
 #else
-#define IN_REGISTER register
+#define FRAME() (void)0
 #endif
 
 /* A macro, so that it is nobody's callee. The chain of multiplications can neither be shortened nor run
  * in parallel. */
 #define SPIN(units)                                                                                \
     do {                                                                                           \
-        IN_REGISTER uint64_t x = sink;                                                             \
-        IN_REGISTER long left = (units) * (long)UNIT;                                              \
-        while (left-- > 0) {                                                                       \
+        uint64_t x = sink;                                                                         \
+        FRAME();                                                                                   \
+        for (long i = 0; i < (units) * (long)UNIT; i++) {                                          \
             x = x * 6364136223846793005u + 1442695040888963407u;                                   \
             __asm__ volatile("" : "+r"(x));                                                        \
         }                                                                                          \
