@@ -284,6 +284,29 @@ fn a_command_that_outlives_the_recording_is_waited_for_and_that_is_said() {
     assert!(text.contains("waiting for the command, which still runs (PID "), "{text}");
 }
 
+/// A recording of a command that makes itself a daemon ended without a word, and without what the daemon did.
+#[test]
+fn processes_that_outlive_their_command_are_named() {
+    let folder = folder();
+    for engine in ["perf", "ebpf"] {
+        if engine == "ebpf" && !is_root("what a command leaves, in the kernel") {
+            continue;
+        }
+        let script = "setsid sleep 2 >/dev/null 2>&1 & echo $!; exit 0";
+        let flags = ["--engine", engine, "-o", "x.folded", "--", "sh", "-c", script];
+        let output = record(folder.path(), &flags);
+        let (text, out) = (stderr(&output), String::from_utf8_lossy(&output.stdout).into_owned());
+        let said = "the command has ended, but 1 process that it started still runs: ";
+        assert!(text.contains(said), "{engine}: {text}");
+        assert!(
+            text.contains(&format!("; -p {} records it", out.trim())),
+            "{engine}: {out} {text}"
+        );
+    }
+    let output = record(folder.path(), &["-o", "x.folded", "--", "sh", "-c", "sleep 0.1 & wait"]);
+    assert!(!stderr(&output).contains("still run"), "{}", stderr(&output));
+}
+
 /// Runs a command line on a terminal of its own, and returns what the terminal shows.
 fn on_a_terminal(folder: &Path, command_line: &str) -> String {
     let output = Command::new("script")
