@@ -37,11 +37,6 @@ impl Child {
         self.pid
     }
 
-    /// Its exit status, if it is known to have ended.
-    pub fn status(&self) -> Option<ExitStatus> {
-        self.status
-    }
-
     /// Its exit status, once it has ended.
     ///
     /// # Errors

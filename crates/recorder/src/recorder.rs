@@ -222,13 +222,14 @@ impl Recorder {
         self.stop();
         while self.step()? {}
         let Self { sampler, mut resolver, event, engine, mut report, jvms, is_sampled, .. } = self;
-        let ended = sampler.finish(&mut resolver, &mut report)?;
+        let mut ended = sampler.finish(&mut resolver, &mut report)?;
         if let Some(jvms) = jvms {
             jvms.finish(&mut resolver, &mut report);
         }
         let (start, duration) = times(ended.span);
-        let ended_child = ended.child.as_ref().filter(|child| child.status().is_some());
-        if let Some(child) = ended_child {
+        if let Some(child) = &mut ended.child
+            && matches!(child.try_wait(), Ok(Some(_)))
+        {
             let left = still_run(resolver.descendants(child.pid()));
             if !left.is_empty() {
                 report(Message::StillRun(left));

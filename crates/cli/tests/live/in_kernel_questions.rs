@@ -207,8 +207,9 @@ fn shares_of_conditions_differ_from_those_of_locks() {
             assert_eq!(waited >= least, is_lock, "{question} {function}: {waited}");
             assert!(is_lock || waited == 0.0, "{question} {function}: {waited}");
         }
+        // The kernel may wait for a lock of its own for some microseconds.
         let polled = value_of(&folded, "polls");
-        assert_eq!(polled, 0.0, "{question}: {:?}", folded.stacks);
+        assert!(polled < least / 10.0, "{question}: {polled}: {:?}", folded.stacks);
     }
 }
 
