@@ -20,7 +20,7 @@ use crate::rule::Compact;
 use flow::Flow;
 use state::{Kind, State};
 
-/// More code than this is not looked at together: whoever asks for one address waits for that, 50 ms.
+/// More code than this is not looked at together: whoever asks for one address waits for that.
 const WHOLE: u64 = 1 << 20;
 /// Of more code, so much is looked at together. Functions that nothing but code in other pieces calls may not be found in
 /// it, nor those that begin in the piece before.
