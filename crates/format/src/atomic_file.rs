@@ -17,8 +17,8 @@ const MODE: u32 = 0o666;
 
 /// Writes a file: `write` gets a buffered writer to a temporary file, which takes its place only when
 /// all is written. Until then it has no name, where the file system can do so: whoever is killed leaves
-/// nothing. An existing file keeps its permissions and, where that is permitted, its owner; under sudo a new one in a folder
-/// in which who called sudo may write is theirs. A symbolic link stays one. What is no regular file, such as `/dev/stdout` or a named pipe, is written directly.
+/// nothing. An existing file keeps its permissions and, where that is permitted, its owner; under sudo a new
+/// file belongs to the user who called sudo, if that user may write in the folder. A symbolic link stays one. What is no regular file, such as `/dev/stdout` or a named pipe, is written directly.
 ///
 /// # Errors
 ///
@@ -66,7 +66,8 @@ pub fn write_file(
     temporary.persist(&target).map_err(|failed| failed.error)
 }
 
-/// Who called sudo (`SUDO_UID` and `SUDO_GID` of sudo(8)), if they may write in this folder: a file in `/etc` stays root's.
+/// The user and group that called sudo (`SUDO_UID` and `SUDO_GID`, sudo(8)), if they may write in this folder: a file in
+/// `/etc` stays root's.
 fn of_sudo(folder: &Path) -> Option<(u32, u32)> {
     let number = |name| std::env::var(name).ok()?.parse().ok();
     let (user, group) = (number("SUDO_UID")?, number("SUDO_GID")?);

@@ -20,13 +20,13 @@ use crate::rule::Compact;
 use flow::Flow;
 use state::{Kind, State};
 
-/// More code than this is not looked at together: whoever asks for one address waits for that.
+/// Up to this size, code without tables is analysed as a whole, when the first address in it is asked for.
 const WHOLE: u64 = 1 << 20;
-/// Of more code, so much is looked at together. Functions that nothing but code in other pieces calls may not be found in
-/// it, nor those that begin in the piece before.
+/// Larger code is analysed in pieces of this size, so that a lookup never takes long. A function is missed if only code in
+/// other pieces calls it, or if it begins in the piece before.
 const PIECE: u64 = 64 << 10;
 
-/// How much of a range of code is looked at together.
+/// The size of the pieces that code of this length is analysed in.
 pub(crate) fn piece_of(len: u64) -> u64 {
     if len <= WHOLE { WHOLE } else { PIECE }
 }
