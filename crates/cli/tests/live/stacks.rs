@@ -52,8 +52,9 @@ fn perl_is_whole() {
 
 #[test]
 #[ignore = "nightly: nine seconds; other assembly is recorded each time"]
-fn x264_is_whole_in_its_assembly() {
-    check("x264 (ffmpeg)", 0.0, 95.0);
+fn shares_of_whole_stacks_of_x264_in_its_assembly() {
+    // By perf_event, what lies beyond the copy of a stack is read later, by a recorder that is not optimized: 85 to 99 %.
+    check("x264 (ffmpeg)", 0.0, sharp(75.0, 95.0));
 }
 
 #[test]
