@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::info::UnwindInfo;
 use crate::instructions::{self, Guess, Guesses, piece_of};
@@ -12,7 +12,7 @@ use crate::registers::Arch;
 #[derive(Default)]
 pub(crate) struct GuessCache {
     /// By the address of the first byte of each piece.
-    pieces: Mutex<HashMap<u64, Arc<Guesses>>>,
+    pieces: Mutex<HashMap<u64, Arc<OnceLock<Guesses>>>>,
     /// Of all functions that have a symbol, sorted: of a large program these take longer to read than most
     /// pieces take.
     starts: OnceLock<Vec<u64>>,
@@ -26,21 +26,18 @@ impl UnwindInfo {
             return Guess::Nothing;
         }
         let Some(piece) = self.piece(svma) else { return Guess::Nothing };
-        if let Some(guesses) = self.known_guesses().get(&piece.start) {
-            return guesses.at(svma);
-        }
-        // Meanwhile others may ask for other pieces.
-        let starts = self.guesses.starts.get_or_init(|| self.all_function_starts());
-        let from = starts.partition_point(|&start| start < piece.start);
-        let to = starts.partition_point(|&start| start < piece.end);
-        let guesses = Arc::new(self.guesses_in(&piece, &starts[from..to]));
-        let guess = guesses.at(svma);
-        self.known_guesses().insert(piece.start, guesses);
-        guess
-    }
-
-    fn known_guesses(&self) -> MutexGuard<'_, HashMap<u64, Arc<Guesses>>> {
-        self.guesses.pieces.lock().unwrap_or_else(PoisonError::into_inner)
+        let place = {
+            let mut pieces = self.guesses.pieces.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(pieces.entry(piece.start).or_default())
+        };
+        // Who asks for the same piece meanwhile waits; for another, nobody does.
+        let guesses = place.get_or_init(|| {
+            let starts = self.guesses.starts.get_or_init(|| self.all_function_starts());
+            let from = starts.partition_point(|&start| start < piece.start);
+            let to = starts.partition_point(|&start| start < piece.end);
+            self.guesses_in(&piece, &starts[from..to])
+        });
+        guesses.at(svma)
     }
 
     /// Returns true if there are only instructions that do nothing in a range.
