@@ -195,7 +195,7 @@ pub struct Modules {
     opened_lately: usize,
     /// Files since these were last asked for; without a key, the vDSO.
     fresh: Vec<(Option<FileKey>, ModuleId)>,
-    /// Functions that the kernel has compiled, by name and module.
+    /// Functions that the kernel has compiled, by name, first address, and whether they are BPF programs.
     kernel_code: HashMap<(String, u64, bool), ModuleId>,
     /// Files that could not be opened, or were not the mapped ones.
     missing: BTreeSet<ModuleId>,
