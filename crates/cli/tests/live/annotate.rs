@@ -28,6 +28,18 @@ fn record(program: &Path, options: &[&str]) -> std::path::PathBuf {
     data
 }
 
+/// The first half of the time of a recording, of which each function has samples, as perf prints their times.
+fn first_half(data: &Path) -> String {
+    let printed =
+        run_perf(Command::new("perf").args(["script", "-F", "time", "-i"]).arg(data)).stdout;
+    let times = text(&printed).lines().map(|line| {
+        line.trim().trim_end_matches(':').parse::<f64>().unwrap_or_else(|_| panic!("{line:?}"))
+    });
+    let times: Vec<f64> = times.collect();
+    let (first, last) = (times.first().expect("samples"), times.last().expect("samples"));
+    format!("0..{}", (last - first) / 2.0)
+}
+
 /// All functions of `perf annotate --stdio`.
 ///
 /// ```text
@@ -166,7 +178,7 @@ fn pages_and_pprof_hold_what_perf_data_has() {
     let pprof = folder.join("profile.pb.gz");
     run(pyrograph().arg("convert").arg(&data).arg("-o").arg(&pprof));
     assert!(annotate(&pprof, "sum", &[]) == expect, "the same as from perf.data");
-    let only_time = annotate(&page, "sum", &["--time", "0..0.05"]);
+    let only_time = annotate(&page, "sum", &["--time", &first_half(&data)]);
     assert!(number(&only_time["self"][0]) < number(&expect["self"][0]));
     let live = folder.join("live.html");
     run(pyrograph().arg("record").arg("-o").arg(&live).arg("--").arg(&program));
@@ -197,14 +209,14 @@ fn pages_hold_the_code_of_files_that_are_gone() {
         let page = folder.join("page.html");
         run(pyrograph().arg("view").arg(&data).arg("-o").arg(&page));
         let expect = annotate(&page, "sum", &[]);
-        let early = annotate(&page, "sum", &["--time", "0..0.05"]);
+        let half = first_half(&data);
+        let early = annotate(&page, "sum", &["--time", &half]);
         std::fs::remove_file(&program).expect("it was there");
         std::fs::remove_file(&source).expect("it was there");
         let again = folder.join("again.html");
         run(pyrograph().arg("view").arg(&page).arg("-o").arg(&again));
-        let both = |page: &Path| {
-            (annotate(page, "sum", &[]), annotate(page, "sum", &["--time", "0..0.05"]))
-        };
+        let both =
+            |page: &Path| (annotate(page, "sum", &[]), annotate(page, "sum", &["--time", &half]));
         let (kept, kept_early) = both(&page);
         assert!(
             both(&again) == (kept.clone(), kept_early.clone()),
