@@ -30,13 +30,12 @@ fn record(program: &Path, options: &[&str]) -> std::path::PathBuf {
 
 /// The first half of the time of a recording, of which each function has samples, as perf prints their times.
 fn first_half(data: &Path) -> String {
-    let printed =
-        run_perf(Command::new("perf").args(["script", "-F", "time", "-i"]).arg(data)).stdout;
-    let times = text(&printed).lines().map(|line| {
-        line.trim().trim_end_matches(':').parse::<f64>().unwrap_or_else(|_| panic!("{line:?}"))
-    });
-    let times: Vec<f64> = times.collect();
-    let (first, last) = (times.first().expect("samples"), times.last().expect("samples"));
+    let mut script = Command::new("perf");
+    let printed = run_perf(script.args(["script", "-F", "time", "-i"]).arg(data)).stdout;
+    let seconds = |line: &str| line.trim().trim_end_matches(':').parse::<f64>();
+    let text = text(&printed);
+    let times = text.lines().map(|line| seconds(line).unwrap_or_else(|_| panic!("{line:?}")));
+    let (first, last) = times.fold((f64::MAX, 0.0_f64), |(a, b), t| (a.min(t), b.max(t)));
     format!("0..{}", (last - first) / 2.0)
 }
 
