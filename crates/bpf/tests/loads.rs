@@ -109,7 +109,8 @@ fn record(options: &Options) -> Result<u64, Error> {
 fn recordings() -> Vec<Case> {
     const BOTH: [&str; 2] = ["CPU time", "waits"];
     const PLAIN: [&str; 2] = ["waits, at switches", "waits and wakers, at switches"];
-    const LEFT_OUT: [&str; 5] = [
+    const LEFT_OUT: [&str; 6] = [
+        "waits",
         "waits, at switches",
         "wakers",
         "numbers of calls",
