@@ -28,8 +28,8 @@ pub enum Event {
     Waking(i32),
     /// `sched_wakeup_new`: a thread that was started.
     New(i32),
-    /// `sched_process_fork`: the name of who starts a thread, and the thread.
-    Fork(String, i32),
+    /// `sched_process_fork`: who starts a thread, and the thread.
+    Fork(i32, i32),
     /// `sched_stat_runtime`: nanoseconds.
     Runtime(i32, u64),
 }
@@ -51,10 +51,7 @@ pub fn events(data: &Path) -> Vec<(u64, Event)> {
             }
             "sched:sched_waking" => Event::Waking(number(" pid=")?),
             "sched:sched_wakeup_new" => Event::New(number(" pid=")?),
-            "sched:sched_process_fork" => {
-                let (name, _) = fields.strip_prefix("comm=")?.split_once(" pid=")?;
-                Event::Fork(name.to_owned(), number(" child_pid=")?)
-            }
+            "sched:sched_process_fork" => Event::Fork(number(" pid=")?, number(" child_pid=")?),
             "sched:sched_stat_runtime" => {
                 Event::Runtime(number(" pid=")?, text(" runtime=")?.parse().ok()?)
             }

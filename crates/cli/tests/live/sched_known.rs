@@ -308,14 +308,15 @@ fn history_is_seen_as_it_happens() {
 #[test]
 fn live_figures_are_those_of_perf_in_the_same_run() {
     with_perf_as_root("live_figures_are_those_of_perf_in_the_same_run", |folder| {
-        let [data, live] = ["perf.data", "live.json"].map(|name| folder.join(name));
+        let [data, live, shell] = ["perf.data", "live.json", "shell"].map(|name| folder.join(name));
         let ours = pyrograph();
         let mut record = Command::new("perf");
         record.args(["sched", "record", "-q", "-o"]).arg(&data).arg("--");
         record.arg(ours.get_program()).args(["sched", "--pids", "--json", "-a", "-o"]).arg(&live);
         record.env("XDG_CACHE_HOME", kept().join("cache"));
         let before = stolen();
-        run_perf(record.args(["--", "sh", "-c", BUSY]));
+        let busy = format!("echo $$ >{}; {BUSY}", text(shell.as_os_str().as_encoded_bytes()));
+        run_perf(record.args(["--", "sh", "-c", &busy]));
         let stolen = (stolen() - before).as_nanos() as u64;
         let rows = |text: &str| {
             let table: Value = serde_json::from_str(text).expect("JSON");
@@ -327,21 +328,24 @@ fn live_figures_are_those_of_perf_in_the_same_run() {
         let history: Vec<Value> =
             history.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         let events = events(&data);
-        // Shells started them while both recorded.
-        let started: BTreeSet<i64> = events
-            .iter()
-            .filter_map(|(_, event)| match event {
-                Event::Fork(by, thread) if by == "sh" => Some(i64::from(*thread)),
-                _ => None,
-            })
-            .collect();
+        // The shell started them, or who it started: then both recorded.
+        let shell = std::fs::read_to_string(&shell).expect("written");
+        let shell: i32 = shell.trim().parse().expect("a number");
+        let mut started = BTreeSet::new();
+        for (_, event) in &events {
+            if let Event::Fork(by, thread) = event
+                && (*by == shell || started.contains(by))
+            {
+                started.insert(*thread);
+            }
+        }
         let hidden = woken_by_nothing(&events);
         let (mut compared, mut near_in_time, mut near_in_delay, mut all) = (0, 0, 0, [0, 0]);
         for ours in &live {
             let tid = ours["tid"].as_i64().expect("a number");
             let switches = left(&history, tid);
             let has_ended = switches.last().is_some_and(|row| row["state"] == "X");
-            if !has_ended || !started.contains(&tid) || hidden.contains(&(tid as i32)) {
+            if !has_ended || !started.contains(&(tid as i32)) || hidden.contains(&(tid as i32)) {
                 continue;
             }
             // Of some tasks, the idle one of a CPU among them, this kernel reports no switch to perf: what ran after them has

@@ -34,8 +34,10 @@ const DRAIN: Duration = Duration::from_millis(500);
 const GIVE_BACK: Duration = Duration::from_secs(10);
 
 /// How long to wait at most for the unwind tables of what runs already. Stacks without tables are copied out
-/// meanwhile; where they cannot be, it is worth more, and most where one or a few programs are recorded.
+/// meanwhile, but without the calls of interpreters; where they cannot be, it is worth more, and most where one or a few
+/// programs are recorded.
 const PATIENCE: Duration = Duration::from_millis(200);
+const PATIENCE_WITH_PROCESSES: Duration = Duration::from_secs(2);
 const PATIENCE_WITHOUT_COPIES: Duration = Duration::from_secs(3);
 const PATIENCE_WITH_FEW: Duration = Duration::from_secs(20);
 
@@ -180,6 +182,7 @@ impl Running {
     /// long.
     fn is_ready(&mut self) -> bool {
         let patience = match self.target {
+            Target::Processes(_) if self.engine.copies_stacks() => PATIENCE_WITH_PROCESSES,
             _ if self.engine.copies_stacks() => PATIENCE,
             Target::System => PATIENCE_WITHOUT_COPIES,
             Target::Processes(_) | Target::Command(_) => PATIENCE_WITH_FEW,
