@@ -44,7 +44,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use pyrograph_format::{Advice, ReadError};
 
-use crate::say::{Usage, say_error};
+use crate::say::{Usage, say, say_error};
 
 /// Ends the program with a sentence where reading would take more memory than it may: see [`reading`].
 #[global_allocator]
@@ -113,6 +113,7 @@ fn command() -> clap::Command {
 }
 
 fn main() -> ExitCode {
+    pyrograph_memory::survive_cut_files();
     let arguments = parse(std::env::args_os().collect());
     let done = match arguments.verb {
         Verb::Record(args) => record::run(*args),
@@ -135,6 +136,9 @@ fn main() -> ExitCode {
         Verb::Completions(args) => manual::completions(args),
         Verb::Manual(args) => manual::manual(args),
     };
+    if pyrograph_memory::pages_cut_off() > 0 {
+        say!("a file was cut off while it was read, so that what its end had is missing");
+    }
     done.unwrap_or_else(|error| {
         if is_broken_pipe(&error) {
             return ExitCode::SUCCESS;

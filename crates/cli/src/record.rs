@@ -43,7 +43,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(left_out) = left_out(&resolved, plan.recording.stack_memory) {
         say!("{left_out}");
     }
-    say_nameless(&resolved.profile, resolved.profile.shown);
+    say_nameless(&resolved.profile, resolved.profile.shown, &resolved.stats.rewritten_files);
     let written = write_all(&plan, &resolved);
     if plan.verbose {
         say!("{}", cost(cpu_time));

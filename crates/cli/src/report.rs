@@ -146,7 +146,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         if report.value_type.is_unnamed() {
             say!("--unit ns, bytes, samples … names the unit of the input");
         }
-        say_nameless(&profile, column);
+        say_nameless(&profile, column, &[]);
     }
     Ok(ExitCode::SUCCESS)
 }

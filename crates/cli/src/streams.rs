@@ -143,10 +143,11 @@ pub fn write_picture(
     Ok(())
 }
 
-/// Says what would give names to code that has none.
-pub fn say_nameless(profile: &Profile, column: usize) {
+/// Says what would give names to code that has none, but for files of which it is said otherwise why.
+pub fn say_nameless(profile: &Profile, column: usize, but: &[String]) {
     let servers = std::env::var_os("DEBUGINFOD_URLS").is_some_and(|urls| !urls.is_empty());
-    let (nameless, whole) = (nameless(profile, column), profile.whole(column));
+    let (mut nameless, whole) = (nameless(profile, column), profile.whole(column));
+    nameless.modules.retain(|(path, _)| !but.contains(path));
     let advice = nameless_advice(&nameless, whole, servers, &debug_package);
     advice.iter().for_each(|line| say!("{line}"));
 }

@@ -1,11 +1,14 @@
 #![doc = include_str!("../README.md")]
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 
+mod cut;
 mod large_pages;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs;
 use std::sync::OnceLock;
+
+pub use cut::{pages_cut_off, replace_cut_page, survive_cut_files};
 
 /// The least memory, for the program's own code and tables, however small the limit.
 const LEAST: u64 = 16 << 20;

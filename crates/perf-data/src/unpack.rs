@@ -18,8 +18,8 @@ use crate::records::{COMPRESSED, COMPRESSED2, Records};
 ///
 /// Those of the system.
 pub fn map(file: &File) -> io::Result<Mmap> {
-    // SAFETY: The bytes are only read. Somebody may cut the file off while it is mapped, and reading
-    // beyond its end then ends this program, as it does all programs that map files.
+    // SAFETY: The bytes are only read. Somebody may cut the file off while it is mapped, for which programs call
+    // `pyrograph_memory::survive_cut_files`.
     unsafe { Mmap::map(file) }
 }
 

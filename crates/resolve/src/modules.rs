@@ -158,6 +158,8 @@ enum Opened {
 #[derive(Clone, Copy, Debug)]
 struct Named {
     id: ModuleId,
+    /// A process that has or had it.
+    pid: i32,
     /// State of the file when it was opened, and when that was last checked.
     file: Option<(FileKey, Instant)>,
 }
@@ -257,6 +259,16 @@ impl Modules {
         self.missing.iter().map(|id| self.rows[id.index()].path.clone()).collect()
     }
 
+    /// The paths of files that were written over since they were opened, and are no others: what is read of them may not be what
+    /// ran.
+    pub fn rewritten(&self, files: &dyn Files) -> BTreeSet<String> {
+        let is_rewritten = |((path, identity), named): &(&(String, Identity), &Named)| {
+            let mapped = MappedFile { pid: named.pid, range: 0..0, path, identity };
+            named.file.is_some_and(|(file, _)| files.was_rewritten(&mapped, &file))
+        };
+        self.by_name.iter().filter(is_rewritten).map(|((path, _), _)| path.clone()).collect()
+    }
+
     /// The module's unwind information.
     pub fn unwind(&self, id: ModuleId) -> Option<&Arc<UnwindInfo>> {
         match &self.get(id)?.kind {
@@ -316,7 +328,7 @@ impl Modules {
             }
         };
         let file = file.map(|file| (file, Instant::now()));
-        self.by_name.insert(key, Named { id, file });
+        self.by_name.insert(key, Named { id, pid: mapped.pid, file });
         id
     }
 

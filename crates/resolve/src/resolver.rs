@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use pyrograph_event::interpreter::Language;
 use pyrograph_event::{Comm, FileId, Ksymbol, Mmap, Mmap2, Record, Sample, Task};
 use pyrograph_profile as profile;
@@ -114,6 +114,8 @@ pub struct Stats {
     pub left_out: u64,
     /// The paths of mapped files that could not be opened, or were replaced since.
     pub missing_files: Vec<String>,
+    /// The paths of files in the profile that were written over while they were mapped.
+    pub rewritten_files: Vec<String>,
     /// Counts of names.
     pub names: NameStats,
 }
@@ -370,6 +372,13 @@ impl<F: Files> Resolver<F> {
             self.profile.keep_shown();
         }
         debug_assert_eq!(self.profile.check(), Ok(()));
+        let rewritten = self.modules.rewritten(&self.files);
+        let modules: HashSet<_> = self.profile.frames.iter().map(|frame| frame.module).collect();
+        let in_profile = modules.into_iter().map(|module| self.profile.strings.get(module));
+        let mut rewritten: Vec<String> =
+            in_profile.filter(|path| rewritten.contains(*path)).map(str::to_owned).collect();
+        rewritten.sort_unstable();
+        self.stats.rewritten_files = rewritten;
         Resolved { profile: self.profile, stats: self.stats }
     }
 

@@ -242,11 +242,15 @@ fn catch_crashes() -> io::Result<[libc::sigaction; 5]> {
     Ok(before)
 }
 
-/// Handles a crash. A fault happens again when this returns, and meets the handler that was there before; what was sent, by
+/// Handles a crash, which a mapped file that somebody cuts off is not. A fault happens again when this returns, and meets the handler that was there before; what was sent, by
 /// `abort` or another process, is sent again, and ends the process.
 extern "C" fn crashed(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    // SAFETY: the kernel hands a whole structure over.
+    if unsafe { info.as_ref() }.is_some_and(pyrograph_memory::replace_cut_page) {
+        return;
+    }
     restore();
-    // SAFETY: the kernel hands a whole structure over; the calls are async-signal-safe, and their structures static or here.
+    // SAFETY: as above; the calls are async-signal-safe, and their structures static or here.
     unsafe {
         let is_fault = info.as_ref().is_some_and(|info| info.si_code > 0);
         let before = TERMINAL.get().zip(CRASHES.iter().position(|of| *of == signal));

@@ -332,13 +332,23 @@ pub fn closing_line(resolved: &Resolved, summary: &Summary, event: &str, questio
     }
     let missing = &resolved.stats.missing_files;
     if !missing.is_empty() {
-        const NAMED: usize = 3;
-        let first = missing.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
-        let more = if missing.len() > NAMED { ", …" } else { "" };
         say!(
             "{} could not be opened or had been replaced, so that functions in it have no \
-             names: {first}{more}",
-            counted(missing.len() as u64, "mapped file")
+             names: {}",
+            counted(missing.len() as u64, "mapped file"),
+            first(missing)
+        );
+    }
+    let rewritten = &resolved.stats.rewritten_files;
+    if !rewritten.is_empty() {
+        say!(
+            "{} written over while a process had it mapped, so that names and callers of functions in it may be missing or \
+             wrong: {}; record again, and put new files in the place of old ones (install, mv), not into them (cp, strip)",
+            match rewritten.len() {
+                1 => "a file was".to_owned(),
+                more => format!("{} files were", grouped(more as u64)),
+            },
+            first(rewritten)
         );
     }
     for (first, more) in Warning::by_kind(&names.warnings) {
@@ -347,6 +357,14 @@ pub fn closing_line(resolved: &Resolved, summary: &Summary, event: &str, questio
             more => say!("{first}; and {} like this", counted(more, "file")),
         }
     }
+}
+
+/// The first of many paths.
+fn first(paths: &[String]) -> String {
+    const NAMED: usize = 3;
+    let first = paths.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let more = if paths.len() > NAMED { ", …" } else { "" };
+    format!("{first}{more}")
 }
 
 /// `7 in code without unwind information, 3 in memory that could not be read`.

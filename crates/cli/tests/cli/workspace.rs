@@ -16,7 +16,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("go", &[]),
     ("memory", &[]),
     ("syscall", &[]),
-    ("terminal", &[]),
+    ("terminal", &["memory"]),
     ("unwind", &["elf", "go"]),
     ("symbol", &["cache", "elf", "go"]),
     ("language", &["elf", "event"]),

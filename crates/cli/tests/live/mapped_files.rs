@@ -118,3 +118,27 @@ fn a_program_in_a_changed_root_has_names() {
     std::fs::rename(split, root.join("program")).expect("the same file system");
     each_engine(test, folder.path(), &["chroot", "root", "/program", "800"], has_names);
 }
+
+/// What is mapped and gone ended the recorder (SIGBUS), and nothing was written.
+#[test]
+fn a_library_that_is_cut_off_while_it_runs_ends_nothing() {
+    let test = "a_library_that_is_cut_off_while_it_runs_ends_nothing";
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(&["gcc", "-O2", "-fno-omit-frame-pointer"], "cut.c", folder.path());
+    let (whole, library) = (folder.path().join("whole.so"), folder.path().join("libcut.so"));
+    // Many macros in its debug information, so that whole pages are beyond the new end.
+    run(Command::new("gcc")
+        .args(["-O2", "-g3", "-shared", "-fPIC", "-fno-omit-frame-pointer", "-DLIBRARY", "-o"])
+        .arg(&whole)
+        .arg(program_source("cut.c")));
+    run(Command::new("strip").arg("-o").arg(&library).arg(&whole));
+    let size = std::fs::metadata(&library).expect("it was made").len();
+    let (size, script) = (size.to_string(), r#"cp "$1" "$2" && exec "$0" "$2" "$3""#);
+    let command = ["sh", "-c", script, text(&program), text(&whole), text(&library), size.as_str()];
+    each_engine(test, folder.path(), &command, |engine, folded, said| {
+        has_names(engine, folded, said);
+        let expected = "a file was written over while a process had it mapped";
+        assert!(said.contains(expected) && said.contains("libcut.so"), "{engine}: {said}");
+        assert!(!said.contains("no symbols for libcut.so"), "{engine}: {said}");
+    });
+}
