@@ -108,10 +108,9 @@ impl Image {
         if metadata.len() == 0 {
             return Self::from_bytes(Vec::new());
         }
-        // SAFETY: the mapping is private and read-only. What the type system cannot promise is
-        // that nobody truncates the file meanwhile, which would end us with SIGBUS. Linkers and
-        // package managers replace a file that is in use by a new one under its name, and the old
-        // one, which we hold, keeps its bytes.
+        // SAFETY: the mapping is private and read-only. What the type system cannot promise is that nobody writes to the file
+        // meanwhile: every reader of it takes any bytes for possible. Where one is cut off, programs call
+        // `pyrograph_memory::survive_cut_files`; linkers and package managers replace a file that is in use by a new one.
         Self::new(Bytes::Mapped(unsafe { Mmap::map(file)? }))
     }
 
@@ -175,6 +174,19 @@ impl Image {
             let distance = address.checked_sub(segment.address)?;
             (distance < segment.file_size).then(|| segment.file_offset.checked_add(distance))?
         })
+    }
+
+    /// So many bytes that the file has for an address.
+    pub fn bytes_at(&self, address: u64, len: usize) -> Option<&[u8]> {
+        let offset = usize::try_from(self.offset_of(address)?).ok()?;
+        self.bytes().get(offset..offset.checked_add(len)?)
+    }
+
+    /// So many bytes that the file has from an address on, or as many as it has.
+    pub fn first_bytes(&self, address: u64, most: usize) -> Option<&[u8]> {
+        let offset = usize::try_from(self.offset_of(address)?).ok()?;
+        let bytes = self.bytes().get(offset..)?;
+        Some(&bytes[..most.min(bytes.len())])
     }
 
     /// The functions that the file defines, of both symbol tables: many twice, and some under several names.

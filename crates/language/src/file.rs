@@ -66,13 +66,12 @@ impl<'a> File<'a> {
 
     /// Bytes that the file has for an address.
     pub fn bytes(&self, address: u64, len: usize) -> Option<&'a [u8]> {
-        let offset = usize::try_from(self.image.offset_of(address)?).ok()?;
-        self.image.bytes().get(offset..offset.checked_add(len)?)
+        self.image.bytes_at(address, len)
     }
 
     /// So many bytes that the file has from an address on, or as many as it has.
     pub fn first_bytes(&self, address: u64, most: usize) -> Option<&'a [u8]> {
-        (1..=most).rev().find_map(|len| self.bytes(address, len))
+        self.image.first_bytes(address, most)
     }
 
     pub fn u64(&self, address: u64) -> Option<u64> {

@@ -79,9 +79,18 @@ impl Native {
         is_loop: impl Fn(&str) -> bool,
         is_glue: impl Fn(&str) -> bool,
     ) -> Self {
-        let functions = file.functions();
+        Self::of_functions(file, &file.functions(), is_loop, is_glue)
+    }
+
+    /// The same, of functions of which the file's symbols are a part.
+    pub(crate) fn of_functions(
+        file: &File<'_>,
+        functions: &[(Range<u64>, impl AsRef<str>)],
+        is_loop: impl Fn(&str) -> bool,
+        is_glue: impl Fn(&str) -> bool,
+    ) -> Self {
         let of = |wanted: &dyn Fn(&str) -> bool| -> Vec<Range<u64>> {
-            let found = functions.iter().filter(|(_, name)| wanted(name));
+            let found = functions.iter().filter(|(_, name)| wanted(name.as_ref()));
             found.map(|(range, _)| range.clone()).collect()
         };
         let mut loops = of(&is_loop);

@@ -4,8 +4,9 @@
 //! memory images (`tools/gen-postmortem-metadata.py` of V8). They are checked, for all that is read here was tried with them
 //! from Node 16 on.
 
+use std::borrow::Cow;
+
 use memchr::memmem;
-use object::ObjectSymbol;
 use pyrograph_event::interpreter::{ChunkPlan, Interpreter, Language, ThreadPlace};
 
 use crate::file::File;
@@ -141,8 +142,22 @@ pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
         return Some(Err(Unknown::layout(name)));
     }
     let Some(offsets) = offsets(file) else { return fail("an offset is missing in `v8dbg_…`") };
-    let Some(builtins) = builtins(file) else { return fail("its builtins cannot be found") };
     let Some(to_address) = file.to_address() else { return fail("its code is in several places") };
+    let mut functions: Vec<_> =
+        file.functions().into_iter().map(|(range, name)| (range, Cow::Borrowed(name))).collect();
+    if !functions.iter().any(|(_, name)| is_builtin(name)) {
+        let found = pyrograph_elf::v8::builtins(file.image).into_iter().flatten();
+        functions.extend(found.map(|(range, name)| {
+            let offset = |address: u64| address.wrapping_sub(to_address);
+            (offset(range.start)..offset(range.end), Cow::Owned(name))
+        }));
+    }
+    let builtins = functions.iter().filter(|(_, name)| is_builtin(name)).map(|(range, _)| range);
+    let Some(builtins) = builtins.cloned().reduce(|a, b| a.start.min(b.start)..a.end.max(b.end))
+    else {
+        return fail("its builtins cannot be found");
+    };
+    let builtins = builtins.start.wrapping_add(to_address)..builtins.end.wrapping_add(to_address);
     let interpreter = Interpreter {
         language: Language::JavaScript,
         to_address,
@@ -152,7 +167,7 @@ pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
         offsets,
         tag: 3,
     };
-    let native = Native::new(file, is_interpreter, is_glue).with_made_code();
+    let native = Native::of_functions(file, &functions, is_interpreter, is_glue).with_made_code();
     Some(Ok(Runtime::new(version, "v8dbg_*", interpreter, native)))
 }
 
@@ -191,19 +206,6 @@ fn offsets(file: &File<'_>) -> Option<[u32; Interpreter::OFFSETS]> {
     let last = read.into_iter().map(|field| offsets[field]).max()?;
     offsets[at::SHARED_BYTES] = (last + 8).next_multiple_of(8);
     (last < 120).then_some(offsets)
-}
-
-/// Addresses of the builtins.
-fn builtins(file: &File<'_>) -> Option<std::ops::Range<u64>> {
-    let functions = file.image.functions();
-    let builtins = functions.filter(|function| is_builtin(function.name().unwrap_or_default()));
-    let mut range: Option<std::ops::Range<u64>> = None;
-    for builtin in builtins {
-        let (start, end) = (builtin.address(), builtin.address().checked_add(builtin.size())?);
-        let known = range.unwrap_or(start..end);
-        range = Some(known.start.min(start)..known.end.max(end));
-    }
-    range
 }
 
 fn is_builtin(name: &str) -> bool {

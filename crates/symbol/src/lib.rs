@@ -31,6 +31,7 @@ mod symbolize;
 mod symbols;
 mod timeline;
 mod unpacked;
+mod v8;
 
 pub use build_id::{BuildId, InvalidBuildId};
 pub use debuginfod::Debuginfod;

@@ -15,6 +15,7 @@ use crate::locate::Locator;
 use crate::module::Module;
 use crate::plt;
 use crate::symbols::{Finder, Symbol, text_ranges};
+use crate::v8;
 
 /// Options: what to find for each address, and where to look.
 #[derive(Clone, Debug)]
@@ -190,6 +191,7 @@ impl Module {
         }
         let answers = &mut result.addresses;
         go::complete(&self.image, addresses, &is_known, options, answers);
+        v8::complete(&self.image, addresses, answers);
         for (i, stub) in plt::stubs(elf, addresses, &text) {
             let function = format!("{}@plt", readable(stub.callee)).into();
             let frames = Arc::from([Frame::named(function)]);

@@ -390,7 +390,7 @@ impl UnwindInfo {
         sections.sort_unstable_by_key(|section| section.start);
         let code = if sections.is_empty() { segments } else { sections };
         match &self.bytes {
-            Bytes::File(image) => match embedded::builtins(image) {
+            Bytes::File(image) => match pyrograph_elf::v8::code(image) {
                 Some(builtins) => embedded::without(&code, &builtins),
                 None => code,
             },

@@ -12,8 +12,7 @@
 use std::collections::HashMap;
 
 use memchr::memmem;
-use object::elf::{R_X86_64_64, R_X86_64_RELATIVE};
-use object::{Object, ObjectSymbol, ObjectSymbolTable, RelocationFlags, RelocationTarget};
+use pyrograph_elf::Loaded;
 
 use crate::file::File;
 
@@ -21,8 +20,6 @@ use crate::file::File;
 const MOST: u64 = 10_000;
 const FIELD_BYTES: u64 = 48;
 const TYPE_BYTES: u64 = 40;
-/// Names are shorter.
-const LONGEST: usize = 256;
 
 /// The tables of a library.
 pub(super) struct Tables<'a> {
@@ -38,35 +35,15 @@ struct Field<'a> {
     at: u64,
 }
 
-/// Words of a file as they are when it is loaded at 0.
-struct Loaded<'f, 'a> {
-    file: &'f File<'a>,
-    /// Relocated words, and those that code stores.
-    words: HashMap<u64, u64>,
-}
-
-impl<'a> Loaded<'_, 'a> {
-    fn word(&self, address: u64) -> Option<u64> {
-        self.words.get(&address).copied().or_else(|| self.file.u64(address))
-    }
-
-    /// A text that ends with a zero.
-    fn text(&self, address: u64) -> Option<&'a str> {
-        let bytes = self.file.first_bytes(address, LONGEST)?;
-        let end = bytes.iter().position(|byte| *byte == 0)?;
-        str::from_utf8(&bytes[..end]).ok()
-    }
-}
-
 impl<'a> Tables<'a> {
     pub fn read(file: &File<'a>) -> Option<Self> {
-        let mut loaded = Loaded { file, words: relocations(file) };
+        let mut loaded = Loaded::new(file.image);
         let table = |name: &str| loaded.word(file.symbol(name)?);
         let (start, types) = (table("gHotSpotVMStructs")?, table("gHotSpotVMTypes")?);
         let ends = [start, types].map(|start| start..start.saturating_add(MOST * FIELD_BYTES));
         for (address, value) in stores(file) {
             if ends.iter().any(|range| range.contains(&address)) {
-                loaded.words.insert(address, value);
+                loaded.set(address, value);
             }
         }
         let mut fields = HashMap::new();
@@ -130,27 +107,6 @@ impl<'a> Tables<'a> {
     pub fn size(&self, class: &str) -> Option<u32> {
         u32::try_from(*self.sizes.get(class)?).ok().filter(|size| (1..1 << 14).contains(size))
     }
-}
-
-/// The words that are relocated when a library is loaded.
-fn relocations(file: &File<'_>) -> HashMap<u64, u64> {
-    let elf = file.image.elf();
-    let symbols = elf.dynamic_symbol_table();
-    let relocations = elf.dynamic_relocations().into_iter().flatten();
-    let word = relocations.filter_map(|(address, relocation)| {
-        let RelocationFlags::Elf { r_type } = relocation.flags() else { return None };
-        let addend = relocation.addend() as u64;
-        let value = match (r_type, relocation.target()) {
-            (R_X86_64_RELATIVE, _) => addend,
-            (R_X86_64_64, RelocationTarget::Symbol(index)) => {
-                let symbol = symbols.as_ref()?.symbol_by_index(index).ok()?;
-                symbol.address().wrapping_add(addend)
-            }
-            _ => return None,
-        };
-        Some((address, value))
-    });
-    word.collect()
 }
 
 /// Constants that code stores at fixed places: addresses and values.
