@@ -4,6 +4,7 @@ pub mod filters;
 pub mod messages;
 mod plan;
 pub mod question;
+mod verdict;
 
 use std::io::IsTerminal;
 use std::os::unix::process::ExitStatusExt;
@@ -15,9 +16,10 @@ use pyrograph_recorder::memory::{self, Resident};
 use pyrograph_recorder::{Child, Engine, Error, Finished, Message, Recorder, Resolved};
 use pyrograph_terminal::{Interrupt, Spinner, browser};
 
-use self::messages::{closing_line, cost, left_out, too_short};
+use self::messages::{cost, left_out, too_short};
 pub use self::plan::Args;
 use self::plan::Plan;
+use self::verdict::say_verdict;
 use crate::found;
 use crate::say::{is_quiet, say, say_error};
 use crate::streams::{say_nameless, say_written};
@@ -39,7 +41,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Finished { mut resolved, summary, event, engine, child, cpu_time, .. } = finished;
     let filter = Filter { by: plan.levels.clone(), stacks: plan.view, ..Filter::default() };
     resolved.profile = filter.apply(resolved.profile)?;
-    closing_line(&resolved, &summary, question.name(&event), question);
+    say_verdict(&resolved, &summary, question.name(&event), question, plan.verbose);
+    messages::files(&resolved);
     if let Some(left_out) = left_out(&resolved, plan.recording.stack_memory) {
         say!("{left_out}");
     }

@@ -2,17 +2,13 @@
 
 use std::time::Duration;
 
-use pyrograph_event::counted::Cut;
 use pyrograph_recorder::memory::Resident;
 use pyrograph_recorder::{
-    Engine, EngineReport, Feature, JvmReport, Message, Question, Resolved, StackMemory, Summary,
-    TableStats, cpu_time, kernel_features,
+    Engine, EngineReport, Feature, JvmReport, Message, Resolved, StackMemory, Summary, TableStats,
+    cpu_time, kernel_features,
 };
-use pyrograph_resolve::{
-    FoundInterpreter, InterpreterVersion, LanguageStats, Stats, Unknown, Warning,
-};
+use pyrograph_resolve::{FoundInterpreter, InterpreterVersion, Unknown, Warning};
 
-use super::question;
 use crate::say::say;
 use crate::units::{counted, grouped, percent};
 
@@ -231,99 +227,9 @@ pub fn memory(resident: &Resident) -> String {
     format!("memory: {all} MiB, of which {files} MiB are pages of files, and {peak} MiB at most")
 }
 
-/// Says what was sampled, and everything that makes the result less than whole.
-pub fn closing_line(resolved: &Resolved, summary: &Summary, event: &str, question: &Question) {
-    let noun = question.noun();
-    let Stats { samples, user_stacks, completed, .. } = resolved.stats;
-    let mut parts = Vec::new();
-    if samples == 0 {
-        let used = summary.used.unwrap_or_default().as_secs_f64();
-        parts.push(match noun {
-            "sample" if used > 0.05 => format!(
-                "no samples of {event}: {used:.2} s of CPU time were used, but no thread ran on one CPU for as long as \
-                 one sampling period"
-            ),
-            "sample" => format!("no samples of {event}: there were fewer events than one sampling period has"),
-            _ => format!("no {noun}s were seen"),
-        });
-    } else {
-        parts.push(format!("{}{}", counted(samples, noun), question::of(question, event)));
-    }
-    parts.push(format!("{} lost", grouped(summary.lost)));
-    if let Some(rate) = summary.lowered {
-        parts.push(format!("sampling rate lowered to {} Hz to lose no more", grouped(rate)));
-    }
-    let mut say = |count: u64, text: String| {
-        if count > 0 {
-            parts.push(text);
-        }
-    };
-    say(summary.throttled, format!("throttled {}", counted(summary.throttled, "time")));
-    say(
-        summary.skipped,
-        format!(
-            "{} skipped by the kernel ({}), whose time{} counts for the sample after",
-            grouped(summary.skipped),
-            percent(summary.skipped, summary.skipped + samples),
-            summary
-                .skipped_time
-                .map_or(String::new(), |time| format!(" ({:.2} s)", time.as_secs_f64()))
-        ),
-    );
-    let stacks =
-        |count: u64| format!("{} ({})", counted(count, "stack"), percent(count, user_stacks));
-    say(completed, format!("{} completed from the running process", stacks(completed)));
-    let of_recursions = resolved.stats.of_recursions;
-    say(
-        of_recursions,
-        format!(
-            "{} of them of recursions deeper than the copy, with callers that may be those of a later moment",
-            grouped(of_recursions)
-        ),
-    );
-    let guessed = resolved.stats.guessed;
-    say(
-        guessed,
-        format!(
-            "{} through code without unwind tables, found by its instructions",
-            stacks(guessed)
-        ),
-    );
-    let cuts = resolved.stats.cuts.by_count();
-    let cut = cuts.iter().map(|(_, count)| count).sum();
-    say(cut, format!("{} not whole: {}", stacks(cut), causes(&cuts)));
-    let gone = resolved.stats.unreadable_stacks;
-    say(gone, format!("{} gone with an exec or paged out", counted(gone, "user stack")));
-    let LanguageStats { stacks: with_calls, unpaired, nameless, frozen } = resolved.stats.languages;
-    // Of a call that begins or ends, the interpreter's frames are one more or less: that is not counted.
-    let many = unpaired * 50 > with_calls;
-    say(
-        if many { unpaired } else { 0 },
-        format!(
-            "{} in which calls of an interpreter and its native frames do not agree",
-            stacks(unpaired)
-        ),
-    );
-    say(
-        frozen,
-        format!(
-            "{} of virtual threads without the callers whose frames Java keeps in its heap",
-            stacks(frozen)
-        ),
-    );
-    say(nameless, format!("{} without a name", counted(nameless, "interpreted call")));
+/// Says which files and symbols could not be had.
+pub fn files(resolved: &Resolved) {
     let names = &resolved.stats.names;
-    say(
-        names.unknown,
-        format!(
-            "{} of {} addresses without a symbol",
-            grouped(names.unknown),
-            grouped(names.addresses)
-        ),
-    );
-    say(resolved.stats.unreadable, counted(resolved.stats.unreadable, "unreadable record"));
-    say!("{}", parts.join(", "));
-
     if names.kernel_hidden {
         say!(
             "the kernel hides its symbols from this user; to permit them: \
@@ -365,30 +271,6 @@ fn first(paths: &[String]) -> String {
     let first = paths.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
     let more = if paths.len() > NAMED { ", …" } else { "" };
     format!("{first}{more}")
-}
-
-/// `7 in code without unwind information, 3 in memory that could not be read`.
-fn causes(cuts: &[(Cut, u64)]) -> String {
-    let causes = cuts.iter().map(|(cut, count)| format!("{} {}", grouped(*count), cause(*cut)));
-    causes.collect::<Vec<_>>().join(", ")
-}
-
-/// A reason in words that follow a number of stacks: `3 in code without unwind information`.
-fn cause(cut: Cut) -> &'static str {
-    match cut {
-        Cut::TooManyFrames => "with more frames than are kept",
-        Cut::CopyTooSmall => "larger than the copy of the stack",
-        Cut::Unreadable => "in memory that could not be read",
-        Cut::Unmapped => "with a return address outside of all mapped code",
-        Cut::TablePending => "in files whose unwind tables were not ready",
-        Cut::TableOmitted => "in files whose unwind tables had no room (--table-memory)",
-        Cut::NoTable => "in code without unwind information",
-        Cut::BadRule => "in code with unwind information that could not be followed",
-        Cut::OffStack => "leading off the stack",
-        Cut::Compat => "of 32-bit programs",
-        Cut::NotTaken => "of waits whose stacks were not taken",
-        Cut::Invisible => "of processes in other PID namespaces, whose files cannot be opened",
-    }
 }
 
 /// Memory of stacks when a recording ends: `stacks take 3 MiB of 256 MiB (--stack-memory); they got names 2

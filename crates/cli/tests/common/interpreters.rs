@@ -75,7 +75,7 @@ pub fn record(
     out: &Path,
 ) -> (Folded, String, String) {
     let mut command = pyrograph();
-    command.args(["record", "--engine", "ebpf", "-o"]).arg(out).args(flags).arg("--");
+    command.args(["record", "-v", "--engine", "ebpf", "-o"]).arg(out).args(flags).arg("--");
     let output = run(command.arg(program).args(arguments).stdin(Stdio::null()));
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (Folded::read(out), text(&output.stdout), text(&output.stderr))

@@ -29,7 +29,7 @@ fn number_before(text: &str, words: &str) -> Option<f64> {
 fn record(folder: &Path, flags: &[&str], target: &[&str]) -> (Folded, Output) {
     let out = folder.join("out.folded");
     let mut command = pyrograph();
-    command.arg("record").arg("-o").arg(&out).args(flags).args(target);
+    command.args(["record", "-v", "-o"]).arg(&out).args(flags).args(target);
     let output = command.output().expect("pyrograph runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     (Folded::read(&out), output)

@@ -1,0 +1,222 @@
+//! The end of a recording in words: one line that says what there is, then a line for each cause that makes it less than whole,
+//! where that matters.
+
+use pyrograph_event::counted::Cut;
+use pyrograph_profile::UnitKind;
+use pyrograph_recorder::{Question, Resolved, Summary};
+use pyrograph_resolve::{LanguageStats, Stats};
+
+use super::question;
+use crate::say::say;
+use crate::units::{counted, grouped, percent};
+
+/// What is less than this part of the whole is said with `--verbose` only.
+const MATTERS: f64 = 0.01;
+
+/// Says what was sampled, and what makes the result less than whole; `verbose`: all of it, however little it is.
+pub fn say_verdict(
+    resolved: &Resolved,
+    summary: &Summary,
+    event: &str,
+    question: &Question,
+    verbose: bool,
+) {
+    say!("{}", verdict(resolved, summary, event, question));
+    for (share, cause) in causes(&resolved.stats, summary) {
+        if verbose || share >= MATTERS {
+            say!("{cause}");
+        }
+    }
+}
+
+/// `1,299 samples of cpu-clock (2.60 s), 0 lost, 99.8 % of stacks whole`.
+fn verdict(resolved: &Resolved, summary: &Summary, event: &str, question: &Question) -> String {
+    let noun = question.noun();
+    let Stats { samples, user_stacks, .. } = resolved.stats;
+    let mut text = if samples == 0 {
+        let used = summary.used.unwrap_or_default().as_secs_f64();
+        match noun {
+            "sample" if used > 0.05 => format!(
+                "no samples of {event}: {used:.2} s of CPU time were used, but no thread ran on one CPU for as long as \
+                 one sampling period"
+            ),
+            "sample" => format!(
+                "no samples of {event}: there were fewer events than one sampling period has"
+            ),
+            _ => format!("no {noun}s were seen"),
+        }
+    } else {
+        format!("{}{}{}", counted(samples, noun), question::of(question, event), time(resolved))
+    };
+    text.push_str(&format!(", {} lost", grouped(summary.lost)));
+    if summary.lost > 0 {
+        text.push_str(&format!(" ({})", percent(summary.lost, summary.lost + samples)));
+    }
+    let cut: u64 = resolved.stats.cuts.by_count().iter().map(|(_, count)| count).sum();
+    match user_stacks {
+        0 => {}
+        _ if cut == 0 => text.push_str(", all stacks whole"),
+        _ => text.push_str(&format!(
+            ", {} of stacks whole",
+            percent(user_stacks.saturating_sub(cut), user_stacks)
+        )),
+    }
+    text
+}
+
+/// ` (2.60 s)`: the sum of the samples, if these are of time.
+fn time(resolved: &Resolved) -> String {
+    let column = resolved.profile.shown;
+    match resolved.profile.value_types.get(column).map(|of| of.unit_kind()) {
+        Some(UnitKind::Time(unit)) => {
+            let total = resolved.profile.samples.total(column) as f64;
+            format!(" ({:.2} s)", total * unit.nanoseconds() as f64 / 1e9)
+        }
+        _ => String::new(),
+    }
+}
+
+/// What makes the result less than whole, each with the part of it that is concerned.
+fn causes(stats: &Stats, summary: &Summary) -> Vec<(f64, String)> {
+    let mut all = Vec::new();
+    let mut add = |count: u64, whole: u64, text: String| {
+        if count > 0 {
+            all.push((count as f64 / whole.max(1) as f64, text));
+        }
+    };
+    let Stats {
+        samples, user_stacks, completed, guessed, of_recursions, unreadable_stacks, ..
+    } = *stats;
+    // Whatever it concerns.
+    const ALWAYS: u64 = 1;
+    if summary.lost > 0 {
+        let text = "what was lost has its time as [lost]: the recorder did not get to it in time; a lower -F or fewer processes lose less";
+        add(summary.lost, samples + summary.lost, text.to_owned());
+    }
+    if let Some(rate) = summary.lowered {
+        add(1, ALWAYS, format!("sampling rate lowered to {} Hz to lose no more", grouped(rate)));
+    }
+    let of_samples = |count: u64| percent(count, summary.skipped + samples);
+    let skipped_time = summary
+        .skipped_time
+        .map_or(String::new(), |time| format!(" ({:.2} s)", time.as_secs_f64()));
+    let throttled = match summary.throttled {
+        0 => String::new(),
+        times => format!(
+            "; it throttled {} (sysctl kernel.perf_event_max_sample_rate)",
+            counted(times, "time")
+        ),
+    };
+    add(
+        summary.skipped,
+        summary.skipped + samples,
+        format!(
+            "{} skipped by the kernel ({}), whose time{skipped_time} counts for the sample after{throttled}",
+            grouped(summary.skipped),
+            of_samples(summary.skipped)
+        ),
+    );
+    if summary.skipped == 0 {
+        add(
+            summary.throttled,
+            samples,
+            format!("throttled {}", counted(summary.throttled, "time")),
+        );
+    }
+    let stacks =
+        |count: u64| format!("{} ({})", counted(count, "stack"), percent(count, user_stacks));
+    let cuts = stats.cuts.by_count();
+    let cut = cuts.iter().map(|(_, count)| count).sum();
+    let remedy = cuts
+        .first()
+        .and_then(|(cut, _)| remedy(*cut))
+        .map_or(String::new(), |text| format!("; {text}"));
+    add(cut, user_stacks, format!("{} not whole: {}{remedy}", stacks(cut), counts(&cuts)));
+    add(
+        guessed,
+        user_stacks,
+        format!(
+            "{} through code without unwind tables, found by its instructions (--mark-guesses shows where)",
+            stacks(guessed)
+        ),
+    );
+    add(
+        of_recursions,
+        user_stacks,
+        format!(
+            "{} of recursions deeper than the copy, with callers that may be those of a later moment",
+            stacks(of_recursions)
+        ),
+    );
+    add(
+        unreadable_stacks,
+        user_stacks,
+        format!("{} gone with an exec or paged out", counted(unreadable_stacks, "user stack")),
+    );
+    let LanguageStats { stacks: with_calls, unpaired, nameless, frozen } = stats.languages;
+    // Of a call that begins or ends, the interpreter's frames are one more or less: that is not counted.
+    if unpaired * 50 > with_calls {
+        add(
+            unpaired,
+            user_stacks,
+            format!(
+                "{} in which calls of an interpreter and its native frames do not agree",
+                stacks(unpaired)
+            ),
+        );
+    }
+    add(
+        frozen,
+        user_stacks,
+        format!(
+            "{} of virtual threads without the callers whose frames Java keeps in its heap",
+            stacks(frozen)
+        ),
+    );
+    add(nameless, with_calls, format!("{} without a name", counted(nameless, "interpreted call")));
+    add(stats.unreadable, ALWAYS, counted(stats.unreadable, "unreadable record"));
+    // No loss, or said of the files that have none.
+    let names = &stats.names;
+    if completed > 0 {
+        all.push((0.0, format!("{} completed from the running process", stacks(completed))));
+    }
+    if names.unknown > 0 {
+        let (unknown, all_addresses) = (grouped(names.unknown), grouped(names.addresses));
+        all.push((0.0, format!("{unknown} of {all_addresses} addresses without a symbol")));
+    }
+    all
+}
+
+/// What helps against a cause.
+fn remedy(cut: Cut) -> Option<&'static str> {
+    match cut {
+        Cut::TablePending => Some("a second recording finds the tables made"),
+        Cut::NoTable => Some("a build with -fno-omit-frame-pointer can be followed"),
+        Cut::Invisible => Some("record inside of the container, or with privileges for it"),
+        _ => None,
+    }
+}
+
+/// `7 in code without unwind information, 3 in memory that could not be read`.
+fn counts(cuts: &[(Cut, u64)]) -> String {
+    let causes = cuts.iter().map(|(cut, count)| format!("{} {}", grouped(*count), cause(*cut)));
+    causes.collect::<Vec<_>>().join(", ")
+}
+
+/// A reason in words that follow a number of stacks: `3 in code without unwind information`.
+fn cause(cut: Cut) -> &'static str {
+    match cut {
+        Cut::TooManyFrames => "with more frames than are kept",
+        Cut::CopyTooSmall => "larger than the copy of the stack",
+        Cut::Unreadable => "in memory that could not be read",
+        Cut::Unmapped => "with a return address outside of all mapped code",
+        Cut::TablePending => "in files whose unwind tables were not ready",
+        Cut::TableOmitted => "in files whose unwind tables had no room (--table-memory)",
+        Cut::NoTable => "in code without unwind information",
+        Cut::BadRule => "in code with unwind information that could not be followed",
+        Cut::OffStack => "leading off the stack",
+        Cut::Compat => "of 32-bit programs",
+        Cut::NotTaken => "of waits whose stacks were not taken",
+        Cut::Invisible => "of processes in other PID namespaces, whose files cannot be opened",
+    }
+}
