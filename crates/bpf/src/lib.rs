@@ -30,6 +30,7 @@ mod loader_log;
 mod memory;
 mod object;
 mod options;
+mod probes;
 mod rows;
 mod scheduler;
 mod shared;

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::features;
 use crate::layout::CALL_WORDS;
 use crate::object::program;
+use crate::probes::{self, Probed, probed};
 
 /// System calls that wait for locks: `futex`, `futex_waitv`, `futex_wait` of x86-64.
 const FUTEXES: [u32; 3] = [202, 449, 455];
@@ -54,7 +55,11 @@ impl Programs for Trigger {
         use Measure::{Bytes, Count, Time};
         match self {
             Self::PerfEvents => &["on_event"],
-            Self::Tracepoint { .. } => &["on_tracepoint"],
+            Self::Tracepoint { category, name } => match probed(category, name) {
+                None => &["on_tracepoint"],
+                Some(Probed::User) => &["on_uprobe"],
+                Some(Probed::Kernel) => &["on_kernel_probe"],
+            },
             Self::Function { .. } | Self::Places { .. } => &["on_uprobe"],
             Self::Allocations { live: false, .. } => &["on_allocation"],
             Self::Allocations { live: true, .. } => &["on_ask", "on_given", "on_free"],
@@ -160,6 +165,13 @@ impl Programs for Trigger {
                     let link = program.attach_perf_event(own.as_raw_fd());
                     links.push(link.map_err(Error::attach("on_event"))?);
                     let _ = own.into_raw_fd();
+                }
+            }
+            Self::Tracepoint { category, name } if probed(category, name).is_some() => {
+                for program_name in self.programs() {
+                    let program = program(object, program_name)?;
+                    let link = probes::attach(&program, category, name, 0);
+                    links.push(link.map_err(Error::attach(program_name))?);
                 }
             }
             Self::Tracepoint { category, name } => {

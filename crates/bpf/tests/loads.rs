@@ -46,6 +46,15 @@ fn tracepoint() -> Trigger {
     Trigger::Tracepoint { category: "sched".to_owned(), name: "sched_process_exec".to_owned() }
 }
 
+/// A probe in the kernel that is made for this; `None` where the kernel has none.
+fn kernel_probe() -> Option<Trigger> {
+    const PROBE: &str = "p:pyrograph_loads/fork kernel_clone";
+    let list = Path::new("/sys/kernel/tracing/kprobe_events");
+    let mut list = std::fs::File::options().append(true).open(list).ok()?;
+    list.write_all(PROBE.as_bytes()).ok()?;
+    Some(Trigger::Tracepoint { category: "pyrograph_loads".to_owned(), name: "fork".to_owned() })
+}
+
 /// A place in this program, at which nothing is attached.
 fn function() -> Trigger {
     let path = PathBuf::from("/proc/self/exe");
@@ -70,7 +79,8 @@ fn questions() -> Vec<(&'static str, Options)> {
         ..Options::default()
     };
     let requests = |measure| triggered(Trigger::BlockRequests { measure });
-    vec![
+    let probe = kernel_probe().map(|probe| ("a probe in the kernel", triggered(probe)));
+    let questions = [
         ("CPU time", Options { hertz: Some(99), ..Options::default() }),
         ("waits", waits(Waits::Alone, false)),
         ("waits, at switches", waits(Waits::Alone, true)),
@@ -88,7 +98,8 @@ fn questions() -> Vec<(&'static str, Options)> {
         ("times of requests", requests(Measure::Time)),
         ("locks", triggered(Trigger::Locks)),
         ("sockets", triggered(Trigger::Sockets)),
-    ]
+    ];
+    questions.into_iter().chain(probe).collect()
 }
 
 /// Loads, and where that asks for nothing else, attaches, begins and ends.

@@ -20,6 +20,7 @@ mod interactive;
 mod languages;
 mod list;
 mod manual;
+mod other_rights;
 mod reading;
 mod record;
 mod report;

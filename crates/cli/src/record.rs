@@ -20,10 +20,10 @@ use self::messages::{cost, left_out, too_short};
 pub use self::plan::Args;
 use self::plan::Plan;
 use self::verdict::say_verdict;
-use crate::found;
 use crate::say::{is_quiet, say, say_error};
 use crate::streams::{say_nameless, say_written};
 use crate::units::{counted, grouped};
+use crate::{found, other_rights};
 
 /// Runs `pyrograph record`.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
@@ -41,7 +41,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Finished { mut resolved, summary, event, engine, child, cpu_time, .. } = finished;
     let filter = Filter { by: plan.levels.clone(), stacks: plan.view, ..Filter::default() };
     resolved.profile = filter.apply(resolved.profile)?;
-    say_verdict(&resolved, &summary, question.name(&event), question, plan.verbose);
+    let no_samples = match resolved.stats.samples {
+        0 => other_rights::of_target(&plan.recording.target),
+        _ => None,
+    };
+    let (name, reason) = (question.name(&event), no_samples.is_some());
+    say_verdict(&resolved, &summary, (name, question), reason, plan.verbose);
     messages::files(&resolved);
     if let Some(left_out) = left_out(&resolved, plan.recording.stack_memory) {
         say!("{left_out}");
@@ -57,6 +62,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let code = exit_code(child, &interrupt)?;
     written?;
+    if let Some(reason) = no_samples {
+        say_error!("{reason}");
+        return Ok(ExitCode::FAILURE);
+    }
     show(&plan);
     Ok(code)
 }

@@ -15,6 +15,7 @@ use pyrograph_recorder::{
 use pyrograph_render::{CountStyle, IntervalTable, not_counted, write_count_changes, write_counts};
 use pyrograph_terminal::{Interrupt, error_width};
 
+use crate::other_rights;
 use crate::say::{misuse, say};
 use crate::streams::Destination;
 use crate::targets::TargetArgs;
@@ -195,6 +196,9 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         misuse!("-C counts CPUs, whatever runs there: leave it out, or --by, --comm and --cgroup");
     }
     args.destination().check()?;
+    if let Some(reason) = other_rights::of_target(&plan.counters.target) {
+        say!("{reason}");
+    }
     let has_names = !plan.filters.names.is_empty();
     let session = Session { args, has_names, interrupt: Interrupt::catch()? };
     match other {

@@ -67,13 +67,18 @@ impl Keys {
         names.entry(number).or_insert_with(|| name(kind, number)).clone()
     }
 
-    /// Sets the name of a thread or process, as the kernel has it. The idle threads of all CPUs have the number 0.
+    /// Sets the name of a thread or process, as the kernel has it. The idle threads of all CPUs have the number 0, and all that
+    /// have none in this PID namespace the greatest.
     #[cfg_attr(
         not(feature = "bpf"),
         expect(dead_code, reason = "programs in the kernel know names")
     )]
     pub fn set_name(&self, task: u64, comm: &str) {
-        let name = if task == 0 { "idle".to_owned() } else { format!("{comm} {task}") };
+        let name = match task {
+            0 => "idle".to_owned(),
+            task if task == u64::from(u32::MAX) => "[other PID namespaces]".to_owned(),
+            task => format!("{comm} {task}"),
+        };
         self.names.borrow_mut().insert(task, name);
     }
 

@@ -51,6 +51,17 @@ int on_uprobe(struct event_context *ctx)
 	return 0;
 }
 
+// The kernel has come to an instruction.
+SEC("kprobe")
+int on_kernel_probe(struct event_context *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+
+	if (is_target(task))
+		sample_here(ctx, task, KIND_PROBE, 0, 1);
+	return 0;
+}
+
 // Reports a program that was not seen before, before it runs.
 SEC("raw_tp/sched_process_exec")
 int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm *binary)

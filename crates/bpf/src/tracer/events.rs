@@ -12,6 +12,7 @@ use super::layout::{EventPlace, EventPlan, MAX_PLACES};
 use crate::allocators::cheapest_place_of;
 use crate::error::{Error, Reason};
 use crate::object::{handle, program};
+use crate::probes::probed;
 
 /// Returns true if it is a tracepoint, and not a place in a program.
 pub fn is_tracepoint(event: &EventSource) -> bool {
@@ -39,6 +40,15 @@ pub fn attach(object: &Object, events: &[EventSource]) -> Result<Vec<Link>, Erro
     let mut links = Vec::new();
     for (cookie, event) in (0u64..).zip(events) {
         match &event.trigger {
+            Trigger::Tracepoint { category, name } if probed(category, name).is_some() => {
+                return Err(Error::Tracepoint {
+                    name: format!("{category}:{name}"),
+                    reason: Reason::from(
+                        "the kernel hands programs no values of a probe; record -e samples it, and perf record has its values"
+                            .to_owned(),
+                    ),
+                });
+            }
             Trigger::Tracepoint { category, name } => {
                 let options = TracepointOpts { cookie, ..TracepointOpts::default() };
                 let link = program(object, "on_event")?.attach_tracepoint_with_opts(

@@ -13,15 +13,20 @@ use crate::units::{counted, grouped, percent};
 /// What is less than this part of the whole is said with `--verbose` only.
 const MATTERS: f64 = 0.01;
 
-/// Says what was sampled, and what makes the result less than whole; `verbose`: all of it, however little it is.
+/// Says what was sampled, and what makes the result less than whole; `verbose`: all of it, however little it is. `has_reason`:
+/// why there are no samples is said otherwise.
 pub fn say_verdict(
     resolved: &Resolved,
     summary: &Summary,
-    event: &str,
-    question: &Question,
+    (event, question): (&str, &Question),
+    has_reason: bool,
     verbose: bool,
 ) {
-    say!("{}", verdict(resolved, summary, event, question));
+    let reason = match has_reason {
+        true => String::new(),
+        false => no_samples(summary, question),
+    };
+    say!("{}", verdict(resolved, summary, (event, question), &reason));
     for (share, cause) in causes(&resolved.stats, summary) {
         if verbose || share >= MATTERS {
             say!("{cause}");
@@ -29,24 +34,33 @@ pub fn say_verdict(
     }
 }
 
+/// Why there are no samples.
+fn no_samples(summary: &Summary, question: &Question) -> String {
+    let used = summary.used.unwrap_or_default().as_secs_f64();
+    match question.noun() {
+        "sample" if used > 0.05 => format!(
+            ": {used:.2} s of CPU time were used, but no thread ran on one CPU for as long as one sampling period"
+        ),
+        "sample" => ": there were fewer events than one sampling period has".to_owned(),
+        _ => String::new(),
+    }
+}
+
 /// `1,299 samples of cpu-clock (2.60 s), 0 lost, 99.8 % of stacks whole`.
-fn verdict(resolved: &Resolved, summary: &Summary, event: &str, question: &Question) -> String {
-    let noun = question.noun();
+fn verdict(
+    resolved: &Resolved,
+    summary: &Summary,
+    (event, question): (&str, &Question),
+    no_samples: &str,
+) -> String {
     let Stats { samples, user_stacks, .. } = resolved.stats;
-    let mut text = if samples == 0 {
-        let used = summary.used.unwrap_or_default().as_secs_f64();
-        match noun {
-            "sample" if used > 0.05 => format!(
-                "no samples of {event}: {used:.2} s of CPU time were used, but no thread ran on one CPU for as long as \
-                 one sampling period"
-            ),
-            "sample" => format!(
-                "no samples of {event}: there were fewer events than one sampling period has"
-            ),
-            _ => format!("no {noun}s were seen"),
+    let mut text = match (samples, question.noun()) {
+        (0, "sample") => format!("no samples of {event}{no_samples}"),
+        (0, noun) => format!("no {noun}s were seen{no_samples}"),
+        (_, noun) => {
+            let of = question::of(question, event);
+            format!("{}{of}{}", counted(samples, noun), time(resolved))
         }
-    } else {
-        format!("{}{}{}", counted(samples, noun), question::of(question, event), time(resolved))
     };
     text.push_str(&format!(", {} lost", grouped(summary.lost)));
     if summary.lost > 0 {

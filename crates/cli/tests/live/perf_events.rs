@@ -243,6 +243,22 @@ fn probes() {
         perf.args(["record", "-q", "-N", "-m", "4M", "-g", "-e", &format!("{}:*", group.0), "-o"])
             .arg(&data);
         run_perf(perf.arg("--").arg(&program).arg("8000"));
+        // Programs in the kernel get registers of these, and no record.
+        for engine in ["ebpf", "perf"] {
+            let out = folder.join("probes.folded");
+            let mut record = pyrograph();
+            record.args([
+                "record",
+                "--exact",
+                "--engine",
+                engine,
+                "-e",
+                &format!("{}:spin", group.0),
+            ]);
+            run(record.arg("-o").arg(&out).arg("--").arg(&program).arg("800"));
+            let calls = Folded::read(&out);
+            assert_eq!((calls.total(), calls.total_share("main")), (1600.0, 100.0), "{engine}");
+        }
         drop(group);
 
         let names: Vec<String> = {

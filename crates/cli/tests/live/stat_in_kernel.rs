@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::common::in_kernel::Running;
 use crate::common::{Counts, binary, compile, counts, is_root, of, pyrograph, stolen, text};
 use serde_json::Value;
 
@@ -223,6 +224,40 @@ fn the_machine_is_counted_by_thread_and_process() {
         assert_ne!(first[0].0, child[0].0, "{all:?}");
         assert!(child[0].0.starts_with("counts_here "), "{all:?}");
     }
+}
+
+/// Seen from a PID namespace, all others were one row with the name of one of them and the number -1.
+#[test]
+fn what_is_in_other_pid_namespaces_is_said_to_be() {
+    if !is_root("what_is_in_other_pid_namespaces_is_said_to_be") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("counts.json");
+    let ours = pyrograph();
+    let mut command = Command::new("unshare");
+    command.args(["-p", "-f", "--mount-proc"]).arg(ours.get_program());
+    command.args([
+        "stat",
+        "-a",
+        "--by",
+        "process",
+        "-e",
+        "task-clock",
+        "--json",
+        "-d",
+        "0.2",
+        "-o",
+    ]);
+    // Somebody runs outside of it.
+    let busy = Running(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh"));
+    if !command.arg(&out).status().is_ok_and(|status| status.success()) {
+        eprintln!("skipped: unshare -p is not permitted");
+        return;
+    }
+    drop(busy);
+    let said = std::fs::read_to_string(&out).expect("written");
+    assert!(said.contains("[other PID namespaces]") && !said.contains("4294967295"), "{said}");
 }
 
 /// CPU time of a program among others, by its own clock.

@@ -254,3 +254,34 @@ fn nothing_is_counted_after_the_end_however_late_it_is_seen() {
     // It has a second for that, of which a host may take a part.
     assert!(recorded > 0.2, "{recorded} s");
 }
+
+/// "Fewer events than one sampling period has", of a program that ran for half a second.
+#[test]
+fn a_program_that_gets_other_rights_is_said_not_to_be_recorded() {
+    const TEST: &str = "a_program_that_gets_other_rights_is_said_not_to_be_recorded";
+    if !is_root(TEST) {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let mode = |mode| std::os::unix::fs::PermissionsExt::from_mode(mode);
+    std::fs::set_permissions(folder.path(), mode(0o777)).expect("our folder");
+    let own = folder.path().join("pyrograph");
+    std::fs::copy(binary(), &own).expect("a copy that others may run");
+    let program = compile(C, "split.c", folder.path());
+    let record = |verb: &str| {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&own);
+        command.arg(verb).arg("-o").arg(folder.path().join("out.folded"));
+        command.arg("--").arg(&program).arg("300");
+        command.env("XDG_CACHE_HOME", folder.path().join("cache")).output().expect("setpriv runs")
+    };
+    let words = "is set-user-ID: the kernel ends what is counted";
+    for (rights, is_said) in [(0o755, false), (0o4755, true)] {
+        std::fs::set_permissions(&program, mode(rights)).expect("our file");
+        let recorded = record("record");
+        assert_eq!(text(&recorded).contains(words), is_said, "{}", text(&recorded));
+        assert_eq!(recorded.status.success(), !is_said, "{}", text(&recorded));
+        let counted = record("stat");
+        assert_eq!(text(&counted).contains(words), is_said, "{}", text(&counted));
+    }
+}
