@@ -412,7 +412,7 @@ fn config(options: &CallOptions) -> Config {
         failed: options.failed.into(),
         most: options.text,
         wake: options.memory / 4,
-        compat: options.calls.is_none().into(),
+        compat: options.calls.as_ref().is_none_or(|calls| !calls.is_empty()).into(),
         stacks: options.stacks.into(),
     }
 }

@@ -328,7 +328,9 @@ impl Tracing {
         let (decoder, counts) = (&mut self.decoder, &mut self.counts);
         if self.tracer.counts() {
             for _ in 0..if self.has_ended { 2 } else { 1 } {
-                self.tracer.take_counts(&mut |count| counts.add(decoder.count(&count)))?;
+                self.tracer.take_counts(&mut |count| {
+                    decoder.count(&count).into_iter().for_each(|count| counts.add(count));
+                })?;
             }
             return Ok(());
         }

@@ -3,6 +3,7 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 
 mod call;
+mod compat;
 mod context;
 mod decode;
 mod descriptors;
@@ -21,6 +22,7 @@ mod words;
 use std::borrow::Cow;
 
 pub use call::{Argument, Call, Copy, Extent, When};
+pub use compat::{compat_alike, compat_name, compat_same};
 pub use descriptors::Descriptors;
 pub use error::{error_name, error_text};
 pub use group::{GROUPS, group};

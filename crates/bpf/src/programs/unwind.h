@@ -485,7 +485,12 @@ static __always_inline int unwind_user(struct scratch *s, struct task_struct *ta
 		s->java.state = JAVA_UNKNOWN;
 	// The code segment of 64-bit programs; read as a whole word, for that is how the verifier wants it.
 	if ((*(volatile unsigned long *)&regs->cs & 0xff) != 0x33) {
-		push(s, (u64)MODULE_UNKNOWN << FRAME_SHIFT | (s->ip & ((1ull << FRAME_SHIFT) - 1)));
+		// Where it was interrupted has a name all the same.
+		u64 address = s->ip - s->called;
+		int found = find_mapping(s, address);
+
+		push(s, (u64)(found ? s->mapping.module : MODULE_UNKNOWN) << FRAME_SHIFT |
+			    ((address + (found ? s->mapping.to_frame : 0)) & ((1ull << FRAME_SHIFT) - 1)));
 		s->end = END_COMPAT;
 	} else if (is_other) {
 		bpf_loop(MAX_FRAMES + 1, step_other, &walk, 0);

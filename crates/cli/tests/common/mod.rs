@@ -40,6 +40,20 @@ pub fn program_source(name: &str) -> PathBuf {
     package().join("tests/programs").join(name)
 }
 
+/// Compiles a program of the tests without a library for 32 bits; none, which is said, where that is not possible.
+pub fn compile32(source: &str, folder: &Path) -> Option<PathBuf> {
+    let program = folder.join("program32");
+    let mut command = Command::new("gcc");
+    command
+        .args(["-m32", "-nostdlib", "-static", "-O1", "-fno-pie", "-no-pie", "-o"])
+        .arg(&program);
+    if command.arg(program_source(source)).output().is_ok_and(|done| done.status.success()) {
+        return Some(program);
+    }
+    eprintln!("skipped: gcc makes no 32-bit programs here");
+    None
+}
+
 /// Compiles a test program; `compiler` with its flags, the source's name, and where to put it. It is compiled once, and copied
 /// from then on.
 pub fn compile(compiler: &[&str], source: &str, folder: &Path) -> PathBuf {

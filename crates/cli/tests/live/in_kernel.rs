@@ -564,3 +564,20 @@ fn processes_are_recorded_from_inside_of_a_pid_namespace() {
         assert!(folded.total_share("main") > 90.0, "{name}: {said} {:?}", folded.leaves());
     }
 }
+
+/// The stack of a 32-bit program is not unwound, but where it was interrupted has a name.
+#[test]
+fn leaves_of_32_bit_programs_have_names() {
+    if !is_root("leaves_of_32_bit_programs_have_names") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(program) = crate::common::compile32("calls32.c", folder.path()) else { return };
+    let out = folder.path().join("out.folded");
+    let mut command = pyrograph();
+    command.args(["record", "-u", "--engine", "ebpf", "-F", "499", "-o"]).arg(&out);
+    command.arg("--").arg(&program).output().expect("it runs");
+    let folded = Folded::read(&out);
+    let share = folded.self_share("work");
+    assert!(share > 95.0, "{share} %: {:?}", folded.leaves());
+}

@@ -546,3 +546,32 @@ fn names_of_threads_forge_no_lines() {
     assert!(line.contains("<x\\121<y> \\33[31m> "), "{line}");
     assert!(lines.iter().all(|line| !line.contains('\u{1b}')));
 }
+
+/// `i386_295(…) = -2`, and nothing at all of `-e openat`.
+#[test]
+fn calls_of_32_bit_programs_have_names_and_errors() {
+    if !is_root("calls_of_32_bit_programs_have_names_and_errors") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let Some(program) = crate::common::compile32("calls32.c", folder.path()) else { return };
+    let program = program.to_str().expect("a path in UTF-8");
+    let trace = |flags: &[&str]| trace(folder.path(), flags, &[program]).0;
+    let all = trace(&[]);
+    for line in [
+        ", O_RDONLY) = 3</proc/",
+        "openat(AT_FDCWD, 0x",
+        " = -1 ENOENT (No such file or directory)",
+        "write(1<",
+        "mmap2(0x0, 0x1000, 0x3",
+        "exit_group(3",
+    ] {
+        let squeezed = all.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(squeezed.contains(line), "{line} is not in {all:#?}");
+    }
+    for (of, count) in [("openat", 1), ("%file", 3), ("write", 1), ("mmap", 1)] {
+        let some = trace(&["-e", of]);
+        let calls = some.iter().filter(|line| line.contains('(') && !line.contains("+++"));
+        assert_eq!(calls.count(), count, "{of}: {some:#?}");
+    }
+}

@@ -8,7 +8,9 @@ use pyrograph_event::traced::{self, Action, CallEnd, Traced};
 use pyrograph_perf_data::LiveText;
 use pyrograph_profile::{CallCount, Durations, ThreadAction, ThreadEvent, TracedCall};
 use pyrograph_record::monotonic_now;
-use pyrograph_syscall::{Seen, Written, by_number, error_name, signal_name};
+use pyrograph_syscall::{
+    Seen, Written, by_number, compat_alike, compat_name, compat_same, error_name, signal_name,
+};
 
 use super::files::OpenFiles;
 use super::{TracePlan, TracedEvent};
@@ -58,8 +60,10 @@ impl Decoder {
         }
         let action = match &traced.action {
             Action::Call(call) if !self.wanted.has(call) => {
-                if !call.compat {
-                    self.files.follow(traced.process, &seen(call));
+                let number =
+                    if call.compat { compat_alike(call.number) } else { Some(call.number) };
+                if let Some(number) = number {
+                    self.files.follow(traced.process, &Seen { number, ..seen(call) });
                 }
                 return None;
             }
@@ -114,15 +118,30 @@ impl Decoder {
         };
         let unfinished = matches!(call.end, CallEnd::Unfinished { .. } | CallEnd::InProgress);
         let error = value.and_then(error_number).and_then(error_name).map(Cow::Borrowed);
-        if call.compat {
-            let arguments =
-                call.arguments.iter().map(|value| (Cow::Borrowed(""), format!("{value:#x}")));
-            let result = value.map_or("?".to_owned(), |value| value.to_string());
-            let name = name_of(call.number, true);
-            let arguments = arguments.collect();
-            return TracedCall { name, arguments, result, value, error, duration, unfinished };
-        }
-        let seen = seen(call);
+        let seen = match call.compat {
+            false => seen(call),
+            true => match compat_alike(call.number) {
+                // What its arguments lead to is laid out as 32-bit programs have it, and not copied.
+                Some(number) => Seen { number, copied: &[], ..seen(call) },
+                None => {
+                    let arguments = call.arguments.iter();
+                    let arguments =
+                        arguments.map(|value| (Cow::Borrowed(""), format!("{value:#x}")));
+                    let result = value.map_or("?".to_owned(), |value| value.to_string());
+                    let name = name_of(call.number, true);
+                    let arguments = arguments.collect();
+                    return TracedCall {
+                        name,
+                        arguments,
+                        result,
+                        value,
+                        error,
+                        duration,
+                        unfinished,
+                    };
+                }
+            },
+        };
         let files = self.files.of(process);
         let arguments = pyrograph_syscall::arguments(&seen, &files, &self.written);
         let arguments =
@@ -130,7 +149,7 @@ impl Decoder {
         self.files.follow(process, &seen);
         let files = self.files.of(process);
         TracedCall {
-            name: name_of(call.number, false),
+            name: name_of(call.number, call.compat),
             arguments,
             result: pyrograph_syscall::result(&seen, &files),
             value,
@@ -141,13 +160,16 @@ impl Decoder {
     }
 
     /// Counts with names in place of numbers.
-    pub fn count(&mut self, count: &traced::CallCount) -> CallCount {
+    pub fn count(&mut self, count: &traced::CallCount) -> Option<CallCount> {
+        if !self.wanted.has_name(count.number, count.compat) {
+            return None;
+        }
         let thread_name = printable(&count.name);
         let process_name = self.process_name(count.process, count.thread, &thread_name);
         let errors = count.errors.iter().map(|(number, failed)| {
             (error_name(*number).map_or_else(|| number.to_string(), str::to_owned), *failed)
         });
-        CallCount {
+        Some(CallCount {
             process: count.process,
             process_name,
             thread: count.thread,
@@ -162,7 +184,7 @@ impl Decoder {
                 count.longest,
                 &count.latencies,
             ),
-        }
+        })
     }
 
     /// The name of a process: that of its first thread, which may be gone.
@@ -204,9 +226,17 @@ impl Wanted {
         Self { calls: plan.calls.clone(), failed: plan.failed, slower }
     }
 
+    /// A call of a 32-bit program is wanted where that of the same name is, or of the name that x86-64 has for it.
+    fn has_name(&self, number: u32, compat: bool) -> bool {
+        let Some(calls) = &self.calls else { return true };
+        match compat {
+            false => calls.contains(&number),
+            true => compat_same(number).is_some_and(|same| calls.contains(&same)),
+        }
+    }
+
     fn has(&self, call: &traced::Call<'_>) -> bool {
-        let is_named =
-            self.calls.as_ref().is_none_or(|calls| !call.compat && calls.contains(&call.number));
+        let is_named = self.has_name(call.number, call.compat);
         let failed = call.end.result().and_then(error_number).is_some();
         let took = match call.end {
             CallEnd::Returned { duration, .. } => duration,
@@ -261,7 +291,9 @@ fn seen<'a>(call: &traced::Call<'a>) -> Seen<'a> {
 pub fn name_of(number: u32, compat: bool) -> Cow<'static, str> {
     match by_number(number) {
         _ if compat && number == u32::MAX => Cow::Borrowed("i386_call"),
-        _ if compat => Cow::Owned(format!("i386_{number}")),
+        _ if compat => {
+            compat_name(number).map_or_else(|| Cow::Owned(format!("i386_{number}")), Cow::Borrowed)
+        }
         Some(call) => Cow::Borrowed(call.name),
         None => Cow::Owned(format!("syscall_{number}")),
     }
@@ -389,8 +421,11 @@ mod tests {
             longest: 1,
             latencies: vec![1],
         };
-        assert_eq!(decoder(false).count(&count).group, "");
-        assert_eq!(decoder(true).count(&count).group, "control group 18446744073709551615");
+        assert_eq!(decoder(false).count(&count).expect("wanted").group, "");
+        assert_eq!(
+            decoder(true).count(&count).expect("wanted").group,
+            "control group 18446744073709551615"
+        );
     }
 
     /// Its line had the name of before, which the kernel hands out on entry.

@@ -1,0 +1,89 @@
+//! Calls of 32-bit programs on x86-64: they have the numbers of i386 (`arch/x86/entry/syscalls/syscall_32.tbl`).
+
+use syscalls::x86::Sysno;
+
+use crate::numbers::number_of;
+
+/// Calls with the name of one of x86-64 and other arguments: in a structure, in another order, or of 64 bits in two words.
+const OTHER_ARGUMENTS: [&str; 15] = [
+    "clone",
+    "fadvise64",
+    "fallocate",
+    "fanotify_mark",
+    "ipc",
+    "mmap",
+    "pread64",
+    "preadv",
+    "preadv2",
+    "pwrite64",
+    "pwritev",
+    "pwritev2",
+    "readahead",
+    "select",
+    "sync_file_range",
+];
+
+/// What i386 has under another name: the call of x86-64 for the same.
+const OTHER_NAMES: [(&str, &str); 6] = [
+    ("_llseek", "lseek"),
+    ("_newselect", "select"),
+    ("mmap2", "mmap"),
+    ("ugetrlimit", "getrlimit"),
+    ("umount", "umount2"),
+    ("waitpid", "wait4"),
+];
+
+/// The name of a call of a 32-bit program.
+pub fn compat_name(number: u32) -> Option<&'static str> {
+    Sysno::new(usize::try_from(number).ok()?).map(|call| call.name())
+}
+
+/// The number on x86-64 of the call that does what one of a 32-bit program does: `stat` for `stat64`.
+pub fn compat_same(number: u32) -> Option<u32> {
+    let name = compat_name(number)?;
+    let other = OTHER_NAMES.iter().find(|(of, _)| *of == name).map(|(_, native)| *native);
+    let without = |end: &str| name.strip_suffix(end).and_then(number_of);
+    number_of(other.unwrap_or(name))
+        .or_else(|| without("_time64"))
+        .or_else(|| without("64"))
+        .or_else(|| without("32"))
+}
+
+/// The number on x86-64 of a call of a 32-bit program, if its arguments are the same there, but for the structures that they
+/// lead to.
+pub fn compat_alike(number: u32) -> Option<u32> {
+    let name = compat_name(number).filter(|name| !OTHER_ARGUMENTS.contains(name))?;
+    number_of(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_those_of_the_kernels_table() {
+        // syscall_32.tbl of Linux.
+        for (number, name, same) in [
+            (3, "read", Some("read")),
+            (5, "open", Some("open")),
+            (90, "mmap", Some("mmap")),
+            (192, "mmap2", Some("mmap")),
+            (195, "stat64", Some("stat")),
+            (199, "getuid32", Some("getuid")),
+            (221, "fcntl64", Some("fcntl")),
+            (240, "futex", Some("futex")),
+            (295, "openat", Some("openat")),
+            (403, "clock_gettime64", Some("clock_gettime")),
+            (422, "futex_time64", Some("futex")),
+            (102, "socketcall", None),
+        ] {
+            assert_eq!(compat_name(number), Some(name));
+            if cfg!(target_arch = "x86_64") {
+                assert_eq!(compat_same(number), same.and_then(number_of), "{name}");
+            }
+        }
+        assert_eq!(compat_name(100_000), None);
+        assert_eq!(compat_alike(90), None, "its arguments are in a structure");
+        assert_eq!(compat_alike(295), number_of("openat"));
+    }
+}
