@@ -146,9 +146,9 @@ for (let seed = 1; seed <= PROFILES; seed++) {
     const rows = [];
     for (let key = 0; key < functions.total.length; key++) {
       if (functions.total[key] === 0) { continue; }
-      const isFunction = key < data.functions.first.length;
-      rows.push({ name: isFunction ? data.texts[data.frames.label[data.functions.first[key]]] : "[unknown]",
-        module: isFunction ? data.texts[data.frames.module[data.functions.first[key]]] : "",
+      const isFunction = key < data.functions.firstKey.length;
+      rows.push({ name: isFunction ? data.texts[data.frames.label[data.functions.first[data.functions.firstKey[key]]]] : "[unknown]",
+        module: isFunction ? data.texts[data.frames.module[data.functions.first[data.functions.firstKey[key]]]] : "",
         self: functions.self[key], total: functions.total[key] });
     }
     const order = (a, b) => JSON.stringify(a) < JSON.stringify(b) ? -1 : 1;
@@ -181,13 +181,13 @@ for (let seed = 1; seed <= PROFILES; seed++) {
 
     // Callers and callees, of all samples one by one.
     const { samples, stacks } = data;
-    const chosen = Math.floor(next() * data.functions.first.length);
+    const chosen = Math.floor(next() * data.functions.firstKey.length);
     const callers = new Map();
     const callees = new Map();
     for (let i = 0; i < samples.count; i++) {
       const row = data.threads[samples.thread[i]].labels[0];
       const path = [];
-      for (let at = samples.stack[i]; at > 0; at = stacks.parent[at]) { path.unshift(data.functions.of[stacks.leaf[at]]); }
+      for (let at = samples.stack[i]; at > 0; at = stacks.parent[at]) { path.unshift(data.functions.row[data.functions.of[stacks.leaf[at]]]); }
       if (row) { path.unshift(`row ${row}`); }
       const pairs = new Set(path.slice(1).map((key, k) => JSON.stringify([path[k], key])));
       for (const pair of pairs) {
@@ -198,7 +198,7 @@ for (let seed = 1; seed <= PROFILES; seed++) {
       }
     }
     const found = core.neighbours(tree.fine, fine, chosen);
-    const keyed = ([key, value]) => [key < data.functions.first.length ? key : `row ${tree.keys.labels[key]}`, value];
+    const keyed = ([key, value]) => [key < data.functions.firstKey.length ? key : `row ${tree.keys.labels[tree.keys.count + key - tree.keys.functions]}`, value];
     assert.deepEqual(new Map(found.callers.map(keyed)), callers);
     assert.deepEqual(new Map(found.callees.map(keyed)), callees);
 

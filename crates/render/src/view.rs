@@ -94,8 +94,8 @@ fn about(data: &ViewData<'_>, look: &ViewLook<'_>, paints: &Paints) -> Value {
         about.period.as_ref().map(|(of, period)| json!({ "of": value_type(of), "value": period }));
     let origin = origin(profile, profile.shown);
     let line = look.subtitle.clone().or_else(|| origin.map(|of| subtitle(&of, None, 1.0)));
-    let share = |step: i32| f64::from(step) / 10.0;
-    let change = (-10..=10).map(|step| colours(ChangeColors::RedBlue.paint(share(step))));
+    let share = |step: i32| f64::from(step) / 12.0;
+    let change = (-12..=12).map(|step| colours(ChangeColors::RedBlue.paint(share(step))));
     json!({
         "title": look.title,
         "subtitle": line.unwrap_or_default(),
