@@ -354,8 +354,9 @@
     for (let i = fine.size - 1; i > 0; i--) { tree.key[of[i]] = fine.key[i]; }
     return { ...fine, ...tree, of, node: fine.node.map((node) => node < 0 ? -1 : of[node]), isWhole: false };
   }
-  // Of each node the key that most of it is of, and whether it is of several functions.
-  function leads(tree, fineTotal) {
+  // Of each node the key that most of it is of, and whether it is of several functions, also if some have values on the other side
+  // of a comparison only.
+  function leads(tree, fineTotal, otherTotal) {
     const { of, fine } = tree;
     if (!of) { return { lead: tree.key, isMixed: null }; }
     const { line } = tree.keys;
@@ -366,7 +367,7 @@
     for (let i = 1; i < fine.size; i++) {
       const node = of[i];
       const key = fine.key[i];
-      if (fineTotal[i] === 0) { continue; }
+      if (fineTotal[i] === 0 && !(otherTotal && otherTotal[i] > 0)) { continue; }
       if (known[node] >= 0 && known[node] !== line[key]) { isMixed[node] = 1; }
       known[node] = line[key];
       if (fineTotal[i] > most[node]) { most[node] = fineTotal[i]; lead[node] = key; }

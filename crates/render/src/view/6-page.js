@@ -108,8 +108,9 @@
     return isFunction(line) ? line : null;
   }
   function modulesText(lines) {
-    const modules = [...new Set(lines.map((of) => moduleOf(of.line)))];
-    return modules.length > 1 ? "in " + modules.length + " modules" : modules[0] || "";
+    const modules = new Set(lines.map((of) => moduleOf(of.line)));
+    const known = [...modules].filter(Boolean);
+    return known.length > 1 ? "in " + known.length + " modules" : (known[0] || "") + (known.length && modules.has("") ? ", or not known" : "");
   }
   function isRow(node) { return model.tree.key[node] >= model.tree.keys.count; }
   function placeOf(node) {
@@ -292,7 +293,7 @@
     model.sums = isBefore ? model.base : model.after;
     model.functions = isBefore ? model.baseFunctions : model.functionsAfter;
     Object.assign(model, { fineSums: isBefore ? fineBase : fineAfter, fineBase: isBefore ? fineAfter : fineBase });
-    model.leads = core.leads(tree, model.fineSums.total);
+    model.leads = core.leads(tree, model.fineSums.total, model.fineBase && model.fineBase.total);
     model.whole = model.sums.total[0];
     model.start = core.layout(tree, model.sums);
     setRoles();

@@ -27,9 +27,7 @@
     function choose(i) {
       if (i < 0 || i >= rows.length) { return; }
       chosen = i;
-      const high = height();
-      if (i * high < holder.scrollTop) { holder.scrollTop = i * high; }
-      if ((i + 1) * high > holder.scrollTop + holder.clientHeight) { holder.scrollTop = (i + 1) * high - holder.clientHeight; }
+      reveal();
       paint();
       onChoose(rows[i]);
     }
@@ -51,7 +49,20 @@
       event.preventDefault();
       event.stopPropagation();
     });
-    return { set(next, isChosen) { rows = next; chosen = next.findIndex(isChosen || (() => false)); paint(); }, paint };
+    // What was chosen elsewhere comes into view.
+    function reveal() {
+      const high = height();
+      if (chosen * high < holder.scrollTop) { holder.scrollTop = chosen * high; }
+      if ((chosen + 1) * high > holder.scrollTop + holder.clientHeight) { holder.scrollTop = (chosen + 1) * high - holder.clientHeight; }
+    }
+    function set(next, isChosen) {
+      const before = rows[chosen];
+      rows = next;
+      chosen = next.findIndex(isChosen || (() => false));
+      if (chosen >= 0 && rows[chosen] !== before) { reveal(); }
+      paint();
+    }
+    return { set, paint };
   }
   function number(value, of) {
     const cell = element("span", { class: "n", title: amount(value) }, percent(value, of));
@@ -248,7 +259,7 @@
       add("module", moduleOf(line));
       add("source", sourceOf(line));
     }
-    if (isFrame && isMixed(selected)) { add(modulesText(linesOf(selected)), ...linesOf(selected).map(partOf)); }
+    if (isFrame && isMixed(selected)) { add("in modules", ...linesOf(selected).map(partOf)); }
     add("kind", isFrame ? kindsOf(core.partsOf(tree, selected).filter(isShown).map((node) => tree.fine.key[node])) :
       line === null ? "" : kindsOf([...data.functions.row.keys()].filter((key) => data.functions.row[key] === line)));
     const title = line !== null ? functionName(line) : isFrame ? nameOf(selected) : "";

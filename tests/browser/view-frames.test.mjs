@@ -1,0 +1,429 @@
+// Every frame of the page of `pyrograph view`, pointed at and clicked, in random states: tooltip, detail, chosen row, colour,
+// what a search found, the address opened anew, Back and Forward. Numbers are compared with sums over the samples that the
+// inputs here are written from; nothing is taken from the page's script. Run by ./run; PYROGRAPH_NIGHTLY=1 runs more of it.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import puppeteer from "puppeteer-core";
+import { BINARY, launch } from "./browser.mjs";
+
+const NIGHTLY = Boolean(process.env.PYROGRAPH_NIGHTLY);
+const STATES = Number(process.env.STATES ?? (NIGHTLY ? 300 : 24));
+const FIRST_SEED = Number(process.env.SEED ?? 1);
+const STATES_OF_A_PROFILE = 6;
+const ROW = 18;
+const folder = mkdtempSync(join(tmpdir(), "pyrograph-frames-"));
+
+/** mulberry32. */
+function random(seed) {
+  return () => {
+    seed = seed + 0x6d2b79f5 | 0;
+    let t = Math.imul(seed ^ seed >>> 15, 1 | seed);
+    t = t + Math.imul(t ^ t >>> 7, 61 | t) ^ t;
+    return ((t ^ t >>> 14) >>> 0) / 4294967296;
+  };
+}
+
+// Names that several modules, processes and kinds of code have.
+const NAMES = ["main", "_start", "memcpy", "parse", "JSON::read", "json_read", "a::b<c>", "x+y", "operator new", "zz", "app", "naïve"];
+const MODULES = ["/usr/bin/alpha", "/usr/bin/beta", "/lib/libc.so.6", "[kernel.kallsyms]", "/tmp/perf-7.map", "inlined"];
+const KINDS = { "[kernel.kallsyms]": "kernel", "/tmp/perf-7.map": "compiled at run time", inlined: "inlined" };
+
+/** Samples: { time in ns since the first, tid, comm, cpu, value, frames from the root: { name, module, kind } }. */
+function samplesOf(next, isTimed) {
+  const pick = (list) => list[Math.floor(next() * list.length)];
+  const samples = [];
+  let time = 0;
+  const callers = [];
+  for (let left = 20 + Math.floor(next() * 100); left > 0; left--) {
+    // Stacks that begin as others did, and recursion.
+    const frames = callers.length && next() < 0.6 ? pick(callers).slice(0, 1 + Math.floor(next() * 4)) : [];
+    for (let more = (frames.length ? 0 : 1) + Math.floor(next() * 4); more > 0; more--) {
+      if (frames.length && next() < 0.15) { frames.push(frames[frames.length - 1]); continue; }
+      const module = isTimed ? pick(MODULES) : "";
+      const mark = !isTimed && next() < 0.2 ? pick(["_[k]", "_[j]", "_[i]"]) : "";
+      frames.push({ name: pick(NAMES) + mark, module: module === "inlined" ? "" : module,
+        kind: KINDS[module] ?? { "_[k]": "kernel", "_[j]": "compiled at run time", "_[i]": "inlined" }[mark] ?? "user" });
+    }
+    callers.push(frames);
+    const tid = 70 + Math.floor(next() * 3);
+    samples.push({ time, tid, comm: ["main", "app", "worker"][tid - 70], cpu: Math.floor(next() * 2),
+      value: isTimed ? 1_000_000 : 1 + Math.floor(next() * 50), frames });
+    time += 10_000_000 * (1 + Math.floor(next() * 5));
+  }
+  return samples;
+}
+function scriptText(samples) {
+  return samples.map(({ time, tid, comm, cpu, value, frames }) =>
+    `${comm} 70/${tid} [00${cpu}] ${((5e9 + time) / 1e9).toFixed(9)}: ${value} cycles:\n` +
+    [...frames].reverse().map(({ name, module, kind }) => `\t10 ${name} (${kind === "inlined" ? "inlined" : module})\n`).join("") + "\n").join("");
+}
+const foldedText = (samples) => samples.map(({ frames, value }) => `${frames.map((of) => of.name).join(";")} ${value}\n`).join("");
+
+const shown = (name) => name.replace(/_\[[kij]\]$/, "");
+/** What a sample's stack is in a state: rows, frames; null if it does not pass. */
+function stackOf(sample, state, isTimed) {
+  if (state.range && !(sample.time >= state.range[0] && sample.time < state.range[1])) { return null; }
+  if (state.tid !== undefined && sample.tid !== state.tid) { return null; }
+  const matches = (kind) => state.filters.filter((of) => of.kind === kind).map(({ text }) => text.startsWith("module:") ?
+    { frame: (of) => of.module !== "" && new RegExp(text.slice(7)).test(of.module), row: () => false } :
+    { frame: (of) => new RegExp(text).test(of.name), row: (name) => new RegExp(text).test(name) });
+  const comm = isTimed ? sample.comm : "";
+  const has = (of) => comm !== "" && of.row(comm) || sample.frames.some(of.frame);
+  const [focus, ignore, hide, from] = ["focus", "ignore", "hide", "from-frame"].map(matches);
+  if (!focus.every(has) || ignore.some(has)) { return null; }
+  if (from.length && !from.some(has)) { return null; }
+  let begun = from.length === 0 || comm !== "" && from.some((of) => of.row(comm));
+  const rows = state.group === "thread" ? [`${comm}-70/${sample.tid}`] : state.group === "cpu" ? [`CPU ${sample.cpu}`] : [];
+  if (comm && ["name", "cpu"].includes(state.group) && begun && !hide.some((of) => of.row(comm))) { rows.push(comm); }
+  const frames = [];
+  for (const frame of sample.frames) {
+    begun ||= from.some((of) => of.frame(frame));
+    if (!begun || hide.some((of) => of.frame(frame))) { continue; }
+    if (state.recursion && frames.length && frames[frames.length - 1].name === frame.name) { continue; }
+    frames.push(frame);
+  }
+  return { rows, frames };
+}
+/** The tree of names, with the values of both ranges of a comparison; and the functions by name and module. */
+function expectOf(profile, state) {
+  const { samples, isTimed } = profile;
+  const make = (name, isRow, parent) => ({ name, isRow, parent, total: 0, base: 0, own: 0, parts: new Map(), children: new Map() });
+  const root = make("all", false, null);
+  const functions = new Map();
+  const all = new Set(samples.flatMap((of) => of.frames.map((frame) => frame.name)));
+  for (const [range, column] of [[state.range, "total"], ...(state.base ? [[state.base, "base"]] : [])]) {
+    for (const sample of samples) {
+      const stack = stackOf(sample, { ...state, range }, isTimed);
+      if (!stack) { continue; }
+      let node = root;
+      root[column] += sample.value;
+      const on = new Set();
+      for (const [i, of] of [...stack.rows, ...stack.frames].entries()) {
+        const isRow = i < stack.rows.length;
+        const name = isRow ? of : of.name;
+        if (!node.children.has(name)) { node.children.set(name, make(name, isRow, node)); }
+        node = node.children.get(name);
+        node[column] += sample.value;
+        if (isRow) { continue; }
+        const id = JSON.stringify([of.name, of.module]);
+        on.add(id);
+        const part = JSON.stringify([of.module, of.kind]);
+        const known = node.parts.get(part) ?? { module: of.module, kind: of.kind, total: 0, base: 0 };
+        known[column] += sample.value;
+        node.parts.set(part, known);
+      }
+      if (column === "total") { node.own += sample.value; }
+      for (const id of on) {
+        const of = functions.get(id) ?? { self: 0, total: 0, base: 0 };
+        of[column] += sample.value;
+        if (column === "total" && stack.frames.length && id === JSON.stringify(["name", "module"].map((part) => stack.frames[stack.frames.length - 1][part]))) {
+          of.self += sample.value;
+        }
+        functions.set(id, of);
+      }
+    }
+  }
+  // Left to right by name, rows that no function is called like last.
+  const lay = (node, start, depth, nodes) => {
+    Object.assign(node, { start, depth });
+    nodes.push(node);
+    let at = start + node.own;
+    const order = [...node.children.values()].sort((a, b) => {
+      const last = (of) => of.isRow && !all.has(of.name) ? 1 : 0;
+      return last(a) - last(b) || (a.name < b.name ? -1 : 1);
+    });
+    for (const child of order) {
+      lay(child, at, depth + 1, nodes);
+      at += child.total;
+    }
+    return nodes;
+  };
+  return { root, functions, nodes: lay(root, 0, 0, []) };
+}
+
+/** The address of a state, by the words of docs/viewer.md. */
+function addressOf(state) {
+  const parts = new URLSearchParams();
+  for (const { kind, text } of state.filters) { parts.append(kind, text); }
+  if (state.recursion) { parts.append("fold-recursion", ""); }
+  if (state.tid !== undefined) { parts.append("tid", state.tid); }
+  if (state.group !== "name") { parts.append("group", state.group); }
+  for (const name of ["range", "base"]) { if (state[name]) { parts.append(name, state[name].map((time) => time / 1e9).join("..")); } }
+  if (state.search) { parts.append("search", state.search); }
+  return `#${parts}`;
+}
+const PATTERNS = ["^main$", "^(_start|parse)$", "json", "JSON", "^app$", "module:libc", "module:beta", "naïve|zz", "\\+"];
+function stateOf(next, profile) {
+  const pick = (list) => list[Math.floor(next() * list.length)];
+  const state = { filters: [], group: "name", range: null, base: null };
+  const last = profile.samples[profile.samples.length - 1].time;
+  const range = () => {
+    const from = Math.floor(next() * last / 2 / 1e6) * 1e6;
+    return [from, from + Math.floor((0.3 + next() * 0.7) * last / 2 / 1e6) * 1e6 + 1e6];
+  };
+  for (const kind of ["focus", "ignore", "hide", "from-frame"]) {
+    if (next() < 0.2) { state.filters.push({ kind, text: pick(profile.isTimed ? PATTERNS : PATTERNS.filter((of) => !of.startsWith("module"))) }); }
+  }
+  if (next() < 0.2) { state.recursion = true; }
+  if (profile.isTimed) {
+    if (next() < 0.1) { state.tid = 71; }
+    if (next() < 0.5) { state.group = pick(["thread", "cpu", "none"]); }
+    if (next() < 0.5) { state.range = range(); }
+    if (state.range && next() < 0.5) { state.base = range(); }
+  }
+  if (next() < 0.4) { state.search = pick(["main", "json", "JSON", "(?i)Json", "^a", "[x-z]", "\\bread$", "module"]); }
+  return state;
+}
+
+const number = (text) => Number(text.replace(/[,−]/g, (c) => c === "−" ? "-" : ""));
+function isShare(text, part, whole, where) {
+  assert.ok(Math.abs(number(text) - (whole ? 100 * part / whole : 0)) < 0.00501, `${where}: ${text} % is not ${part} of ${whole}`);
+}
+/** The kind of code by the hue of a colour, in OKLCH (Björn Ottosson, 2020). */
+function hueOf([r, g, b]) {
+  const [R, G, B] = [r, g, b].map((c) => c / 255 <= 0.04045 ? c / 255 / 12.92 : Math.pow((c / 255 + 0.055) / 1.055, 2.4));
+  const l = Math.cbrt(0.4122214708 * R + 0.5363325363 * G + 0.0514459929 * B);
+  const m = Math.cbrt(0.2119034982 * R + 0.6806995451 * G + 0.1073969566 * B);
+  const s = Math.cbrt(0.0883024619 * R + 0.2817188376 * G + 0.6299787005 * B);
+  const [x, y] = [1.9779984951 * l - 2.428592205 * m + 0.4505937099 * s, 0.0259040371 * l + 0.7827717662 * m - 0.808675766 * s];
+  return { chroma: Math.hypot(x, y), hue: (Math.atan2(y, x) * 180 / Math.PI + 360) % 360 };
+}
+const HUES = { user: 53, inlined: 109, "compiled at run time": 150, kernel: 262 };
+const nearest = (hue) => Object.keys(HUES).reduce((a, b) => Math.abs(HUES[a] - hue) <= Math.abs(HUES[b] - hue) ? a : b);
+
+/** Runs in the page: points at places of the canvas, and says what is told of each. */
+function pointAll(points) {
+  const canvas = document.getElementById("canvas");
+  const box = canvas.getBoundingClientRect();
+  const context = canvas.getContext("2d");
+  return points.map(([x, y, left]) => {
+    canvas.dispatchEvent(new PointerEvent("pointermove", { clientX: box.left + x, clientY: box.top + y, pointerType: "mouse", bubbles: true }));
+    const tip = document.getElementById("tip");
+    return { lines: tip.hidden ? [] : [...tip.children].map((of) => of.textContent),
+      // Between the ring of what is chosen and the name.
+      colour: left === null ? null : [...context.getImageData(Math.round(left) + 4, Math.round(y) - 6, 1, 1).data.slice(0, 3)] };
+  });
+}
+/** Runs in the page: all that it says. */
+function look() {
+  document.activeElement?.blur();
+  for (const list of document.querySelectorAll(".list")) {
+    list.scrollTop = 0;
+    list.dispatchEvent(new Event("scroll"));
+  }
+  const text = (id) => document.getElementById(id).textContent;
+  const rows = (id) => [...document.querySelectorAll(`#${id} .row`)].map((of) => `${of.getAttribute("aria-selected")} ${of.textContent}`);
+  const ids = ["path", "detail", "found", "chips", "range", "legend", "count", "function", "notes", "sample-count"];
+  return { hash: location.hash, ...Object.fromEntries(ids.map((id) => [id, text(id)])), table: rows("list"), tree: rows("tree"),
+    callers: rows("callers"), callees: rows("callees"), picture: document.getElementById("canvas").toDataURL(),
+    view: document.getElementById("main").dataset.view };
+}
+function readDetail() {
+  const facts = {};
+  const terms = [...document.querySelectorAll("#detail dt")];
+  for (const term of terms) { facts[term.textContent] = term.nextElementSibling.textContent; }
+  const chosen = document.querySelector("#list .chosen");
+  return { title: document.querySelector("#detail b")?.textContent ?? "", facts, path: document.getElementById("path").textContent,
+    chosen: chosen && [chosen.querySelector(".name").title, chosen.querySelector(".module").title] };
+}
+
+/** Compares what is said of a frame with the sums. */
+function checkTip(node, { lines, colour }, expect, state, where) {
+  const { root } = expect;
+  assert.equal(lines[0], shown(node.name), `${where}: the name`);
+  const [, value, share, own] = lines[1].match(/^([\d,]+) \w+, ([\d.]+)% of all; itself ([\d,]+)/) ?? assert.fail(`${where}: ${lines[1]}`);
+  assert.equal(number(value), node.total, where);
+  assert.equal(number(own), node.own, where);
+  isShare(share, node.total, root.total, where);
+  const modules = [...new Set([...node.parts.values()].map((of) => of.module))];
+  const known = modules.filter(Boolean);
+  const said = known.length > 1 ? `in ${known.length} modules` : known.length ? known[0] + (modules.length > 1 ? ", or not known" : "") : "";
+  const rest = lines.slice(2).filter((line) => !line.includes("points") && !line.includes("% of "));
+  assert.deepEqual(rest, said ? [said] : [], `${where}: the module`);
+  if (state.base) { checkChange(node, lines, colour, expect, state, where); return; }
+  if (state.search || node === root || node.isRow || !colour) { return; }
+  const most = Math.max(...[...node.parts.values()].map((of) => of.total));
+  const kinds = [...node.parts.values()].filter((of) => of.total === most).map((of) => of.kind);
+  const { hue } = hueOf(colour);
+  assert.ok(kinds.includes(nearest(hue)), `${where}: ${kinds} is painted as ${nearest(hue)}, ${colour}`);
+}
+function checkChange(node, lines, colour, { root }, state, where) {
+  const by = (root.total ? node.total / root.total : 0) - (root.base ? node.base / root.base : 0);
+  const line = lines.find((of) => of.includes("points")) ?? assert.fail(`${where}: no change in ${lines}`);
+  const [, sign, points, verdict] = line.match(/^([+−±])([\d.]+) points, (\w+)$/) ?? assert.fail(`${where}: ${line}`);
+  assert.ok(Math.abs(Number(points) - Math.abs(100 * by)) < 0.00501, `${where}: ${line} is not ${100 * by}`);
+  assert.equal(sign, by > 0 ? "+" : by < 0 ? "−" : "±", where);
+  if (verdict !== "noise") { assert.equal(verdict, by > 0 ? "more" : "less", where); }
+  // Far from any bound there is no doubt: counts of samples that are equal, or of which one side has all of many.
+  const each = 1_000_000;
+  const [a, b] = [node.base / each, node.total / each];
+  const rate = (a + b) / ((root.base + root.total) / each);
+  const error = Math.sqrt(rate * (1 - rate) * (each / root.base + each / root.total));
+  if (!(error > 0) || Math.abs(by) / error < 1) { assert.equal(verdict, "noise", `${where}: ${a} and ${b}`); }
+  if (error > 0 && Math.abs(by) / error > 6 && a + b > 20) { assert.notEqual(verdict, "noise", `${where}: ${a} and ${b}`); }
+  if (state.search || !colour) { return; }
+  const { chroma, hue } = hueOf(colour);
+  const painted = chroma < 0.02 ? "noise" : Math.abs(hue - 32) < 40 ? "more" : Math.abs(hue - 252) < 40 ? "less" : `${colour}`;
+  assert.equal(painted, verdict, `${where}: the colour`);
+}
+function checkDetail(node, said, expect, state, where) {
+  const { root, functions } = expect;
+  const path = [];
+  for (let at = node; at; at = at.parent) { path.unshift(shown(at.name)); }
+  assert.ok(said.path.startsWith(`${path.join(" › ")} \u2003`), `${where}: the path ${said.path}`);
+  assert.equal(number(said.path.match(/\u2003([\d,]+)/)[1]), node.total, where);
+  if (node === root) { return; }
+  assert.equal(said.title, shown(node.name), `${where}: the title`);
+  const [, here, share, own] = said.facts.here.match(/^([\d,]+) \w+, ([\d.]+)%; itself ([\d,]+)/);
+  assert.deepEqual([number(here), number(own)], [node.total, node.own], where);
+  isShare(share, node.total, root.total, where);
+  const parts = [...node.parts.values()].filter((of) => of.total > 0 || of.base > 0);
+  const modules = [...new Set(parts.map((of) => of.module))];
+  assert.deepEqual((said.facts.kind ?? "").split(" and ").filter(Boolean).sort(), [...new Set(parts.map((of) => of.kind))].sort(), where);
+  if (modules.length !== 1) {
+    assert.equal(said.chosen, null, `${where}: no row is it`);
+    assert.equal(said.facts.self, undefined, where);
+    for (const module of modules) {
+      const sum = parts.filter((of) => of.module === module).reduce((of, part) => of + part.total, 0);
+      assert.match(said.facts["in modules"].replace(/,/g, ""), new RegExp(`${(module || "not known").replace(/[[\].]/g, "\\$&")}: ${sum} `), where);
+    }
+    return;
+  }
+  const of = functions.get(JSON.stringify([node.name, modules[0]]));
+  assert.deepEqual(said.chosen, [shown(node.name), modules[0]], `${where}: the chosen row`);
+  assert.equal(said.facts.module ?? "", modules[0], where);
+  for (const term of ["self", "total"]) {
+    const [, value, share] = said.facts[term].match(/^([\d,]+) \w+, ([\d.]+)%/);
+    assert.equal(number(value), of[term], `${where}: ${term}`);
+    isShare(share, of[term], root.total, `${where}: ${term}`);
+  }
+}
+/** What of a search was found, of all and of a zoomed frame. */
+function checkFound(text, zoomed, expect, state, where) {
+  if (!state.search) { assert.equal(text, "", where); return; }
+  const ignores = state.search.startsWith("(?i)") || !/[A-Z]/.test(state.search);
+  const wanted = new RegExp(state.search.replace("(?i)", ""), ignores ? "iu" : "u");
+  const sum = (node, isIn) => {
+    const isFound = isIn || node !== expect.root && wanted.test(shown(node.name));
+    return isFound ? node.total : [...node.children.values()].reduce((of, child) => of + sum(child, false), 0);
+  };
+  const above = (node) => node !== null && node !== expect.root && (wanted.test(shown(node.name)) || above(node.parent));
+  const [, all, , within] = text.match(/: ([\d.]+)% of all(, ([\d.]+)% of the zoomed)?/) ?? assert.fail(`${where}: ${text}`);
+  isShare(all, sum(expect.root, false), expect.root.total, `${where}: found`);
+  if (zoomed !== expect.root) { isShare(within, sum(zoomed, above(zoomed.parent)), zoomed.total, `${where}: found in the zoom`); }
+}
+
+/** `tab` has `run(function, argument)`, `go(address)`, `back()`, `forward()`. */
+async function checkStates(tab, second, profile, seed, states, limit) {
+  const next = random(seed);
+  let frames = 0;
+  for (let k = 0; k < states; k++) {
+    const state = stateOf(next, profile);
+    const hash = addressOf(state);
+    const where = `profile ${seed}, ${hash}`;
+    const expect = expectOf(profile, state);
+    await tab.go(profile.url + hash);
+    if (expect.root.total === 0) {
+      if (!state.base) { assert.match(await tab.run(() => document.getElementById("notes").textContent), /nothing to show/, where); }
+      continue;
+    }
+    const width = await tab.run(() => document.getElementById("canvas").clientWidth);
+    let zoomed = expect.root;
+    checkFound(await tab.run(() => document.getElementById("found").textContent), zoomed, expect, state, where);
+    const place = (node) => {
+      const isUp = node.depth < zoomed.depth;
+      const [from, size] = [zoomed.start, zoomed.total];
+      const x = isUp ? 0 : (node.start - from) / size * width;
+      const w = isUp ? width : node.total / size * width;
+      return { x, w, at: [x + w / 2, node.depth * ROW + 9, w > 9 ? x : null] };
+    };
+    const drawn = () => expect.nodes.filter((node) => {
+      let at = node;
+      while (at && at !== zoomed) { at = at.parent; }
+      let up = zoomed;
+      while (up && up !== node) { up = up.parent; }
+      return (at || up) && node.total > 0 && place(node).w >= 3;
+    });
+    const point = async () => {
+      const nodes = drawn();
+      const said = await tab.run(pointAll, nodes.map((node) => place(node).at));
+      nodes.forEach((node, i) => checkTip(node, said[i], expect, state, `${where}, zoom ${zoomed.name}, ${node.name} at ${place(node).at}`));
+      frames += nodes.length;
+      return nodes;
+    };
+    const nodes = await point();
+    const chosen = limit ? nodes.filter(() => next() < limit / nodes.length) : nodes;
+    for (const node of chosen) {
+      const plain = await tab.run(look);
+      await tab.click(place(node).at);
+      const there = `${where}, ${node.name} clicked at ${place(node).at}`;
+      const said = await tab.run(readDetail);
+      checkDetail(node, said, expect, state, there);
+      zoomed = node;
+      checkFound(await tab.run(() => document.getElementById("found").textContent), zoomed, expect, state, there);
+      if (next() < 0.3) { await point(); }
+      zoomed = expect.root;
+      const seen = await tab.run(look);
+      await second.go(profile.url + seen.hash);
+      assert.deepEqual(await second.run(look), seen, `${there}: opened anew`);
+      if (seen.hash === plain.hash) { continue; }
+      await tab.back(plain.hash);
+      assert.deepEqual(await tab.run(look), plain, `${there}: Back`);
+      await tab.forward(seen.hash);
+      assert.deepEqual(await tab.run(look), seen, `${there}: Forward`);
+      await tab.back(plain.hash);
+    }
+  }
+  return frames;
+}
+
+function make(seed) {
+  const isTimed = seed % 3 !== 0;
+  const samples = samplesOf(random(seed), isTimed);
+  const [input, page] = ["txt", "html"].map((ending) => join(folder, `${seed}.${ending}`));
+  writeFileSync(input, isTimed ? scriptText(samples) : foldedText(samples));
+  execFileSync(BINARY, ["view", input, "-o", page, ...(isTimed ? [] : ["--unit", "samples"])], { stdio: "ignore" });
+  return { samples, isTimed, url: pathToFileURL(page).href };
+}
+const settled = (hash) => (location.hash || "#") === (hash || "#");
+
+let browser;
+before(async () => { browser = await launch(); });
+after(async () => {
+  await browser?.close();
+  if (!process.env.KEEP) { rmSync(folder, { recursive: true }); }
+});
+
+test("every frame is what is said of it", async () => {
+  const open = async () => {
+    const page = await browser.newPage({ viewport: { width: 1400, height: 1000 } });
+    page.setDefaultTimeout(20_000);
+    const errors = [];
+    page.on("pageerror", (error) => errors.push(error.message));
+    return {
+      errors, run: (code, argument) => page.evaluate(code, argument),
+      async go(url) {
+        await page.goto("about:blank");
+        await page.goto(url);
+        await page.waitForSelector("#path button", { state: "attached" });
+      },
+      async click([x, y]) { await page.locator("#canvas").click({ position: { x, y } }); },
+      async back(hash) { await page.evaluate(() => history.back()); await page.waitForFunction(settled, hash); },
+      async forward(hash) { await page.evaluate(() => history.forward()); await page.waitForFunction(settled, hash); },
+    };
+  };
+  const [tab, second] = [await open(), await open()];
+  let frames = 0;
+  for (let left = STATES, seed = FIRST_SEED; left > 0; left -= STATES_OF_A_PROFILE, seed++) {
+    frames += await checkStates(tab, second, make(seed), seed, Math.min(left, STATES_OF_A_PROFILE), NIGHTLY ? 0 : 3);
+  }
+  assert.deepEqual([...tab.errors, ...second.errors], []);
+  assert.ok(frames > 10 * STATES, `${frames} frames`);
+  console.log(`${frames} frames in ${STATES} states`);
+});
