@@ -202,12 +202,21 @@ function pointAll(points) {
   const canvas = document.getElementById("canvas");
   const box = canvas.getBoundingClientRect();
   const context = canvas.getContext("2d");
-  return points.map(([x, y, left]) => {
+  // What most of the points inside of it have, beside the ring of what is chosen and the name.
+  const colourOf = (x, y, width) => {
+    const { data } = context.getImageData(Math.ceil(x), y - 6, Math.floor(width), 12);
+    const counts = new Map();
+    for (let i = 0; i < data.length; i += 4) {
+      const colour = data.slice(i, i + 3).join();
+      counts.set(colour, (counts.get(colour) ?? 0) + 1);
+    }
+    return [...counts].reduce((a, b) => a[1] >= b[1] ? a : b)[0].split(",").map(Number);
+  };
+  return points.map(([x, y, left, width]) => {
     canvas.dispatchEvent(new PointerEvent("pointermove", { clientX: box.left + x, clientY: box.top + y, pointerType: "mouse", bubbles: true }));
     const tip = document.getElementById("tip");
     return { lines: tip.hidden ? [] : [...tip.children].map((of) => of.textContent),
-      // Between the ring of what is chosen and the name.
-      colour: left === null ? null : [...context.getImageData(Math.round(left) + 4, Math.round(y) - 6, 1, 1).data.slice(0, 3)] };
+      colour: width > 9 ? colourOf(left, y, width) : null };
   });
 }
 /** Runs in the page: all that it says. */
@@ -341,7 +350,7 @@ async function checkStates(tab, second, profile, seed, states, limit) {
       const [from, size] = [zoomed.start, zoomed.total];
       const x = isUp ? 0 : (node.start - from) / size * width;
       const w = isUp ? width : node.total / size * width;
-      return { x, w, at: [x + w / 2, node.depth * ROW + 9, w > 9 ? x : null] };
+      return { x, w, at: [x + w / 2, node.depth * ROW + 9, x, w] };
     };
     const drawn = () => expect.nodes.filter((node) => {
       let at = node;
@@ -362,7 +371,7 @@ async function checkStates(tab, second, profile, seed, states, limit) {
     for (const node of chosen) {
       const plain = await tab.run(look);
       await tab.click(place(node).at);
-      const there = `${where}, ${node.name} clicked at ${place(node).at}`;
+      const there = `${where}, ${node.name} clicked at ${place(node).at.slice(0, 2)}`;
       const said = await tab.run(readDetail);
       checkDetail(node, said, expect, state, there);
       zoomed = node;

@@ -240,6 +240,7 @@
     const facts = [];
     const add = (term, ...content) => { if (content[0]) { facts.push(element("dt", {}, term), element("dd", {}, ...content)); } };
     const of = (value) => amount(value) + ", " + percent(value, whole());
+    const button = (text, title, click) => element("button", { type: "button", title, onclick: click }, text);
     const isFrame = selected > 0 && lineOf(selected) === line;
     if (isFrame) {
       add("here", of(sums.total[selected]) + "; itself " + of(sums.own[selected]));
@@ -263,7 +264,6 @@
     add("kind", isFrame ? kindsOf(core.partsOf(tree, selected).filter(isShown).map((node) => tree.fine.key[node])) :
       line === null ? "" : kindsOf([...data.functions.row.keys()].filter((key) => data.functions.row[key] === line)));
     const title = line !== null ? functionName(line) : isFrame ? nameOf(selected) : "";
-    const button = (text, title, click) => element("button", { type: "button", title, onclick: click }, text);
     $("detail").replaceChildren(...(title ? [element("b", {}, title), element("dl", {}, ...facts),
       ...(chosenName() === null ? [] : [element("div", { class: "bar" },
         ...(line === null ? [] : [button("Callers", "Enter in the table", () => go({ view: "callers" }))]),
