@@ -8,6 +8,7 @@ mod pack;
 #[cfg(test)]
 #[path = "../build/squeeze.rs"]
 mod squeeze;
+mod still;
 
 use std::io::{self, Write};
 
@@ -59,7 +60,8 @@ pub struct ViewLook<'a> {
 /// Those of `out`.
 pub fn view_html(data: &ViewData<'_>, look: &ViewLook<'_>, out: &mut dyn Write) -> io::Result<()> {
     let paints = Paints::new(data, look.palette);
-    let packed = pack::pack(data, &about(data, look, &paints), &paints.of_frame, look)?;
+    let about = about(data, look, &paints);
+    let packed = pack::pack(data, &about, &paints.of_frame, look)?;
     let mut title = String::new();
     escape(&mut title, &look.title);
     let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
@@ -82,7 +84,12 @@ pub fn view_html(data: &ViewData<'_>, look: &ViewLook<'_>, out: &mut dyn Write) 
     out.write_all(include_bytes!("view/page.html"))?;
     writeln!(out, "<script type=\"text/plain\" id=\"pyrograph-profile\">")?;
     write_base64(&packed, out)?;
-    writeln!(out, "\n</script>\n<script>{}</script>\n</body>\n</html>", SCRIPT)
+    writeln!(out, "\n</script>\n<script>{SCRIPT}</script>")?;
+    // Behind the script, which leaves it out.
+    out.write_all(
+        still::still(data, look, about["subtitle"].as_str().unwrap_or_default()).as_bytes(),
+    )?;
+    writeln!(out, "</body>\n</html>")
 }
 
 /// All that is no column: the profile's statements about itself, and the look.

@@ -291,8 +291,8 @@ impl Roots {
             };
             stack = out.stacks.intern(stack, frame);
         }
-        let begun = !rules.needs_from_frame
-            || !root.label.is_empty() && rules.from_frame.label(root.label);
+        let begun =
+            !rules.needs_from_frame || !root.label.is_empty() && rules.from_frame.label(root.label);
         if let Some(frame) = root.process.filter(|_| begun) {
             stack = out.stacks.intern(stack, frame);
         }

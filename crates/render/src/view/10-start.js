@@ -133,7 +133,7 @@
     $("group").parentNode.hidden = $("group").options.length < 2;
   }
   function onKey(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || $("keys-help").open) { return; }
+    if (event.ctrlKey || event.metaKey || event.altKey || $("keys-help").open || isWrong() && event.key !== "Backspace") { return; }
     if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) {
       if (event.key === "Escape" && event.target.value !== undefined) { event.target.blur(); }
       return;
@@ -235,7 +235,7 @@
         event.preventDefault();
       }
     }, { passive: false });
-    on(scroller, "scroll", () => { tip.hidden = true; flame.draw(); });
+    on(scroller, "scroll", () => { tip.hidden = true; drawAll(); });
     on(keys, "focus", () => flame.showRing(true));
     on(keys, "blur", () => flame.showRing(false));
   }
@@ -249,7 +249,7 @@
     const pane = (name) => {
       document.body.dataset.pane = name;
       document.querySelectorAll("button[data-pane]").forEach((tab) => tab.setAttribute("aria-selected", tab.dataset.pane === name));
-      panes.forEach((of) => of.draw());
+      drawAll();
     };
     document.querySelectorAll("button[data-pane]").forEach((tab) => on(tab, "click", () => pane(tab.dataset.pane)));
     // Letters that are typed are one step of the history.
@@ -284,12 +284,12 @@
     let width = 0;
     const resized = new ResizeObserver(() => {
       const now = [flame.scroller.clientWidth, flame.scroller.clientHeight, $("timeline").clientWidth].join();
-      if (now !== width) { width = now; panes.forEach((of) => of.draw()); }
+      if (now !== width) { width = now; drawAll(); }
     });
     resized.observe(flame.scroller);
     resized.observe(document.body);
     for (const setting of [darkSetting, isCoarse, isPrinted]) {
-      on(setting, "change", () => panes.forEach((of) => of.draw()));
+      on(setting, "change", () => drawAll());
     }
     pane("main");
   }
@@ -301,6 +301,9 @@
     refresh();
   }
   async function start() {
+    // What stands in for it where scripts are forbidden.
+    document.documentElement.dataset.runs = "";
+    $("page").hidden = false;
     try {
       const bytes = await gunzip($("pyrograph-profile").textContent.trim());
       data = core.decode(bytes);

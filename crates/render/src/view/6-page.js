@@ -249,8 +249,11 @@
     if (sumsKey !== model.sumsKey) { addUp(sumsKey); }
     findPlaces();
     findHits();
-    panes.forEach((pane) => pane.draw());
+    drawAll();
   }
+  // Nothing is drawn of what a filter should leave out that cannot be read.
+  function drawAll() { if (model.tree && !isWrong()) { panes.forEach((pane) => pane.draw()); } }
+  function isWrong() { return document.body.dataset.wrong === "true"; }
   // What the state names, as numbers; and the state as what is shown.
   function findPlaces() {
     const { tree, sums } = model;

@@ -244,6 +244,6 @@
     }
 
     return { canvas, scroller, keys: tree, draw, under, choice, zoomTo, select, move, zoomAt, pan,
-      showRing(on) { hasRing = on; draw(); } };
+      showRing(on) { hasRing = on; drawAll(); } };
   })();
   panes.push(flame);
