@@ -235,7 +235,7 @@
         event.preventDefault();
       }
     }, { passive: false });
-    on(scroller, "scroll", () => { tip.hidden = true; drawAll(); });
+    on(scroller, "scroll", () => { tip.hidden = true; flame.draw(); });
     on(keys, "focus", () => flame.showRing(true));
     on(keys, "blur", () => flame.showRing(false));
   }

@@ -252,7 +252,8 @@
     drawAll();
   }
   // Nothing is drawn of what a filter should leave out that cannot be read.
-  function drawAll() { if (model.tree && !isWrong()) { panes.forEach((pane) => pane.draw()); } }
+  function isShown() { return Boolean(model.tree) && !isWrong(); }
+  function drawAll() { if (isShown()) { panes.forEach((pane) => pane.draw()); } }
   function isWrong() { return document.body.dataset.wrong === "true"; }
   // What the state names, as numbers; and the state as what is shown.
   function findPlaces() {

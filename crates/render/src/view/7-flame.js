@@ -40,6 +40,7 @@
     function sheetHeight() { return Math.max(depth * row, state.upright ? scroller.clientHeight : 0); }
 
     function draw() {
+      if (!isShown()) { return; }
       $("main").dataset.view = state.view;
       scroller.hidden = $("legend").hidden = state.view !== "flame";
       if (scroller.hidden || !canvas.clientWidth) { return; }
@@ -244,6 +245,6 @@
     }
 
     return { canvas, scroller, keys: tree, draw, under, choice, zoomTo, select, move, zoomAt, pan,
-      showRing(on) { hasRing = on; drawAll(); } };
+      showRing(on) { hasRing = on; draw(); } };
   })();
   panes.push(flame);
