@@ -108,7 +108,7 @@
     return isFunction(line) ? line : null;
   }
   function modulesText(lines) {
-    const modules = new Set(lines.map((of) => moduleOf(of.line)));
+    const modules = new Set(lines.filter((of) => isFunction(of.line)).map((of) => moduleOf(of.line)));
     const known = [...modules].filter(Boolean);
     return known.length > 1 ? "in " + known.length + " modules" : (known[0] || "") + (known.length && modules.has("") ? ", or not known" : "");
   }

@@ -46,7 +46,6 @@ pub(super) fn still(data: &ViewData<'_>, look: &ViewLook<'_>, line: &str) -> Str
     out.push_str(".</p>\n");
     let height = f64::from(graph.rows) * ROW;
     tag(&mut out, "svg")
-        .attr("xmlns", "http://www.w3.org/2000/svg")
         .attr("width", "100%")
         .attr("viewBox", format_args!("0 0 {WIDTH} {height}"))
         .attr("font-family", "sans-serif")
