@@ -529,11 +529,7 @@ test("every frame is what is said of it, in Firefox", { skip }, async () => {
       await page.setViewport({ width: 1400, height: 1000 });
       const until = (hash) => page.waitForFunction(settled, { timeout: 20_000 }, hash);
       return {
-        async run(code, argument) {
-          // Panes that others make smaller are drawn again a moment later; pages in the background have no frames to wait for.
-          if (code === look) { await page.evaluate(() => new Promise((done) => { setTimeout(done, 100); })); }
-          return page.evaluate(code, argument);
-        },
+        run: (code, argument) => page.evaluate(code, argument),
         async go(url) {
           await page.goto("about:blank");
           await page.goto(url);

@@ -43,6 +43,8 @@
       if (!isShown()) { return; }
       $("main").dataset.view = state.view;
       scroller.hidden = $("legend").hidden = state.view !== "flame";
+      // The others are gone before the room is measured that is left.
+      for (const view of ["tree", "callers"]) { $(view + "-view").hidden = state.view !== view; }
       if (scroller.hidden || !canvas.clientWidth) { return; }
       row = isCoarse.matches ? 28 : 18;
       depth = deepest();

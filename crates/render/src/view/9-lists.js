@@ -192,7 +192,6 @@
       list.set(rows, (entry) => entry === chosen);
     }
     function draw() {
-      $("tree-view").hidden = state.view !== "tree";
       if (state.view !== "tree") { return; }
       $("up").setAttribute("aria-pressed", state.up);
       $("down").setAttribute("aria-pressed", !state.up);
@@ -220,7 +219,6 @@
     });
     const lists = [make("callers"), make("callees")];
     function draw() {
-      $("callers-view").hidden = state.view !== "callers";
       if (state.view !== "callers") { return; }
       const { functions, tree, line, selected } = model;
       $("function").textContent = line !== null ? functionName(line) + ": " + percent(functions.total[line], whole()) + " total, " +
