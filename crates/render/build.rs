@@ -7,17 +7,20 @@ use std::path::Path;
 use std::{env, fs};
 
 /// The modules which need no page: they run in a worker, too.
-const CORE: [&str; 5] = [
+const CORE: [&str; 7] = [
+    "script/search.js",
     "view/1-decode.js",
     "view/2-tree.js",
     "view/3-values.js",
     "view/4-functions.js",
+    "view/4-verdicts.js",
     "view/5-state.js",
 ];
 
 /// Their functions that the page calls.
 const CORE_NAMES: &str = "decode, steps, build, slice, bySecond, sums, layout, findHits, functions, neighbours, reversed, \
-                          callersOf, defaults, toHash, fromHash, commandLine";
+                          callersOf, verdicts, leads, partsOf, nodeOf, defaults, toHash, fromHash, commandLine, regexpOf, \
+                          ignoresCase, reasonOf, withoutMark";
 
 /// The modules of the page.
 const PAGE: [&str; 8] = [

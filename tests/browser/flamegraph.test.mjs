@@ -208,8 +208,14 @@ test("search counts what matched, nested frames once, of all and of the zoomed f
   assert.equal(await status(tab), "0 frames, 0% of all");
   await tab.getByRole("button", { name: "Ignore case" }).click();
   assert.equal(await status(tab), "1 frame, 20.00% of all");
+  // What has no upper case letter finds both, unless the button says otherwise.
+  await tab.getByRole("button", { name: "Ignore case" }).click();
+  await box.fill("^dec");
+  assert.equal(await status(tab), "1 frame, 20.00% of all");
+  await box.fill("(?i)^DEC");
+  assert.equal(await status(tab), "1 frame, 20.00% of all");
   await box.fill("(");
-  assert.equal(await status(tab), "Not a regular expression");
+  assert.equal(await status(tab), "Not a regular expression: unterminated group");
   assert.equal(await box.getAttribute("aria-invalid"), "true");
   await box.fill("");
   assert.equal(await tab.locator("path.hit").count(), 0);

@@ -201,9 +201,9 @@ test("an invalid expression keeps its message through a zoom", async () => {
   const tab = await open("/flat.svg");
   await tab.keyboard.press("/");
   await tab.keyboard.type("(");
-  assert.equal(await status(tab), "Not a regular expression");
+  assert.equal(await status(tab), "Not a regular expression: unterminated group");
   await clickOn(tab, "parse");
-  assert.equal(await status(tab), "Not a regular expression");
+  assert.equal(await status(tab), "Not a regular expression: unterminated group");
   await close(tab);
 });
 

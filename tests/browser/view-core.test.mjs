@@ -11,6 +11,8 @@ import { gunzipSync } from "node:zlib";
 import { BINARY } from "./browser.mjs";
 
 const PROFILES = Number(process.env.PROFILES ?? 200);
+const VERDICTS = Number(process.env.VERDICTS ?? (process.env.PYROGRAPH_NIGHTLY ? 300 : 20));
+let changed = 0;
 const folder = mkdtempSync(join(tmpdir(), "pyrograph-view-"));
 after(() => rmSync(folder, { recursive: true }));
 
@@ -123,6 +125,86 @@ test("control groups", () => {
   assert.deepEqual(roots, expect);
 });
 
+test("expressions are read as the command line reads them", () => {
+  const input = join(folder, "any.txt");
+  writeFileSync(input, "main 1\n");
+  run("view", input, "-o", join(folder, "any.html"));
+  const { core } = open(join(folder, "any.html"));
+  const cases = [["json", "JSON::read", true], ["JSON", "json_read", false], ["(?i)JSON", "json_read", true], ["(?-i)json", "JSON", false],
+    ["\\Sain", "main", true], ["\\p{Lu}AIN", "main", false], ["std\\:\\:a\\-b", "std::a-b", true], ["[\\-x]y", "-y", true],
+    ["a\\\\:", "a\\:", true], ["(?P<x>m)ain", "main", true], ["na\u00efve", "NA\u00cfVE", true], ["\\<b", "<b", true]];
+  for (const [text, name, expect] of cases) {
+    assert.equal(core.regexpOf(text, core.ignoresCase(text, "")).test(name), expect, `${text} in ${name}`);
+  }
+  assert.ok(core.regexpOf("JSON", core.ignoresCase("JSON", "ignore")).test("json"));
+  assert.ok(!core.regexpOf("json", core.ignoresCase("json", "exact")).test("JSON"));
+  for (const name of ["read_[k]", "read_[i]", "read_[j]", "read"]) { assert.equal(core.withoutMark(name), "read"); }
+  assert.equal(core.withoutMark("a[k]"), "a[k]");
+});
+
+test("addresses name places and functions, whatever their names are", () => {
+  const { core, data } = open(join(folder, "any.html"));
+  const usual = core.defaults(data.about);
+  for (const names of [["main"], ["a;b", "c|d", "100%"], ["", "x"], ["%3B", "\u{1d6fc}"]]) {
+    const state = { ...usual, zoom: { rows: ["app;1"], names }, selected: { rows: [], names }, key: { name: names[0] || "f", module: "/bin/a|b" } };
+    assert.deepEqual(core.fromHash(core.toHash(state, data.about), data.about), state);
+  }
+});
+
+// The judge is the comparison of the command line, which was told nothing but the samples of both ranges.
+for (let seed = 1; seed <= VERDICTS; seed++) {
+  test(`verdicts on two ranges are those of pyrograph diff, ${seed}`, () => {
+    const next = random(1000 + seed);
+    const counts = [1 + Math.floor(next() * 400), 1 + Math.floor(next() * 400)];
+    const weights = counts.map(() => Array.from({ length: 12 }, () => next() * next()));
+    let text = "";
+    for (let i = 0; i < counts[0] + counts[1]; i++) {
+      const side = i < counts[0] ? 0 : 1;
+      const mixed = weights[side].map((weight, k) => 0.6 * weights[0][k] + 0.4 * weight);
+      let at = next() * mixed.reduce((a, b) => a + b);
+      const leaf = mixed.findIndex((weight) => (at -= weight) < 0);
+      text += `app 1/1 [000] ${(5 + i / 1000).toFixed(6)}: 1000000 cycles:\n\t10 leaf${leaf} (/bin/app)\n` +
+        `\t20 part${leaf % 3} (/bin/app)\n\t30 main (/bin/app)\n\n`;
+    }
+    const input = join(folder, `two-${seed}.txt`);
+    const page = join(folder, `two-${seed}.html`);
+    writeFileSync(input, text);
+    run("view", input, "-o", page);
+    const cut = counts[0] * 1e6;
+    const ranges = [[0, cut], [cut, cut + counts[1] * 1e6]];
+    const files = ranges.map(([from, to], side) => {
+      const file = join(folder, `two-${seed}-${side}.pb.gz`);
+      run("convert", "--to", "pprof", "--time", `${from / 1e9}..${to / 1e9}`, input, "-o", file);
+      return file;
+    });
+    const judged = join(folder, `judged-${seed}.html`);
+    run("diff", ...files, "-o", judged);
+    const paths = ({ stacks, texts, frames }) => {
+      const found = [""];
+      for (let i = 1; i < stacks.parent.length; i++) { found.push(`${found[stacks.parent[i]]};${texts[frames.label[stacks.leaf[i]]]}`); }
+      return found;
+    };
+    const expect = new Map();
+    const other = open(judged).data;
+    paths(other).forEach((path, i) => { if (i > 0) { expect.set(path, other.verdicts[i]); } });
+    const { core, data } = open(page);
+    const tree = core.steps(core.build(data, core.defaults(data.about)));
+    const sums = (range, power) => core.sums(tree, tree.node, data.samples.values[0], core.slice(data.samples, range), power);
+    const [base, after] = ranges.map((range) => sums(range));
+    const squares = ranges.map((range) => sums(range, 2).total).reduce((a, b) => a.map((of, i) => of + b[i]));
+    const verdicts = core.verdicts(base.total, after.total, squares, base.samples + after.samples);
+    const found = new Map();
+    const names = [""];
+    for (let node = 1; node < tree.size; node++) {
+      names[node] = `${names[tree.parent[node]]};${tree.keys.names[tree.keys.labels[tree.key[node]]]}`;
+      found.set(names[node], verdicts[node]);
+    }
+    assert.deepEqual(new Map([...found].sort()), new Map([...expect].sort()));
+    changed += [...expect.values()].filter(Boolean).length;
+  });
+}
+test("of these, some are beyond noise", () => { assert.ok(changed > VERDICTS, String(changed)); });
+
 for (let seed = 1; seed <= PROFILES; seed++) {
   test(`profile ${seed}`, () => {
     const next = random(seed);
@@ -146,9 +228,9 @@ for (let seed = 1; seed <= PROFILES; seed++) {
     const rows = [];
     for (let key = 0; key < functions.total.length; key++) {
       if (functions.total[key] === 0) { continue; }
-      const isFunction = key < data.functions.first.length;
-      rows.push({ name: isFunction ? data.texts[data.frames.label[data.functions.first[key]]] : "[unknown]",
-        module: isFunction ? data.texts[data.frames.module[data.functions.first[key]]] : "",
+      const isFunction = key < data.functions.firstKey.length;
+      rows.push({ name: isFunction ? data.texts[data.frames.label[data.functions.first[data.functions.firstKey[key]]]] : "[unknown]",
+        module: isFunction ? data.texts[data.frames.module[data.functions.first[data.functions.firstKey[key]]]] : "",
         self: functions.self[key], total: functions.total[key] });
     }
     const order = (a, b) => JSON.stringify(a) < JSON.stringify(b) ? -1 : 1;
@@ -181,13 +263,13 @@ for (let seed = 1; seed <= PROFILES; seed++) {
 
     // Callers and callees, of all samples one by one.
     const { samples, stacks } = data;
-    const chosen = Math.floor(next() * data.functions.first.length);
+    const chosen = Math.floor(next() * data.functions.firstKey.length);
     const callers = new Map();
     const callees = new Map();
     for (let i = 0; i < samples.count; i++) {
       const row = data.threads[samples.thread[i]].labels[0];
       const path = [];
-      for (let at = samples.stack[i]; at > 0; at = stacks.parent[at]) { path.unshift(data.functions.of[stacks.leaf[at]]); }
+      for (let at = samples.stack[i]; at > 0; at = stacks.parent[at]) { path.unshift(data.functions.row[data.functions.of[stacks.leaf[at]]]); }
       if (row) { path.unshift(`row ${row}`); }
       const pairs = new Set(path.slice(1).map((key, k) => JSON.stringify([path[k], key])));
       for (const pair of pairs) {
@@ -198,7 +280,7 @@ for (let seed = 1; seed <= PROFILES; seed++) {
       }
     }
     const found = core.neighbours(tree.fine, fine, chosen);
-    const keyed = ([key, value]) => [key < data.functions.first.length ? key : `row ${tree.keys.labels[key]}`, value];
+    const keyed = ([key, value]) => [key < data.functions.firstKey.length ? key : `row ${tree.keys.labels[tree.keys.count + key - tree.keys.functions]}`, value];
     assert.deepEqual(new Map(found.callers.map(keyed)), callers);
     assert.deepEqual(new Map(found.callees.map(keyed)), callees);
 

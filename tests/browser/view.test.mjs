@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
+import { createServer } from "node:http";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -146,8 +147,8 @@ test("arrow keys go through the graph, Enter zooms, Escape zooms out", async () 
   await until(tab, async () => (await chosen(tab)).startsWith("parse, 25 samples"));
   await tab.keyboard.press("Enter");
   await until(tab, async () => (await path(tab)).startsWith("all › main › parse"));
-  assert.match(await hash(tab), /zoom=\d+/);
-  assert.deepEqual((await tree(tab)).map((text) => text.split(",")[0]), ["all", "main", "parse", "read_[k]", "decode"]);
+  assert.match(decodeURIComponent(await hash(tab)), /zoom=\|main;parse&selected=zoom/);
+  assert.deepEqual((await tree(tab)).map((text) => text.split(",")[0]), ["all", "main", "parse", "read", "decode"]);
   const level = await tab.locator("#keys [aria-selected=true]").getAttribute("aria-level");
   assert.equal(level, "3");
   await tab.keyboard.press("Escape");
@@ -263,7 +264,7 @@ test("a drag in the timeline shows its range everywhere, a second one with Shift
   await tab.keyboard.up("Shift");
   await until(tab, async () => (await tab.locator("#range").textContent()).includes("compared with"));
   await until(tab, async () => (await rows(tab)).some((row) => /eval/.test(row)), "the other side's functions are listed");
-  assert.match(await tab.locator("#legend").textContent(), /not judged/);
+  assert.match(await tab.locator("#legend").textContent(), /beyond noise/);
   await tab.goBack();
   await until(tab, async () => !(await tab.locator("#range").textContent()).includes("compared with"));
   await tab.locator("#all-time").click();
@@ -515,5 +516,210 @@ test("light, dark and print", async () => {
 test("a profile of nothing says so", async () => {
   const tab = await open(file("empty"));
   assert.match(await tab.locator("#notes").textContent(), /nothing to show/);
+  await close(tab);
+});
+
+/** Text of `perf script`: stacks from the root as `name (module)`, one after the other 10 ms apart. */
+const script = (comm, tid, ...stacks) => stacks.map((frames, i) => `${comm} ${tid}/${tid} [000] ${(5 + i / 100).toFixed(6)}: 1000000 cycles:\n` +
+  [...frames].reverse().map((frame) => `\t10 ${frame.includes("(") ? frame : `${frame} (/bin/${comm})`}\n`).join("") + "\n").join("");
+function page(name, input, ...options) {
+  pages[name] = make(name, input, ...options);
+  return name;
+}
+const times = (count, stack) => Array.from({ length: count }, () => stack);
+const detail = (tab) => tab.locator("#detail").textContent();
+const notes = (tab) => tab.locator("#notes").textContent();
+
+test("a frame shows the numbers of its own function, and not of another of that name", async () => {
+  page("modules", script("alpha", 1, ...times(10, ["main"]), ...times(10, ["main", "f"])) +
+    script("beta", 2, ...times(30, ["main"]), ...times(5, ["main", "g"])));
+  const tab = await open(file("modules", "#group=none"));
+  await clickAt(tab, 0.5, 1);
+  // Without groups both are one frame, which is of two functions.
+  await until(tab, async () => (await detail(tab)).includes("/bin/alpha: 20,000,000"), await detail(tab));
+  assert.match(await detail(tab), /here55,000,000 cycles, 100.00%; itself 40,000,000.*\/bin\/beta: 35,000,000/);
+  assert.equal(await tab.locator("#list .chosen").count(), 0);
+  await tab.locator("#canvas").hover({ position: { x: 300, y: 27 } });
+  assert.match(await tab.locator("#tip").textContent(), /in 2 modules$/);
+  await tab.locator("#detail dd button", { hasText: "beta" }).click();
+  await until(tab, async () => (await detail(tab)).includes("module/bin/beta"));
+  await tab.selectOption("#group", "name");
+  await tab.locator("#keys").focus();
+  await tab.keyboard.press("Escape");
+  await clickAt(tab, 0.9, 2);
+  await until(tab, async () => /self30,000,000 cycles, 54\.55%.*total35,000,000.*module\/bin\/beta/.test(await detail(tab)), await detail(tab));
+  assert.equal(await tab.locator("#list .chosen .module").getAttribute("title"), "/bin/beta");
+  await tab.keyboard.press("3");
+  await until(tab, async () => /^main: 63\.64% total, 54\.55% self$/.test(await tab.locator("#function").textContent()));
+  assert.deepEqual(await rows(tab, "callees"), ["9.09%gbeta"]);
+  await close(tab);
+});
+
+test("a search takes upper and lower case alike unless it has upper case, and marks what it found everywhere", async () => {
+  page("search", "main;JSON::read 30\nmain;json_read 20\nmain;other 50\n", "--unit", "samples");
+  const tab = await open(file("search"));
+  const found = (text) => until(tab, async () => (await tab.locator("#found").textContent()).startsWith(text), text);
+  await tab.locator("#search").fill("json");
+  await found("2: 50.00% of all");
+  assert.deepEqual(await tab.locator("#list .found").allTextContents(), ["JSON::read", "json_read"]);
+  await tab.locator("#search").fill("JSON");
+  await found("1: 30.00% of all");
+  await tab.locator("#case").click();
+  await found("2: 50.00% of all");
+  assert.match(await hash(tab), /case=ignore/);
+  await tab.locator("#case").click();
+  assert.doesNotMatch(await hash(tab), /case=/);
+  await tab.locator("#search").fill("(?i)JSON");
+  await found("2: 50.00% of all");
+  await tab.locator("[data-view=tree]").click();
+  await until(tab, async () => (await tab.locator("#tree .found").count()) === 2);
+  await tab.locator("#list .row", { hasText: "main" }).click();
+  await tab.locator("[data-view=callers]").click();
+  await until(tab, async () => (await tab.locator("#callees .found").count()) === 2);
+  await tab.locator("#search").fill("(read");
+  await found("No regular expression: unterminated group");
+  await close(tab);
+  // The letters are one step of the history, and what was there before them is the one before.
+  const again = await open(file("search", "#view=tree"));
+  await again.locator("#search").pressSequentially("json");
+  await until(again, async () => (await hash(again)) === "#view=tree&search=json");
+  await again.goBack();
+  await until(again, async () => (await hash(again)) === "#view=tree");
+  await again.goForward();
+  await until(again, async () => (await hash(again)) === "#view=tree&search=json");
+  await close(again);
+});
+
+test("a filter of a link that cannot be read is named, and nothing else is shown", async () => {
+  for (const [wrong, words] of [["focus=(", "unterminated group"], ["tid=main", "no number of a thread"], ["range=now", "no range of seconds"]]) {
+    const tab = await open(file("timed")).then(async (of) => { await of.goto("about:blank"); return of; });
+    await tab.goto(file("timed", `#hide=step&${wrong}`));
+    await until(tab, async () => (await notes(tab)).includes(words), await notes(tab));
+    assert.ok(!await tab.locator("main").isVisible() && !await tab.locator("#time").isVisible(), wrong);
+    await tab.locator("#chips .wrong").click();
+    await until(tab, () => tab.locator("#canvas").isVisible());
+    assert.equal(await notes(tab), "");
+    assert.equal(await hash(tab), "#hide=step");
+    await close(tab);
+  }
+});
+
+test("a zoom is a path of names: it outlives groups and filters, and another recording", async () => {
+  const tab = await open(file("timed"));
+  await clickAt(tab, 0.9, 4);
+  const names = async () => (await path(tab)).split(" \u2003")[0].split(" \u203a ");
+  const first = await names();
+  assert.deepEqual(first.slice(0, 4), ["all", "worker", "main", "step"]);
+  await tab.selectOption("#group", "thread");
+  await until(tab, async () => (await names())[1] === "worker-70/71", String(await names()));
+  assert.deepEqual((await names()).slice(2), first.slice(2));
+  const other = await open(file("timed", await hash(tab)));
+  assert.deepEqual(await names(), (await path(other)).split(" \u2003")[0].split(" \u203a "));
+  await close(other);
+  await tab.selectOption("#group", "none");
+  await until(tab, async () => (await names()).join() === ["all", ...first.slice(2)].join(), String(await names()));
+  const link = await hash(tab);
+  await tab.locator("#canvas").hover();
+  await tab.locator("#group").blur();
+  await tab.keyboard.press("r");
+  await until(tab, async () => (await names()).join() === "all,main,step", String(await names()));
+  await close(tab);
+  // In another recording the same names, or words.
+  const elsewhere = await open(file(page("other", script("worker", 9, ["main", "step", "step", "eval"], ["aaa"], ["main", "zzz"])), link));
+  assert.match(await path(elsewhere), /main › step › step/);
+  await elsewhere.goto("about:blank");
+  await elsewhere.goto(file("other", "#zoom=%7Cmain%3Bnowhere"));
+  await until(elsewhere, async () => (await notes(elsewhere)) === "Not here: nowhere", await notes(elsewhere));
+  assert.doesNotMatch(await hash(elsewhere), /zoom/);
+  await close(elsewhere);
+});
+
+test("a comparison is painted by its verdicts, by the whole of a frame", async () => {
+  const [old, now] = ["old2", "now2"].map((name) => join(folder, `${name}.folded`));
+  // Of `caller` itself there is less, and more of it in all.
+  writeFileSync(old, "main;caller 300\nmain;caller;callee 100\nmain;rest 600\nmain;same 101\n");
+  writeFileSync(now, "main;caller 100\nmain;caller;callee 600\nmain;rest 300\nmain;same 100\n");
+  pages.colours = join(folder, "colours.html");
+  execFileSync(BINARY, ["diff", old, now, "--unit", "samples", "-o", pages.colours], { stdio: "ignore" });
+  const tab = await open(file("colours"));
+  const colour = (share, row) => tab.evaluate(([x, y]) => {
+    const canvas = document.getElementById("canvas");
+    return [...canvas.getContext("2d").getImageData(Math.round(x * canvas.width), y * 18 + 2, 1, 1).data.slice(0, 3)];
+  }, [share, row]);
+  const isRed = ([r, g, b]) => r > b + 60 && r > g + 60;
+  const isBlue = ([r, , b]) => b > r + 60;
+  const isGrey = ([r, g, b]) => Math.max(r, g, b) - Math.min(r, g, b) < 12;
+  assert.ok(isRed(await colour(0.3, 2)), `caller: ${await colour(0.3, 2)}`);
+  assert.ok(isBlue(await colour(0.8, 2)), `rest: ${await colour(0.8, 2)}`);
+  assert.ok(isGrey(await colour(0.95, 2)), `same: ${await colour(0.95, 2)}`);
+  assert.ok(isGrey(await colour(0.5, 1)), "main");
+  assert.match(await tab.locator("#legend").textContent(), /^moresame or noiseless▲ ▼ beyond noise$/);
+  await tab.context().close();
+});
+
+test("what was lost is hatched, and is no idle time", async () => {
+  const stacks = Array.from({ length: 100 }, (_, i) => i >= 40 && i < 60 ? ["[lost] ([unknown])"] : ["main"]);
+  for (const view of ["load", "threads", "seconds"]) {
+    const tab = await open(file(page("lost", script("app", 7, ...stacks)), `#times=${view}`));
+    assert.equal(await tab.locator("#lost").textContent(), "20,000,000 cycles lost, hatched");
+    const colours = (from, to) => tab.evaluate(([a, b]) => {
+      const canvas = document.getElementById("timeline");
+      // In the map of seconds time goes upwards, in the others to the right.
+      const isMap = document.getElementById("seconds").getAttribute("aria-pressed") === "true";
+      const tall = canvas.height - 16;
+      const box = isMap ? [10, tall * (1 - b), 20, tall * (b - a)] : [a * canvas.width, 8, (b - a) * canvas.width, 12];
+      const { data } = canvas.getContext("2d").getImageData(...box.map(Math.round));
+      return new Set(Array.from({ length: data.length / 4 }, (_, i) => data.slice(4 * i, 4 * i + 3).join())).size;
+    }, [from, to]);
+    assert.ok(await colours(0.45, 0.55) >= 5, `${view}: ${await colours(0.45, 0.55)} colours of stripes`);
+    assert.ok(await colours(0.1, 0.2) <= 3, `${view}: ${await colours(0.1, 0.2)} colours where nothing was lost`);
+    await tab.context().close();
+  }
+});
+
+test("marks of names are kinds, numbers are whole, remarks go", async () => {
+  const tab = await open(file("flat"));
+  assert.ok((await rows(tab)).every((row) => !row.includes("_[")), String(await rows(tab)));
+  await tab.locator("#list .row", { hasText: "wait" }).click();
+  assert.match(await detail(tab), /^wait.*kindkernel/);
+  await tab.locator("#detail button", { hasText: "Hide" }).click();
+  await until(tab, async () => (await rows(tab)).every((row) => !row.includes("wait")), "the filter has the whole name");
+  await tab.keyboard.press("Backspace");
+  const cut = await tab.evaluate(() => [...document.querySelectorAll(".row .n")].filter((of) => of.scrollWidth > of.clientWidth).length);
+  assert.equal(cut, 0, "numbers that are cut");
+  assert.equal(await tab.locator("#next").evaluate((of) => getComputedStyle(of).opacity), "0.4", "it cannot be pressed, and shows it");
+  await tab.locator("#link").click();
+  await until(tab, async () => (await tab.locator("#said").textContent()) === "Link copied");
+  for (const [filter, words] of [["^nowhere$", /no sample passes the filters/], ["", /^$/]]) {
+    await tab.evaluate((text) => { location.hash = text && `focus=${text}`; }, filter);
+    await until(tab, async () => words.test(await notes(tab)), `${filter}: ${await notes(tab)}`);
+  }
+  await tab.waitForFunction(() => document.getElementById("said").textContent === "", null, { timeout: 8000 });
+  await close(tab);
+});
+
+test("where scripts are forbidden there is a flame graph, and a sentence", async () => {
+  const flat = readFileSync(pages.flat, "utf8");
+  const policies = ["sandbox; default-src 'none'; style-src 'self'", "script-src 'none'"];
+  const server = createServer((request, response) => {
+    response.writeHead(200, { "content-type": "text/html; charset=utf-8", "content-security-policy": policies[Number(request.url.slice(1))] });
+    response.end(flat);
+  });
+  await new Promise((done) => { server.listen(0, "127.0.0.1", done); });
+  const context = await browser.newContext();
+  for (const i of policies.keys()) {
+    const tab = await context.newPage();
+    await tab.goto(`http://127.0.0.1:${server.address().port}/${i}`);
+    assert.match(await tab.locator("#still").textContent(), /does not run the script.*main/s);
+    const wide = await tab.locator("#still rect").evaluateAll((all) => all.map((of) => of.getBoundingClientRect().width));
+    assert.ok(wide.length >= 5 && wide[0] > 500, `${policies[i]}: ${wide}`);
+    assert.ok(!await tab.locator("#search").isVisible(), "nothing that does nothing");
+    assert.ok(await tab.locator("#still text", { hasText: "decode" }).first().isVisible());
+    await tab.close();
+  }
+  await context.close();
+  server.close();
+  const tab = await open(file("flat"));
+  assert.ok(!await tab.locator("#still").isVisible());
   await close(tab);
 });

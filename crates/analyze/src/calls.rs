@@ -1,11 +1,12 @@
 //! The call trees that a flame graph is drawn from: as folded, leaf first, or sample by sample.
 
+use std::collections::BTreeMap;
 use std::hash::BuildHasher;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use pyrograph_profile::{
-    Frame, FrameId, FrameKind, Labels, NodeId, Profile, StackId, StringId, Strings, Tree, ValueType,
+    Frame, FrameKind, Labels, NodeId, Profile, StackId, StringId, Strings, Tree, ValueType,
 };
 
 /// A call tree, as far as the layout needs it. Node 0 is the root; a parent's number is below its
@@ -17,7 +18,8 @@ pub(crate) trait Calls {
     /// The number of its name, in whatever table: the same for the same name.
     fn name_id(&self, node: usize) -> StringId;
     fn kind(&self, node: usize) -> FrameKind;
-    fn frame(&self, node: usize) -> Option<FrameId>;
+    /// The modules of its frames, as far as they are known: texts of the profile.
+    fn modules(&self, node: usize) -> Vec<StringId>;
     /// The values of the samples that end in each node.
     fn self_values(&self, column: usize) -> &[u64];
     fn value_types(&self) -> &[ValueType];
@@ -64,8 +66,8 @@ impl Calls for Tree {
         self.kind(NodeId::from_index(node))
     }
 
-    fn frame(&self, node: usize) -> Option<FrameId> {
-        self.frame(NodeId::from_index(node))
+    fn modules(&self, node: usize) -> Vec<StringId> {
+        self.modules(NodeId::from_index(node)).collect()
     }
 
     fn self_values(&self, column: usize) -> &[u64] {
@@ -87,6 +89,8 @@ pub(crate) struct Regrown<'a> {
     value_types: &'a [ValueType],
     parent: Vec<u32>,
     label: Vec<Label>,
+    /// Further modules of nodes that have several.
+    modules: BTreeMap<u32, Vec<StringId>>,
     values: Vec<Vec<u64>>,
     /// By node, then by column; empty where there is no order.
     starts: Vec<Vec<u64>>,
@@ -97,14 +101,15 @@ pub(crate) struct Regrown<'a> {
 struct Label {
     name: StringId,
     kind: FrameKind,
-    frame: Option<FrameId>,
+    module: StringId,
 }
 
 impl<'a> Regrown<'a> {
     fn new(names: &'a Strings, value_types: &'a [ValueType]) -> Self {
         let values = vec![vec![0]; value_types.len()];
         let (parent, label) = (vec![0], vec![Label::default()]);
-        Self { names, value_types, parent, label, values, starts: Vec::new() }
+        let (modules, starts) = (BTreeMap::new(), Vec::new());
+        Self { names, value_types, parent, label, modules, values, starts }
     }
 
     fn push(&mut self, parent: u32, label: Label) -> u32 {
@@ -115,6 +120,16 @@ impl<'a> Regrown<'a> {
             column.push(0);
         }
         node
+    }
+
+    fn add_modules(&mut self, node: u32, modules: impl Iterator<Item = StringId>) {
+        let first = self.label[node as usize].module;
+        for module in modules.filter(|&module| module != first) {
+            let others = self.modules.entry(node).or_default();
+            if !others.contains(&module) {
+                others.push(module);
+            }
+        }
     }
 
     fn add(&mut self, column: usize, node: u32, value: u64) {
@@ -144,8 +159,10 @@ impl Calls for Regrown<'_> {
         self.label[node].kind
     }
 
-    fn frame(&self, node: usize) -> Option<FrameId> {
-        self.label[node].frame
+    fn modules(&self, node: usize) -> Vec<StringId> {
+        let first = Some(self.label[node].module).filter(|module| !module.is_empty());
+        let others = self.modules.get(&(node as u32)).into_iter().flatten().copied();
+        first.into_iter().chain(others).collect()
     }
 
     fn self_values(&self, column: usize) -> &[u64] {
@@ -177,12 +194,14 @@ pub(crate) fn reversed(tree: &Tree) -> Regrown<'_> {
             let key_of = |&n: &u32| (calls.parent[n as usize], calls.label[n as usize].name);
             let found = index.find(hasher.hash_one(key), |n| key_of(n) == key).copied();
             node = found.unwrap_or_else(|| {
-                let label = Label { name: key.1, kind: tree.kind(at), frame: tree.frame(at) };
+                let module = tree.modules(at).next().unwrap_or_default();
+                let label = Label { name: key.1, kind: tree.kind(at), module };
                 let child = calls.push(node, label);
                 let key_of = |&n: &u32| (calls.parent[n as usize], calls.label[n as usize].name);
                 index.insert_unique(hasher.hash_one(key), child, |n| hasher.hash_one(key_of(n)));
                 child
             });
+            calls.add_modules(node, tree.modules(at));
             at = tree.parent(at);
         }
         for column in 0..columns {
@@ -204,12 +223,16 @@ pub(crate) fn in_order<'a>(profile: &'a Profile, labels: &'a Labels) -> Regrown<
         stack_labels(profile, labels, sample.stack, &mut path);
         let root = labels.threads[sample.thread.index()];
         if !root.is_empty() {
-            path.push(Label { name: root, kind: FrameKind::User, frame: None });
+            path.push(Label { name: root, kind: FrameKind::User, module: StringId::EMPTY });
         }
         path.reverse();
         let same =
             before.iter().zip(&path).take_while(|(before, label)| before.0 == label.name).count();
         before.truncate(same);
+        for (&(_, node), label) in before.iter().zip(&path) {
+            let known = Some(label.module).filter(|module| !module.is_empty());
+            calls.add_modules(node, known.into_iter());
+        }
         for &label in &path[same..] {
             let parent = before.last().map_or(0, |&(_, node)| node);
             before.push((label.name, calls.push(parent, label)));
@@ -229,7 +252,7 @@ pub(crate) fn in_order<'a>(profile: &'a Profile, labels: &'a Labels) -> Regrown<
 fn stack_labels(profile: &Profile, labels: &Labels, stack: StackId, path: &mut Vec<Label>) {
     path.clear();
     path.extend(profile.stacks.leaf_first(stack).map(|id| {
-        let Frame { kind, .. } = profile.frames.get(id);
-        Label { name: labels.frames[id.index()], kind, frame: Some(id) }
+        let Frame { kind, module, .. } = profile.frames.get(id);
+        Label { name: labels.frames[id.index()], kind, module }
     }));
 }

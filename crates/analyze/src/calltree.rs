@@ -119,7 +119,7 @@ fn callees<C: Calls>(profile: &Profile, calls: &C, options: &CallTreeOptions) ->
         if node == 0 {
             continue;
         }
-        let module = calls.frame(node).map(|id| profile.frames.get(id).module);
+        let module = calls.modules(node).first().copied();
         grown.nodes.push(CallNode {
             name: calls.name(node).to_owned(),
             module: module.map_or("", |id| profile.strings.get(id)).to_owned(),

@@ -160,6 +160,7 @@ fn linked(mut drawn: Vec<Drawn>, total: u64) -> Vec<FlameFrame> {
     let frame = |drawn: &Drawn, parent: usize| FlameFrame {
         name: drawn.name,
         module: drawn.module,
+        modules: u32::from(!drawn.module.is_empty()),
         kind: drawn.kind,
         depth: drawn.depth,
         parent: parent as u32,

@@ -80,8 +80,10 @@ pub struct Comparison {
 pub struct FlameFrame {
     /// The label, in [`FlameGraph::names`].
     pub name: StringId,
-    /// Module that holds the code, in [`FlameGraph::names`]; empty if not known.
+    /// Module that holds the code, in [`FlameGraph::names`]; empty if not known. The first of several.
     pub module: StringId,
+    /// How many modules hold it: functions of one name that are called by the same are one frame.
+    pub modules: u32,
     /// Kind of its code.
     pub kind: FrameKind,
     /// The row, from 0 for the whole.
@@ -208,6 +210,7 @@ fn lay_out<C: Calls>(
     graph.frames.push(FlameFrame {
         name: StringId::EMPTY,
         module: StringId::EMPTY,
+        modules: 0,
         kind: FrameKind::User,
         depth: 0,
         parent: 0,
@@ -229,14 +232,15 @@ fn lay_out<C: Calls>(
             let node = child.node as usize;
             start = start.saturating_add(child.gap);
             start = calls.start(options.column, node).unwrap_or(start);
-            let module = calls.frame(node).map_or(StringId::EMPTY, |id| {
-                let module = profile.frames.get(id).module;
+            let all = calls.modules(node);
+            let module = all.first().map_or(StringId::EMPTY, |&module| {
                 modules.of(module, || graph.names.intern(profile.strings.get(module)))
             });
             let name = names.of(calls.name_id(node), || graph.names.intern(calls.name(node)));
             graph.frames.push(FlameFrame {
                 name,
                 module,
+                modules: all.len() as u32,
                 kind: calls.kind(node),
                 depth: parent.depth + 1,
                 parent: at as u32,

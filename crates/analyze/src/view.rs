@@ -142,8 +142,8 @@ pub fn view_data(profile: &Profile, most: usize) -> ViewData<'_> {
 
     let mut order: Vec<u32> = (0..frames.len() as u32).collect();
     order.sort_by_key(|&frame| {
-        let ViewFrame { label, module, .. } = frames[frame as usize];
-        (label, module, frame)
+        let ViewFrame { label, module, kind, .. } = frames[frame as usize];
+        (label, module, kind.code(), frame)
     });
     let frame_rank = inverse(&order);
     let frames: Vec<ViewFrame> = order.iter().map(|&frame| frames[frame as usize]).collect();

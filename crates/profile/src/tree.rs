@@ -1,5 +1,7 @@
 //! The folded projection of a profile: one label a frame, equal paths merged.
 
+use std::collections::BTreeMap;
+
 use crate::children::{self, Children};
 use crate::{
     FrameId, FrameKind, LabelOptions, Labels, Marker, NodeId, Profile, StackId, StringId, Strings,
@@ -23,6 +25,10 @@ pub struct Tree {
     frame: Vec<FrameId>,
     /// Kind of the code of each of the profile's frames.
     kinds: Vec<FrameKind>,
+    /// Module of each of the profile's frames.
+    modules: Vec<StringId>,
+    /// Of a node whose frames are in several modules, those that are not the first frame's.
+    other_modules: BTreeMap<u32, Vec<StringId>>,
     /// Per value type, the value of the samples whose frame in each node was guessed; empty if none was.
     guessed: Vec<Vec<u64>>,
     /// Per value type, the value of the samples that end in each node.
@@ -94,6 +100,13 @@ impl Tree {
         Some(self.frame[node.index()]).filter(|&frame| frame != NO_FRAME)
     }
 
+    /// The modules of the profile's frames that are here, as far as they are known: texts of the profile.
+    pub fn modules(&self, node: NodeId) -> impl Iterator<Item = StringId> + '_ {
+        let first = self.frame(node).map(|frame| self.modules[frame.index()]);
+        let others = self.other_modules.get(&node.0).into_iter().flatten().copied();
+        first.into_iter().filter(|module| !module.is_empty()).chain(others)
+    }
+
     /// The values of the samples that end in each node, by node number. Saturated sums.
     pub fn self_values(&self, column: usize) -> &[u64] {
         &self.self_values[column]
@@ -117,6 +130,17 @@ impl Tree {
     /// The sum of a column. Saturates.
     pub fn total(&self, column: usize) -> u64 {
         self.self_values[column].iter().fold(0, |sum, &value| sum.saturating_add(value))
+    }
+
+    /// Notes the module of another frame that is here.
+    fn add_module(&mut self, node: NodeId, frame: FrameId) {
+        if frame == NO_FRAME || self.frame[node.index()] == frame {
+            return;
+        }
+        let module = self.modules[frame.index()];
+        if !module.is_empty() && self.modules(node).all(|known| known != module) {
+            self.other_modules.entry(node.0).or_default().push(module);
+        }
     }
 
     /// The labels of a node's path, leaf first.
@@ -167,6 +191,8 @@ impl<'a> Builder<'a> {
             name: vec![StringId::EMPTY],
             frame: vec![NO_FRAME],
             kinds: profile.frames.iter().map(|frame| frame.kind).collect(),
+            modules: profile.frames.iter().map(|frame| frame.module).collect(),
+            other_modules: BTreeMap::new(),
             guessed: vec![vec![0]; if has_guesses { columns } else { 0 }],
             self_values: vec![vec![0]; columns],
         };
@@ -287,6 +313,7 @@ impl<'a> Builder<'a> {
             };
             let hash = || children::hash(parent.0, name.0);
             if let Some(known) = self.children.find_or_add(parent.0, node.0, hash, is_it) {
+                self.tree.add_module(NodeId(known), frame);
                 return NodeId(known);
             }
         }
@@ -412,6 +439,23 @@ mod tests {
         assert_eq!(values, [("main", 6, 3), ("work", 5, 0)]);
         let marked = LabelOptions { mark_guessed: true, ..LabelOptions::default() };
         assert_eq!(folded(&profile, &marked), ["main;work 3", "main_[g] 1", "main_[g];work 2"]);
+    }
+
+    #[test]
+    fn a_name_in_several_modules_has_all_of_them() {
+        let mut profile = Profile::new(vec![ValueType::samples()]);
+        let main = profile.strings.intern("main");
+        for module in ["", "/bin/a", "/bin/b", "/bin/a"] {
+            let module = profile.strings.intern(module);
+            let frame = Frame { module, ..Frame::named(main, FrameKind::User) };
+            let frame = profile.frames.intern(frame);
+            let stack = profile.stacks.intern_path([frame]);
+            profile.push(Sample::new(stack), &[1]);
+        }
+        let tree = Tree::new(&profile, &LabelOptions::default());
+        let node = tree.nodes().next().expect("main");
+        let modules: Vec<&str> = tree.modules(node).map(|of| profile.strings.get(of)).collect();
+        assert_eq!((tree.len(), &modules[..]), (2, &["/bin/a", "/bin/b"][..]));
     }
 
     #[test]

@@ -41,6 +41,7 @@ pub(crate) use page::{BACKGROUND, FONT, MUTED, TEXT, wrap};
 const SCRIPT: &str = concat!(
     include_str!("svg/script/1-frames.js"),
     include_str!("script/names.js"),
+    include_str!("script/search.js"),
     include_str!("script/window.js"),
     include_str!("svg/script/2-view.js"),
     include_str!("svg/script/3-controls.js"),
@@ -52,6 +53,7 @@ const SCRIPT: &str = concat!(
 const DIFF_SCRIPT: &str = concat!(
     include_str!("svg/script/1-frames.js"),
     include_str!("script/names.js"),
+    include_str!("script/search.js"),
     include_str!("script/window.js"),
     include_str!("svg/script/2-view.js"),
     include_str!("svg/script/3-controls.js"),
@@ -64,6 +66,7 @@ const DIFF_SCRIPT: &str = concat!(
 const CHART_SCRIPT: &str = concat!(
     include_str!("svg/script/1-frames.js"),
     include_str!("script/names.js"),
+    include_str!("script/search.js"),
     include_str!("script/window.js"),
     include_str!("svg/script/2-view.js"),
     include_str!("svg/script/3-controls.js"),

@@ -141,12 +141,14 @@ fn without_hash(name: &str) -> &str {
 }
 
 /// Where a name may be cut at its head: behind each `::`, `/` and `.` that is not inside brackets, and
-/// before the parameters. What follows a space is not the name: V8 writes a function's file there.
+/// before the parameters; and behind a type before it. What follows another space is not the name: V8 writes a function's file
+/// there.
 fn heads(name: &str) -> impl Iterator<Item = usize> {
     let bytes = name.as_bytes();
     let mut depth = 0;
     let mut ended = false;
-    (1..bytes.len()).filter(move |&at| {
+    let first = behind_type(name);
+    let parts = (first + 1..bytes.len()).filter(move |&at| {
         match bytes[at - 1] {
             b'<' | b'(' | b'[' | b'{' => depth += 1,
             b'>' | b')' | b']' | b'}' if depth > 0 => depth -= 1,
@@ -157,7 +159,18 @@ fn heads(name: &str) -> impl Iterator<Item = usize> {
             _ => {}
         }
         false
-    })
+    });
+    Some(first).filter(|&first| first > 0).into_iter().chain(parts)
+}
+
+/// Where the name begins in what Java writes, `void java.util.List.sort(Comparator)`; 0 where there is no type before it.
+fn behind_type(name: &str) -> usize {
+    let typed = name.split_once(' ').filter(|(of, rest)| {
+        let own = rest.split_once('(').map_or("", |(own, _)| own);
+        let is_name = !own.is_empty() && !own.contains([' ', '/']);
+        !of.is_empty() && !of.contains('(') && *of != "operator" && is_name && rest.ends_with(')')
+    });
+    typed.map_or(0, |(of, _)| of.len() + 1)
 }
 
 /// True if what follows a dot is a part of a qualified name, as in `com.example.Cart.add`, and no
@@ -231,6 +244,9 @@ mod tests {
         check("importlib._bootstrap._find", 12, Some("…_find"));
         check("json.decoder.decode (/lib/json.py:9)", 30, Some("…decode (/lib/json.py:9)"));
         check("github.com/x/api.(*Server).Serve", 18, Some("…(*Server).Serve"));
+        check("void java.util.TimSort.sort(int)", 20, Some("…TimSort.sort(int)"));
+        check("void java.util.TimSort.sort(int)", 12, Some("…sort(int)"));
+        check("operator new(unsigned long)", 12, Some("operator ne…"));
         // The part behind the last dot is no name.
         check("read_pages.constprop.0", 14, Some("read_pages.co…"));
         check("libstdc++.so.6+0x12", 9, Some("libstdc+…"));

@@ -8,6 +8,7 @@ mod pack;
 #[cfg(test)]
 #[path = "../build/squeeze.rs"]
 mod squeeze;
+mod still;
 
 use std::io::{self, Write};
 
@@ -59,7 +60,8 @@ pub struct ViewLook<'a> {
 /// Those of `out`.
 pub fn view_html(data: &ViewData<'_>, look: &ViewLook<'_>, out: &mut dyn Write) -> io::Result<()> {
     let paints = Paints::new(data, look.palette);
-    let packed = pack::pack(data, &about(data, look, &paints), &paints.of_frame, look)?;
+    let about = about(data, look, &paints);
+    let packed = pack::pack(data, &about, &paints.of_frame, look)?;
     let mut title = String::new();
     escape(&mut title, &look.title);
     let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
@@ -82,7 +84,12 @@ pub fn view_html(data: &ViewData<'_>, look: &ViewLook<'_>, out: &mut dyn Write) 
     out.write_all(include_bytes!("view/page.html"))?;
     writeln!(out, "<script type=\"text/plain\" id=\"pyrograph-profile\">")?;
     write_base64(&packed, out)?;
-    writeln!(out, "\n</script>\n<script>{}</script>\n</body>\n</html>", SCRIPT)
+    writeln!(out, "\n</script>\n<script>{SCRIPT}</script>")?;
+    // Behind the script, which leaves it out.
+    out.write_all(
+        still::still(data, look, about["subtitle"].as_str().unwrap_or_default()).as_bytes(),
+    )?;
+    writeln!(out, "</body>\n</html>")
 }
 
 /// All that is no column: the profile's statements about itself, and the look.
@@ -94,8 +101,8 @@ fn about(data: &ViewData<'_>, look: &ViewLook<'_>, paints: &Paints) -> Value {
         about.period.as_ref().map(|(of, period)| json!({ "of": value_type(of), "value": period }));
     let origin = origin(profile, profile.shown);
     let line = look.subtitle.clone().or_else(|| origin.map(|of| subtitle(&of, None, 1.0)));
-    let share = |step: i32| f64::from(step) / 10.0;
-    let change = (-10..=10).map(|step| colours(ChangeColors::RedBlue.paint(share(step))));
+    let share = |step: i32| f64::from(step) / 12.0;
+    let change = (-12..=12).map(|step| colours(ChangeColors::RedBlue.paint(share(step))));
     json!({
         "title": look.title,
         "subtitle": line.unwrap_or_default(),

@@ -311,7 +311,11 @@ impl Flame {
             "" => ("all", ""),
             name => (name, file_name(graph.names.get(frame.module))),
         };
-        let module = if module.is_empty() { String::new() } else { format!(" ({module})") };
+        let module = match (module, frame.modules) {
+            (_, 2..) => format!(" (in {} modules)", frame.modules),
+            ("", _) => String::new(),
+            (module, _) => format!(" ({module})"),
+        };
         if let Some(compared) = &self.compared {
             return format!("{name}{module}: {}", change(compared, &compared.frames[at]));
         }
@@ -499,6 +503,7 @@ fn side(compared: &DiffGraph, before: bool) -> FlameGraph {
         FlameFrame {
             name: frame.name,
             module: frame.module,
+            modules: frame.modules,
             kind: frame.kind,
             depth: frame.depth,
             parent: frame.parent,

@@ -7,11 +7,12 @@ use regex::RegexBuilder;
 pub struct Search(Option<regex::Regex>);
 
 impl Search {
-    /// A regular expression, case-insensitive unless it begins with `(?-i)`. Text that is not a valid one, as while it is
-    /// being typed, is searched literally; empty text finds nothing.
+    /// A regular expression, case-insensitive unless it has an upper case letter; `(?i)` and `(?-i)` before it decide, too. Text
+    /// that is not a valid one, as while it is being typed, is searched literally; empty text finds nothing.
     pub fn new(text: &str) -> Self {
         let build = |pattern: &str| {
-            RegexBuilder::new(pattern).case_insensitive(true).size_limit(1 << 20).build()
+            let ignores_case = !has_upper_case(pattern);
+            RegexBuilder::new(pattern).case_insensitive(ignores_case).size_limit(1 << 20).build()
         };
         let regex = || build(text).or_else(|_| build(&regex::escape(text))).ok();
         Self((!text.is_empty()).then(regex).flatten())
@@ -28,6 +29,21 @@ impl Search {
     }
 }
 
+/// True if an expression has an upper case letter that stands for itself: not that of `\S`, `\PL` or `\p{Lu}`.
+fn has_upper_case(pattern: &str) -> bool {
+    let mut rest = pattern.chars();
+    while let Some(c) = rest.next() {
+        if c.is_uppercase() {
+            return true;
+        }
+        let is_class = c == '\\' && matches!(rest.next(), Some('p' | 'P'));
+        if is_class && rest.next() == Some('{') {
+            rest.find(|&c| c == '}');
+        }
+    }
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -41,8 +57,13 @@ mod tests {
         check("^re(ad|cv)$", "read", true);
         check("^re(ad|cv)$", "pread", false);
         check("vec<", "alloc::Vec<u8>", true);
-        check("Vec<", "alloc::vec<u8>", true);
-        check("(?-i)Vec<", "alloc::vec<u8>", false);
+        check("Vec<", "alloc::vec<u8>", false);
+        check("Vec<", "alloc::Vec<u8>", true);
+        check("(?i)Vec<", "alloc::vec<u8>", true);
+        check("(?-i)vec<", "alloc::Vec<u8>", false);
+        check(r"\Sec<", "alloc::Vec<u8>", true);
+        check(r"\p{Lu}EC<", "alloc::vec<u8>", false);
+        check(r"\p{L}ec<", "alloc::VEC<u8>", true);
         check("operator(", "operator()(int)", true);
         check("[k", "do_syscall_[k]", true);
     }

@@ -44,8 +44,10 @@ pub struct Span {
 pub struct DiffFrame {
     /// The label, in [`DiffGraph::names`].
     pub name: StringId,
-    /// Module that holds the code, in [`DiffGraph::names`]; empty if not known.
+    /// Module that holds the code, in [`DiffGraph::names`]; empty if not known. The first of several.
     pub module: StringId,
+    /// How many modules hold it.
+    pub modules: u32,
     /// Kind of its code.
     pub kind: FrameKind,
     /// The row, from 0 for the whole.
@@ -130,14 +132,13 @@ impl Diff {
         after: Span,
     ) -> DiffFrame {
         let id = NodeId::from_index(node);
-        let module = self
-            .tree
-            .frame(id)
-            .map_or("", |frame| self.profile.strings.get(self.profile.frames.get(frame).module));
+        let module =
+            self.tree.modules(id).next().map_or("", |module| self.profile.strings.get(module));
         let row = self.rows.row(node);
         DiffFrame {
             name: names.intern(self.tree.name(id)),
             module: names.intern(module),
+            modules: self.tree.modules(id).count() as u32,
             kind: self.tree.kind(id),
             depth,
             parent,

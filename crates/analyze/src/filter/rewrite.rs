@@ -208,8 +208,10 @@ struct Roots {
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Root {
     levels: Vec<RootLevel>,
-    /// The process's label and frame, where it is put below the levels.
-    process: Option<(StringId, FrameId)>,
+    /// The process's label, if stacks may begin at it; also where a level has its place.
+    label: StringId,
+    /// The process's frame, where it is put below the levels.
+    process: Option<FrameId>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -260,9 +262,11 @@ impl Roots {
                 };
                 let levels = filter.by.iter().map(&mut level).collect();
                 let label = labels.threads[id.index()];
-                let process = (has_process && !replaces && !label.is_empty())
-                    .then(|| (label, level_frame(out, labels.names.get(label))));
-                let root = Root { levels, process };
+                let is_shown =
+                    has_process && !replaces && !label.is_empty() && !rules.hide.label(label);
+                let process = is_shown.then(|| level_frame(out, labels.names.get(label)));
+                let label = if rules.needs_from_frame { label } else { StringId::EMPTY };
+                let root = Root { levels, label, process };
                 *index.entry(root).or_insert_with_key(|root| {
                     distinct.push(root.clone());
                     distinct.len() as u32 - 1
@@ -287,12 +291,10 @@ impl Roots {
             };
             stack = out.stacks.intern(stack, frame);
         }
-        let mut begun = !rules.needs_from_frame;
-        if let Some((label, frame)) = root.process {
-            begun |= rules.from_frame.label(label);
-            if begun && !rules.hide.label(label) {
-                stack = out.stacks.intern(stack, frame);
-            }
+        let begun =
+            !rules.needs_from_frame || !root.label.is_empty() && rules.from_frame.label(root.label);
+        if let Some(frame) = root.process.filter(|_| begun) {
+            stack = out.stacks.intern(stack, frame);
         }
         State { stack, begun, ..State::default() }
     }

@@ -249,6 +249,9 @@ fn levels_stand_before_the_stacks() {
     // Levels are no frames: nothing takes them away.
     let filter = Filter { from_frame: patterns(&["main"]), ..by(&[Level::Process]) };
     check(text, &filter, &["app-1;main 3", "app-?;main 4"]);
+    // Where a level stands in for the process, stacks still begin at it.
+    let filter = Filter { from_frame: patterns(&["^app$"]), ..by(&[Level::Process]) };
+    check(text, &filter, &["app-1;main 3", "app-?;main 4"]);
 }
 
 #[test]

@@ -21,6 +21,7 @@ const SCRIPT: &str = concat!(
     include_str!("2-sums.js"),
     include_str!("../script/scale.js"),
     include_str!("../script/names.js"),
+    include_str!("../script/search.js"),
     include_str!("../script/width.js"),
     include_str!("../script/unpack.js"),
     include_str!("3-rows.js"),

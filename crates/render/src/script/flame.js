@@ -26,6 +26,7 @@
   var dark = matchMedia("screen and (prefers-color-scheme: dark)");
   var zoomed = 0;
   var hits = null;
+  var wrong = "";
   var rows = [];
   var top = 1;
   var textWidth = makeTextWidth();
@@ -212,15 +213,17 @@
   function search(pattern) {
     var input = document.getElementById("search");
     hits = null;
+    wrong = "";
     input.removeAttribute("aria-invalid");
     if (pattern) {
       try {
-        var wanted = new RegExp(pattern);
+        var wanted = regexpOf(pattern, ignoresCase(pattern, ""));
         var matches = names.map(function (name) { return wanted.test(name); });
         hits = new Uint8Array(parents.length);
         for (var i = 1; i < hits.length; i++) { hits[i] = matches[nameOf[i]] ? 1 : 0; }
       } catch (error) {
         input.setAttribute("aria-invalid", "true");
+        wrong = "No regular expression: " + reasonOf(error);
       }
     }
     showFound();
@@ -228,7 +231,7 @@
   }
   // What is in frames that were found; a frame within another counts once.
   function showFound() {
-    if (!hits) { found.textContent = ""; return; }
+    if (!hits) { found.textContent = wrong; return; }
     var within = new Uint8Array(parents.length);
     var sum = 0;
     for (var i = 1; i < within.length; i++) {

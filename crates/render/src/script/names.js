@@ -7,7 +7,9 @@
   function heads(name) {
     var found = [];
     var depth = 0;
-    for (var at = 1; name.length > at; at++) {
+    var first = behindType(name);
+    if (first > 0) { found.push(first); }
+    for (var at = first + 1; name.length > at; at++) {
       var c = name[at - 1];
       if ("\u003c([{".includes(c)) { depth++; }
       else if (">)]}".includes(c)) { depth = Math.max(0, depth - 1); }
@@ -19,6 +21,11 @@
       }
     }
     return found;
+  }
+  // Where the name begins in what Java writes, `void java.util.List.sort(Comparator)`; 0 where there is no type before it.
+  function behindType(name) {
+    var typed = /^([^ (]+) [^ (\/]+\([^]*\)$/.exec(name);
+    return typed ? typed[1] === "operator" ? 0 : typed[1].length + 1 : 0;
   }
   // Whether a part of the name begins behind a dot, and no suffix.
   function isPart(name, at) {

@@ -10,7 +10,7 @@ use pyrograph_analyze::{DiffFrame, DiffGraph, Measure, Scale, Span, Verdict};
 
 use super::details::Details;
 use super::page::Page;
-use super::rows::{PADDING, Rows};
+use super::rows::{PADDING, Rows, write_module};
 use super::{DIFF_SCRIPT, number, script, write_encoded};
 use crate::palette::{Paint, hash};
 use crate::role::without_mark;
@@ -262,11 +262,7 @@ impl<'a> Picture<'a> {
         }
         escape(out, self.name(frame));
         self.details.write(out, frame);
-        let module = self.graph.names.get(frame.module);
-        if !module.is_empty() {
-            out.push('\n');
-            escape(out, module);
-        }
+        write_module(out, self.graph.names.get(frame.module), frame.modules);
         out.push_str("</title></path>");
     }
 

@@ -5,7 +5,7 @@ use pyrograph_profile::UnitKind;
 
 use super::number;
 use super::page::Page;
-use super::rows::{PADDING, Rows};
+use super::rows::{PADDING, Rows, write_module};
 use crate::attributes::Attributes;
 use crate::palette::{Paint, Painter};
 use crate::role::{Role, without_mark};
@@ -300,11 +300,7 @@ impl<'a> Frames<'a> {
             out.push_str(" of it by a guess, without an unwind table");
         }
         self.own(out, frame, leaf);
-        let module = self.graph.names.get(frame.module);
-        if !module.is_empty() {
-            out.push('\n');
-            escape(out, module);
-        }
+        write_module(out, self.graph.names.get(frame.module), frame.modules);
     }
 
     /// The gaps between neighbours, and names where they fit.

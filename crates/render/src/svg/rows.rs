@@ -7,6 +7,7 @@ use super::number;
 use super::page::Page;
 use crate::palette::Paint;
 use crate::tag::{Tag, end, tag};
+use crate::text::escape;
 use crate::{Rgb, SvgOptions};
 
 /// Narrower frames have no gap at their left, or nothing would be left of them; in pixels.
@@ -24,6 +25,18 @@ pub(super) struct Rows<'a> {
     paint_of: Vec<u32>,
     /// True if text has another colour on dark pages.
     inks_differ: bool,
+}
+
+/// The last line of what is said of a frame: its module, or how many have such a function.
+pub(super) fn write_module(out: &mut String, module: &str, modules: u32) {
+    match (module, modules) {
+        (_, 2..) => out.push_str(&format!("\nin {modules} modules")),
+        ("", _) => {}
+        (module, _) => {
+            out.push('\n');
+            escape(out, module);
+        }
+    }
 }
 
 impl<'a> Rows<'a> {

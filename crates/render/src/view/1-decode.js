@@ -84,16 +84,25 @@
     }
     return threads;
   }
-  // A function is a name in a module: frames of one are neighbours.
+  // A function is a name in a module: a row of the table. Frames of one are neighbours, and those of one kind within it: these
+  // are one key, so that code that was inlined is not painted as what was called. `of` has the key of each frame, `first` the
+  // first frame of each key, `row` its function, `firstKey` the first key of each function.
   function functionsOf(frames) {
-    const of = new Uint32Array(frames.label.length);
+    const { label, module, kind } = frames;
+    const of = new Uint32Array(label.length);
     const first = [];
+    const row = [];
+    const firstKey = [];
     for (let i = 0; i < of.length; i++) {
-      const same = i > 0 && frames.label[i] === frames.label[i - 1] && frames.module[i] === frames.module[i - 1];
-      if (!same) { first.push(i); }
+      const isSame = i > 0 && label[i] === label[i - 1] && module[i] === module[i - 1];
+      if (!isSame) { firstKey.push(first.length); }
+      if (!isSame || kind[i] !== kind[i - 1]) {
+        first.push(i);
+        row.push(firstKey.length - 1);
+      }
       of[i] = first.length - 1;
     }
-    return { of, first: Uint32Array.from(first) };
+    return { of, first: Uint32Array.from(first), row: Uint32Array.from(row), firstKey: Uint32Array.from(firstKey) };
   }
   function samplesOf(columns, list, about) {
     const count = about.counts.samples;

@@ -4,8 +4,9 @@
       const has = state.filters.some((of) => of.kind === kind);
       return go({ filters: has ? state.filters.filter((of) => of.kind !== kind) : [...state.filters, { kind, text: "" }] });
     }
-    if (state.key === null) { return say("Choose a function first."); }
-    const text = "^" + functionName(state.key).replace(/[.*+?^${}()|[\]\\]/g, "\\$&") + "$";
+    const name = chosenName();
+    if (name === null) { return say("Choose a function first."); }
+    const text = "^" + name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&") + "$";
     if (state.filters.some((of) => of.kind === kind && of.text === text)) { return undefined; }
     return go({ filters: [...state.filters, { kind, text }] });
   }
@@ -31,11 +32,10 @@
     say(what + " copied");
   }
   function copyName() {
-    const name = state.key !== null ? functionName(state.key) : nameOf(state.selected || state.zoom);
-    return copy(name, "Name");
+    return copy(model.line !== null ? functionName(model.line) : nameOf(model.selected || model.zoom), "Name");
   }
   function copyStack() {
-    return copy(pathOf(state.selected || state.zoom).map(nameOf).join(";"), "Stack");
+    return copy(pathOf(model.selected || model.zoom).map(nameOf).join(";"), "Stack");
   }
   function fileName() {
     const name = decodeURIComponent(location.pathname.split("/").pop() || "");
@@ -50,40 +50,52 @@
     });
     if ($("search") !== document.activeElement) { $("search").value = state.search; }
     found();
-    $("chips").replaceChildren(...state.filters.map((filter) => {
-      const text = filter.kind.replace(/-/g, " ") + (filter.text ? " " + filter.text : "");
-      return element("button", { type: "button", title: "Take off", "aria-label": "Take off: " + text,
-        onclick: () => go({ filters: state.filters.filter((of) => of !== filter) }) }, text + " \u2715");
-    }));
-    const path = [0, ...pathOf(state.zoom)];
+    chips();
+    const path = [0, ...pathOf(model.zoom)];
     const zoom = (node) => element("button", { type: "button", onclick: () => flame.zoomTo(node) }, nameOf(node));
     $("path").replaceChildren(...path.flatMap((node, i) => i ? [" \u203a ", zoom(node)] : [zoom(node)]),
-      " \u2003" + amount(model.sums.total[state.zoom]) + ", " + percent(model.sums.total[state.zoom], whole()));
+      " \u2003" + amount(model.sums.total[model.zoom]) + ", " + percent(model.sums.total[model.zoom], whole()));
     $("path").scrollLeft = $("path").scrollWidth;
     const { samples } = model.after;
-    $("sample-count").textContent = data.samples.untimed < data.samples.count && !data.about.sums ? " \u00b7 " + grouped(samples) +
-      (data.about.step ? " sums of samples" : samples === 1 ? " sample" : " samples") : "";
+    const count = data.about.step || samples !== 1 ? " samples" : " sample";
+    const text = grouped(samples) + (data.about.step ? " sums of" : "") + count;
+    const isTimed = data.samples.untimed < data.samples.count && !data.about.sums;
+    // Where samples are counted, and all are shown, it stands there already.
+    $("sample-count").textContent = isTimed && !data.about.subtitle.startsWith(text) ? " \u00b7 " + text : "";
     legend();
   } };
+  function chips() {
+    $("chips").replaceChildren(...state.filters.map((filter) => {
+      const text = filter.kind.replace(/-/g, " ") + (filter.text ? " " + filter.text : "");
+      return element("button", { type: "button", title: filter.wrong || "Take off", class: filter.wrong ? "wrong" : null,
+        "aria-label": "Take off: " + text,
+        onclick: () => go({ filters: state.filters.filter((of) => of !== filter) }) }, text + " \u2715");
+    }));
+  }
   function found() {
     const { hits } = model;
     $("previous").disabled = $("next").disabled = !hits || !hits.nodes.length;
-    if (!hits) { $("found").textContent = ""; return; }
-    const at = model.isStepping ? hits.nodes.indexOf(state.selected) : -1;
+    const ignores = core.ignoresCase(state.search, state.case);
+    $("case").setAttribute("aria-pressed", ignores);
+    $("case").title = (ignores ? "Upper and lower case are alike" : "Upper and lower case differ") + (state.case ? "" : ", as what is typed suggests");
+    $("search").setAttribute("aria-invalid", Boolean(model.wrong));
+    if (!hits) { $("found").textContent = model.wrong; return; }
+    const at = model.isStepping ? hits.nodes.indexOf(model.selected) : -1;
     $("found").textContent = (hits.nodes.length ? (at >= 0 ? grouped(at + 1) + "/" : "") + grouped(hits.nodes.length) : "none") +
       ": " + percent(hits.all, whole()) + " of all" +
-      (state.zoom ? ", " + percent(hits.zoomed, model.sums.total[state.zoom]) + " of the zoomed" : "");
+      (model.zoom ? ", " + percent(hits.zoomed, model.sums.total[model.zoom]) + " of the zoomed" : "");
+    $("found").title = $("found").textContent;
   }
   function step(by) {
     const { hits } = model;
     if (!hits || !hits.nodes.length) { return; }
     if (!model.isStepping) { model.isStepping = true; sortHits(); }
-    const at = hits.nodes.indexOf(state.selected);
+    const at = hits.nodes.indexOf(model.selected);
     const next = hits.nodes[(at + by + hits.nodes.length) % hits.nodes.length];
-    const isInView = !state.span && next >= state.zoom && next < model.tree.end[state.zoom];
+    const isInView = !state.span && next >= model.zoom && next < model.tree.end[model.zoom];
     const { total } = model.sums;
-    const narrow = total[next] / total[isInView ? state.zoom : 0] * flame.canvas.clientWidth < 3;
-    const change = isInView && !narrow ? {} : { zoom: narrow ? next : 0, span: null };
+    const narrow = total[next] / total[isInView ? model.zoom : 0] * flame.canvas.clientWidth < 3;
+    const change = isInView && !narrow ? {} : { zoom: narrow ? placeOf(next) : null, span: null };
     go(change, true).then(() => flame.select(next));
   }
   function legend() {
@@ -94,8 +106,8 @@
     };
     const { legend: meanings, paints, change: steps } = data.about;
     $("legend").replaceChildren(...(model.base ?
-      [swatch(shade(steps[20])[0], "itself takes more"), swatch(shade(steps[10])[0], "as before"), swatch(shade(steps[0])[0], "less"),
-        data.verdicts && verdictOf(0) !== null ? "\u25b2 \u25bc beyond noise" : "changes are not judged here"] :
+      [swatch(shade(steps[24])[0], "more"), swatch(shade(steps[12])[0], model.verdicts ? "same or noise" : "same"),
+        swatch(shade(steps[0])[0], "less"), model.verdicts ? "\u25b2 \u25bc beyond noise" : "changes are not judged here: " + unjudged()] :
       [...meanings.map(([paint, meaning]) => swatch(shade(paints[paint])[0], meaning)),
         ...(data.about.waker ? [swatch(shade(data.about.waker)[0], "waker")] : [])]));
   }
@@ -105,10 +117,8 @@
     const { about } = data;
     document.title = about.title;
     $("title").textContent = about.title;
-    $("line").append(about.subtitle, element("span", { id: "sample-count" }), about.lost || about.compared ? "" : " \u00b7 0 lost");
-    if (about.step) {
-      say("There were so many samples that those of a stack within " + about.step / 1e6 + " ms are added up.");
-    }
+    $("line").append(about.subtitle, element("span", { id: "sample-count" }),
+      about.step ? " \u00b7 so many samples that those of a stack within " + about.step / 1e6 + " ms are added up" : "");
     const option = (value, text) => element("option", { value }, text);
     $("value").append(...about.values.map((of, i) => option(i, of.name + (of.unit && of.unit !== "count" ? " (" + of.unit + ")" : ""))));
     $("value-label").hidden = about.values.length < 2 || Boolean(about.compared);
@@ -123,7 +133,7 @@
     $("group").parentNode.hidden = $("group").options.length < 2;
   }
   function onKey(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || $("keys-help").open) { return; }
+    if (event.ctrlKey || event.metaKey || event.altKey || $("keys-help").open || isWrong() && event.key !== "Backspace") { return; }
     if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) {
       if (event.key === "Escape" && event.target.value !== undefined) { event.target.blur(); }
       return;
@@ -138,8 +148,8 @@
       Backspace: () => state.filters.length && go({ filters: state.filters.slice(0, -1) })
     };
     const graph = {
-      Enter: () => flame.zoomTo(state.selected || state.zoom), " ": () => flame.zoomTo(state.selected || state.zoom),
-      Escape: () => go({ zoom: 0, span: null }), Home: () => go({ zoom: 0, span: null }),
+      Enter: () => flame.zoomTo(model.selected || model.zoom), " ": () => flame.zoomTo(model.selected || model.zoom),
+      Escape: () => go({ zoom: null, span: null }), Home: () => go({ zoom: null, span: null }),
       "+": () => zoomMiddle(0.5), "-": () => zoomMiddle(2)
     };
     const action = actions[event.key] || (inGraph && (graph[event.key] || (event.key.startsWith("Arrow") && (() => flame.move(event.key)))));
@@ -167,14 +177,14 @@
       const { total, own } = model.sums;
       const lines = at.last ? ["frames too narrow to be drawn alone", "the first: " + nameOf(at.node)] :
         [nameOf(at.node), amount(total[at.node]) + ", " + percent(total[at.node], whole()) + " of all; itself " + amount(own[at.node])];
-      if (!at.last && state.zoom && at.node > state.zoom) {
-        lines.push(percent(total[at.node], total[state.zoom]) + " of " + nameOf(state.zoom));
+      if (!at.last && model.zoom && at.node > model.zoom && at.node < model.tree.end[model.zoom]) {
+        lines.push(percent(total[at.node], total[model.zoom]) + " of " + nameOf(model.zoom));
       }
       if (!at.last && model.base) {
         const verdict = verdictOf(at.node);
         lines.push(changeWords(model.base.total[at.node], model.after.total[at.node]) + (verdict === null ? "" : ", " + VERDICTS[verdict]));
       }
-      const module = at.last ? "" : moduleOf(model.tree.key[at.node]);
+      const module = at.last || at.node === 0 ? "" : modulesText(linesOf(at.node));
       if (module) { lines.push(module); }
       tip.replaceChildren(...lines.map((line, i) => element(i ? "span" : "b", {}, line)));
       tip.hidden = false;
@@ -207,10 +217,8 @@
       const at = flame.under(event);
       if (!at) { return; }
       // A finger selects first; a second tap zooms.
-      if (touched && state.selected !== at.node) { flame.select(at.node); return; }
-      const key = model.tree.key[at.node];
-      go({ zoom: at.node, span: null, selected: at.node,
-        key: at.node && key < model.tree.keys.functions ? key : state.key });
+      if (touched && model.selected !== at.node) { flame.select(at.node); return; }
+      go({ zoom: placeOf(at.node), span: null, ...flame.choice(at.node) });
       keys.focus({ preventScroll: true });
     });
     on(canvas, "contextmenu", (event) => {
@@ -241,16 +249,26 @@
     const pane = (name) => {
       document.body.dataset.pane = name;
       document.querySelectorAll("button[data-pane]").forEach((tab) => tab.setAttribute("aria-selected", tab.dataset.pane === name));
-      panes.forEach((of) => of.draw());
+      drawAll();
     };
     document.querySelectorAll("button[data-pane]").forEach((tab) => on(tab, "click", () => pane(tab.dataset.pane)));
     // Letters that are typed are one step of the history.
     const typed = (input, name) => {
-      on(input, "input", () => go({ [name]: input.value }, true));
+      let before = null;
+      on(input, "focus", () => { before = null; });
+      on(input, "input", () => {
+        go({ [name]: input.value }, before === state);
+        before = state;
+      });
       on(input, "keydown", (event) => { if (event.key === "Enter" && name === "search") { step(event.shiftKey ? -1 : 1); } });
     };
     typed($("search"), "search");
     typed($("filter"), "table");
+    on($("case"), "click", () => {
+      const wanted = core.ignoresCase(state.search, state.case) ? "exact" : "ignore";
+      const usual = core.ignoresCase(state.search, "") ? "ignore" : "exact";
+      go({ case: wanted === usual ? "" : wanted });
+    });
     on($("next"), "click", () => step(1));
     on($("previous"), "click", () => step(-1));
     on($("up"), "click", () => go({ up: true }));
@@ -266,12 +284,12 @@
     let width = 0;
     const resized = new ResizeObserver(() => {
       const now = [flame.scroller.clientWidth, flame.scroller.clientHeight, $("timeline").clientWidth].join();
-      if (now !== width) { width = now; panes.forEach((of) => of.draw()); }
+      if (now !== width) { width = now; drawAll(); }
     });
     resized.observe(flame.scroller);
     resized.observe(document.body);
     for (const setting of [darkSetting, isCoarse, isPrinted]) {
-      on(setting, "change", () => panes.forEach((of) => of.draw()));
+      on(setting, "change", () => drawAll());
     }
     pane("main");
   }
@@ -283,18 +301,20 @@
     refresh();
   }
   async function start() {
+    // What stands in for it where scripts are forbidden.
+    document.documentElement.dataset.runs = "";
+    $("page").hidden = false;
     try {
       const bytes = await gunzip($("pyrograph-profile").textContent.trim());
       data = core.decode(bytes);
       if (data.stacks.parent.length >= MANY) { data.bytes = bytes; }
     } catch (error) {
-      say("This browser cannot unpack the profile: " + error.message);
+      remark("This browser cannot unpack the profile: " + error.message);
       return;
     }
     state = core.fromHash(location.hash, data.about);
     head();
     await refresh();
-    if (model.whole === 0) { say("There is nothing to show: the values add up to 0."); }
     wire();
   }
   start();

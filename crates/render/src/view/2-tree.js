@@ -89,7 +89,7 @@
   function frameMatcher(data, text) {
     const { label, module } = data.frames;
     const inModule = text.startsWith("module:");
-    const regexp = new RegExp(inModule ? text.slice(7) : text, "u");
+    const regexp = regexpOf(inModule ? text.slice(7) : text);
     const known = new Map();
     const test = (name) => {
       if (!known.has(name)) { known.set(name, regexp.test(data.texts[name])); }
@@ -151,7 +151,7 @@
       if (!known.has(id)) {
         const bits = rules.label(name);
         const path = level ? [level] : [];
-        const begun = !rules.from || !column && (bits & FROM) !== 0;
+        const begun = !rules.from || (bits & FROM) !== 0;
         if (hasName && begun && (bits & HIDDEN) === 0) { path.push(name); }
         known.set(id, groups.length);
         groups.push({ path, bits: bits & ~HIDDEN, begun, count: 0 });
@@ -164,8 +164,10 @@
     return { groups, rows, of: (i) => byCpu ? groupOf(thread[i], byCpu[i]) : ofThread[thread[i]] };
   }
 
-  // `view`: { group, filters }. Of the tree: `key` is the function, or the row at the root after all functions; `node` has
-  // the node of each sample, -1 if it does not pass; `fine` is the same tree where names in different modules are apart.
+  // `view`: { group, filters }. Of the tree: `node` has the node of each sample, -1 if it does not pass. `fine` is the same tree
+  // where names in different modules, and kinds of code, are apart: its `key` is that of the function, or the row at the root
+  // after all functions. Siblings of one name are one node of the tree that is shown; `of` has the node of each of `fine`, and
+  // `key` of these is that of the first only.
   function* build(data, view) {
     const rules = rulesOf(data, view.filters);
     const passing = threadsThatPass(data, view.filters);
@@ -184,7 +186,7 @@
     const order = (a, b) => a.path.reduce((by, key, i) => by || key - (b.path[i] || 0), 0) || a.path.length - b.path.length;
     used.sort(order);
     const of = samplesByGroup(groups, used, ofSample);
-    const isPlain = !rules.any && keys.functions === data.frames.label.length;
+    const isPlain = !rules.any && keys.count === data.frames.label.length;
     let fine;
     if (isPlain && used.length * data.stacks.parent.length < MOST_PASSES) {
       fine = yield* plainTree(data, used, of);
@@ -215,19 +217,25 @@
     }
     return { order, ends };
   }
-  // Functions, and the rows after them; `labels` are numbers in `names`.
+  // Keys of functions, and after them the rows at the root; `labels` are numbers in `names`. Tables have one line for all keys of
+  // a function: `line` has that of each key, `functions` is the number of these lines, and rows come after them.
   function keysOf(data, rows) {
-    const functions = data.functions.first.length;
-    const text = (row) => typeof row === "number" ? data.texts[row] : row;
+    const { first, row, firstKey } = data.functions;
+    const [count, functions] = [first.length, firstKey.length];
+    const text = (of) => typeof of === "number" ? data.texts[of] : of;
     const sorted = [...rows].sort((a, b) => text(a) < text(b) ? -1 : 1);
-    const labels = new Uint32Array(functions + sorted.length);
-    data.functions.first.forEach((frame, key) => { labels[key] = data.frames.label[frame]; });
-    const own = sorted.filter((row) => typeof row !== "number");
-    sorted.forEach((row, i) => {
-      labels[functions + i] = typeof row === "number" ? row : data.texts.length + own.indexOf(row);
+    const labels = new Uint32Array(count + sorted.length);
+    const line = new Uint32Array(labels.length);
+    first.forEach((frame, key) => { labels[key] = data.frames.label[frame]; });
+    line.set(row);
+    const own = sorted.filter((of) => typeof of !== "number");
+    sorted.forEach((of, i) => {
+      labels[count + i] = typeof of === "number" ? of : data.texts.length + own.indexOf(of);
+      line[count + i] = functions + i;
     });
-    const place = new Map(sorted.map((row, i) => [row, functions + i]));
-    return { functions, labels, names: own.length ? data.texts.concat(own) : data.texts, ofRow: (row) => place.get(row) };
+    const place = new Map(sorted.map((of, i) => [of, count + i]));
+    return { count, functions, labels, line, names: own.length ? data.texts.concat(own) : data.texts,
+      ofRow: (of) => place.get(of) };
   }
   // Where every stack of a group is a node of its own, nodes come in the order of stacks. Above so many looks at a stack,
   // most groups have few of them.
@@ -329,16 +337,47 @@
   }
   // Where a name is in several modules, its frames beside each other are one.
   function* byLabel(fine) {
+    const { labels } = fine.keys;
     const first = new Map();
-    let shared = false;
-    const keyOf = fine.keys.labels.map((label, key) => {
-      if (first.has(label)) { shared = true; } else { first.set(label, key); }
+    let isShared = false;
+    const keyOf = labels.map((label, key) => {
+      if (first.has(label)) { isShared = true; } else { first.set(label, key); }
       return first.get(label);
     });
-    if (!shared) { return { ...fine }; }
+    if (!isShared) { return { ...fine }; }
     const interner = makeInterner();
     const at = new Uint32Array(fine.size);
     for (let i = 1; i < fine.size; i++) { at[i] = interner.child(at[fine.parent[i]], keyOf[fine.key[i]]); }
-    const { tree, number } = yield* inPreorder(interner.nodes(), fine.keys.labels.length);
-    return { ...fine, ...tree, node: fine.node.map((of) => of < 0 ? -1 : number[at[of]]), isWhole: false };
+    const { tree, number } = yield* inPreorder(interner.nodes(), labels.length);
+    const of = at.map((node) => number[node]);
+    // From the last to the first: the first one's stays.
+    for (let i = fine.size - 1; i > 0; i--) { tree.key[of[i]] = fine.key[i]; }
+    return { ...fine, ...tree, of, node: fine.node.map((node) => node < 0 ? -1 : of[node]), isWhole: false };
+  }
+  // Of each node the key that most of it is of, and whether it is of several functions, also if some have values on the other side
+  // of a comparison only.
+  function leads(tree, fineTotal, otherTotal) {
+    const { of, fine } = tree;
+    if (!of) { return { lead: tree.key, isMixed: null }; }
+    const { line } = tree.keys;
+    const lead = tree.key.slice();
+    const most = new Float64Array(tree.size).fill(-1);
+    const isMixed = new Uint8Array(tree.size);
+    const known = new Int32Array(tree.size).fill(-1);
+    for (let i = 1; i < fine.size; i++) {
+      const node = of[i];
+      const key = fine.key[i];
+      if (fineTotal[i] === 0 && !(otherTotal && otherTotal[i] > 0)) { continue; }
+      if (known[node] >= 0 && known[node] !== line[key]) { isMixed[node] = 1; }
+      known[node] = line[key];
+      if (fineTotal[i] > most[node]) { most[node] = fineTotal[i]; lead[node] = key; }
+    }
+    return { lead, isMixed };
+  }
+  // The nodes of the fine tree that a node stands for.
+  function partsOf(tree, node) {
+    if (!tree.of) { return [node]; }
+    const parts = [];
+    tree.of.forEach((of, i) => { if (of === node) { parts.push(i); } });
+    return parts;
   }

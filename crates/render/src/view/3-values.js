@@ -25,13 +25,14 @@
     }
     return sums;
   }
-  // What ends in each node, and what is in it with all that it calls, in one pass back over the tree.
-  function sums(tree, node, values, [first, end]) {
+  // What ends in each node, and what is in it with all that it calls, in one pass back over the tree. With `power` 2 the squares
+  // of the samples are added up.
+  function sums(tree, node, values, [first, end], power) {
     const own = new Float64Array(tree.size);
     let samples = 0;
     for (let i = first; i < end; i++) {
       const at = node[i];
-      if (at >= 0) { own[at] += values[i]; samples++; }
+      if (at >= 0) { own[at] += power === 2 ? values[i] * values[i] : values[i]; samples++; }
     }
     const total = own.slice();
     const { parent } = tree;
@@ -61,7 +62,7 @@
     const byKey = new Uint8Array(labels.length);
     for (let i = 0; i < byKey.length; i++) {
       const label = labels[i];
-      if (!known.has(label)) { known.set(label, regexp.test(names[label]) ? 1 : 0); }
+      if (!known.has(label)) { known.set(label, regexp.test(withoutMark(names[label])) ? 1 : 0); }
       byKey[i] = known.get(label);
     }
     const hit = new Uint8Array(size);

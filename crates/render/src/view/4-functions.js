@@ -1,14 +1,14 @@
   // Functions over all places that they are called from. A stack that a function is on twice counts once.
 
-  // What was spent in each function, by key; rows at the root and what has no frame are the last, `[unknown]`.
+  // What was spent in each function, by line; rows at the root and what has no frame are the last, `[unknown]`.
   function functions(fine, { own, total }) {
-    const count = fine.keys.functions;
+    const { functions: count, line } = fine.keys;
     const self = new Float64Array(count + 1);
     const all = new Float64Array(count + 1);
     const open = new Uint32Array(count + 1);
     self[count] = all[count] = own[0];
     for (let i = 1; i < fine.size; i++) {
-      const key = fine.key[i];
+      const key = line[fine.key[i]];
       if (key >= count) {
         self[count] += own[i];
         all[count] += own[i];
@@ -22,8 +22,9 @@
     }
     return { self, total: all };
   }
-  // Who calls a function and whom it calls: pairs of key and value, of the stacks in which one calls the other directly.
-  function neighbours(fine, { total }, key) {
+  // Who calls a function and whom it calls: pairs of line and value, of the stacks in which one calls the other directly.
+  function neighbours(fine, { total }, wanted) {
+    const { line } = fine.keys;
     const callers = new Map();
     const callees = new Map();
     const openCallers = new Map();
@@ -35,30 +36,30 @@
     };
     for (let i = 1; i < fine.size; i++) {
       const caller = fine.parent[i];
-      if (fine.key[i] === key && caller > 0) { add(callers, openCallers, fine.key[caller], i); }
-      if (caller > 0 && fine.key[caller] === key) { add(callees, openCallees, fine.key[i], i); }
+      if (caller === 0) { continue; }
+      const [by, at] = [line[fine.key[caller]], line[fine.key[i]]];
+      if (at === wanted) { add(callers, openCallers, by, i); }
+      if (by === wanted) { add(callees, openCallees, at, i); }
     }
     const sorted = (map) => [...map].filter(([, value]) => value > 0).sort((a, b) => b[1] - a[1] || a[0] - b[0]);
     return { callers: sorted(callers), callees: sorted(callees) };
   }
-  // The callers of what ended in functions, or of one function: a tree from the leaves, a level at a time. An entry has the
+  // The callers of what ended in functions: a tree from the leaves, a level at a time. An entry is of one line, and has the
   // nodes that it stands for, and of each how much of what ended there came through it.
-  function reversed(fine, { own, total }, key) {
+  function reversed(fine, { own }) {
+    const { line } = fine.keys;
     const top = new Map();
-    let end = 0;
     for (let i = 1; i < fine.size; i++) {
-      const outermost = i >= end && fine.key[i] === key;
-      if (outermost) { end = fine.end[i]; }
-      const value = key === undefined ? own[i] : outermost ? total[i] : 0;
-      if (value > 0) { enter(top, fine.key[i], i, value); }
+      if (own[i] > 0) { enter(top, line[fine.key[i]], i, own[i]); }
     }
     return byValue(top);
   }
   function callersOf(fine, entry) {
+    const { line } = fine.keys;
     const found = new Map();
     entry.nodes.forEach((node, i) => {
       const caller = fine.parent[node];
-      if (caller > 0) { enter(found, fine.key[caller], caller, entry.parts[i]); }
+      if (caller > 0) { enter(found, line[fine.key[caller]], caller, entry.parts[i]); }
     });
     return byValue(found);
   }

@@ -7,7 +7,8 @@
   const darkSetting = matchMedia("screen and (prefers-color-scheme: dark)");
   let data;
   let state;
-  // Of the state: tree, sums, start, base (sums to compare with), hits, byFunction, baseByFunction.
+  // Of the state: tree, the nodes of `zoom` and `selected`, the `line` of the function in focus, sums, start, base (sums to
+  // compare with), the same of the finer tree and by function, verdicts, hits.
   const model = {};
   // Panes, each with `draw`.
   const panes = [];
@@ -58,16 +59,78 @@
   }
   // What percentages are of: also what was left out on request before, as the command line has it.
   function whole() {
-    const before = data.about.unfiltered[state.value] || 0;
+    const ofSide = data.about.compared && data.about.compared.wholes && wholes()[state.side === "before" ? 0 : 1];
+    const before = ofSide || data.about.unfiltered[state.value] || 0;
     return state.range || state.filters.length ? model.whole : Math.max(before, model.whole);
   }
-  function nameOf(node) { return node === 0 ? "all" : keyName(model.tree.key[node]); }
-  function keyName(key) {
+  // Names as they are shown; filters and links have the marks at their ends, too.
+  function nameOf(node) { return node === 0 ? "all" : core.withoutMark(fullName(node)); }
+  function fullName(node) { return textOf(model.tree.key[node]); }
+  function textOf(key) {
     const { keys } = model.tree;
-    return key < keys.labels.length ? keys.names[keys.labels[key]] : "[unknown]";
+    return keys.names[keys.labels[key]];
   }
-  function moduleOf(key) {
-    return key < data.functions.first.length ? data.texts[data.frames.module[data.functions.first[key]]] : "";
+  // Of a line of the table, or of a row at the root: one of its keys.
+  function keyOfLine(line) {
+    const { functions, count } = model.tree.keys;
+    return line < functions ? data.functions.firstKey[line] : count + line - functions;
+  }
+  function lineName(line) { return core.withoutMark(textOf(keyOfLine(line))); }
+  // The lines of what is no function: rows at the root, and samples without frames.
+  function isFunction(line) { return line !== null && line < model.tree.keys.functions; }
+  function functionName(line) { return isFunction(line) ? lineName(line) : "[unknown]"; }
+  function moduleOf(line) {
+    return isFunction(line) ? data.texts[data.frames.module[data.functions.first[data.functions.firstKey[line]]]] : "";
+  }
+  // The key that most of a node is of: it gives the colour.
+  function leadOf(node) { return model.leads.lead[node]; }
+  function isMixed(node) { return Boolean(model.leads.isMixed && model.leads.isMixed[node]); }
+  // The lines of a node that has samples, the one with the most of them first: several where a name is in several modules.
+  function linesOf(node) {
+    const { tree, fineSums, fineBase } = model;
+    const { line } = tree.keys;
+    if (node === 0) { return []; }
+    if (!isMixed(node)) { return [{ line: line[leadOf(node)] }]; }
+    const found = new Map();
+    for (const part of core.partsOf(tree, node)) {
+      const of = line[tree.fine.key[part]];
+      const known = found.get(of) || { line: of, total: 0, base: 0 };
+      known.total += fineSums.total[part];
+      known.base += fineBase ? fineBase.total[part] : 0;
+      found.set(of, known);
+    }
+    return [...found.values()].filter((of) => of.total > 0 || of.base > 0).sort((a, b) => b.total - a.total || a.line - b.line);
+  }
+  // The line of a node's function; null where it is no function, or several.
+  function lineOf(node) {
+    if (node === 0 || isMixed(node)) { return null; }
+    const line = model.tree.keys.line[leadOf(node)];
+    return isFunction(line) ? line : null;
+  }
+  function modulesText(lines) {
+    const modules = new Set(lines.filter((of) => isFunction(of.line)).map((of) => moduleOf(of.line)));
+    const known = [...modules].filter(Boolean);
+    return known.length > 1 ? "in " + known.length + " modules" : (known[0] || "") + (known.length && modules.has("") ? ", or not known" : "");
+  }
+  function isRow(node) { return model.tree.key[node] >= model.tree.keys.count; }
+  function placeOf(node) {
+    if (node === 0) { return null; }
+    const path = pathOf(node);
+    return { rows: path.filter(isRow).map(fullName), names: path.filter((of) => !isRow(of)).map(fullName) };
+  }
+  function keyOf(line) { return isFunction(line) ? { name: textOf(keyOfLine(line)), module: moduleOf(line) } : null; }
+  // The line of a function of that name and module; of another module, where there is none of that name in this one.
+  function findLine(key) {
+    const { keys } = model.tree;
+    let found = null;
+    let count = 0;
+    for (let line = 0; key && line < keys.functions; line++) {
+      if (textOf(keyOfLine(line)) !== key.name) { continue; }
+      if (moduleOf(line) === key.module) { return line; }
+      found = line;
+      count++;
+    }
+    return count === 1 ? found : null;
   }
   function pathOf(node) {
     const path = [];
@@ -93,21 +156,55 @@
     return sign + (ofShares() ? Math.abs(100 * by).toFixed(2) : amount(Math.abs(by)));
   }
   // 1 for more beyond noise, 2 for less, 0 for noise; null where it was not computed.
-  function verdictOf(node) {
-    const known = data.verdicts && model.tree.isWhole && !state.filters.length && !state.range;
-    return known ? data.verdicts[node] : null;
-  }
-  function functionVerdict(key) {
-    if (!data.verdicts || state.filters.length || state.range) { return null; }
-    return data.functionVerdicts.get(model.tree.keys.labels[key]) || 0;
-  }
+  function verdictOf(node) { return model.verdicts ? model.verdicts[node] : null; }
+  function functionVerdict(line) { return model.functionVerdicts ? model.functionVerdicts(line) : null; }
   const VERDICTS = ["noise", "more", "less"];
+  // Verdicts on two ranges are computed here, those on two files came with them.
+  function judge() {
+    const { tree, base } = model;
+    model.verdicts = model.functionVerdicts = null;
+    if (!base) { return; }
+    const isWhole = !state.filters.length && !state.range && tree.fine.isWhole;
+    if (data.verdicts && isWhole) {
+      model.verdicts = new Uint8Array(tree.size);
+      data.verdicts.forEach((verdict, i) => { model.verdicts[tree.of ? tree.of[i] : i] = verdict; });
+      const { keys } = tree;
+      const lines = new Map();
+      for (let line = 0; line < keys.functions; line++) {
+        const label = keys.labels[keyOfLine(line)];
+        lines.set(label, (lines.get(label) || 0) + 1);
+      }
+      // They were judged by name.
+      model.functionVerdicts = (line) => {
+        const label = keys.labels[keyOfLine(line)];
+        return isFunction(line) && lines.get(label) === 1 ? data.functionVerdicts.get(label) || 0 : null;
+      };
+    }
+    if (data.about.compared || data.about.step || data.about.sums) { return; }
+    judgeRanges();
+  }
+  function judgeRanges() {
+    const { tree, base, after } = model;
+    const { samples } = data;
+    const values = samples.values[state.value];
+    const both = (of) => {
+      const [a, b] = [state.range, state.base].map((range) => core.sums(of, of.node, values, core.slice(samples, range), 2));
+      for (const part of ["own", "total"]) { a[part].forEach((_, i) => { a[part][i] += b[part][i]; }); }
+      return a;
+    };
+    const count = base.samples + after.samples;
+    const squares = both(tree);
+    model.verdicts = core.verdicts(base.total, after.total, squares.total, count);
+    const byFunction = core.functions(tree.fine, tree.of ? both(tree.fine) : squares);
+    const all = (whole, of) => [whole.total[0], ...of.total];
+    const found = core.verdicts(all(base, model.baseFunctions), all(after, model.functionsAfter), all(squares, byFunction), count);
+    model.functionVerdicts = (line) => found[line + 1];
+  }
 
   // Goes to another state; what is a step of its own comes into the history.
   function go(change, quiet) {
-    const before = state;
     state = { ...state, ...change };
-    if (state.filters !== before.filters || state.group !== before.group) { keepPlace(before); }
+    if (change.filters || change.group) { state.span = null; }
     setAddress(state, quiet ? "replaceState" : "pushState");
     return refresh();
   }
@@ -124,26 +221,6 @@
     setAddress(before, "replaceState");
     setAddress(state, "pushState");
   }
-  // In another tree the zoomed and the selected node are those of the same names.
-  function keepPlace(before) {
-    const { tree } = model;
-    const names = (node) => pathOf(node).filter((at) => tree.key[at] < tree.keys.functions).map(nameOf);
-    model.place = { zoom: names(before.zoom), selected: names(before.selected) };
-    state.zoom = state.selected = 0;
-    state.span = null;
-  }
-  function nodeOfNames(names) {
-    const { tree } = model;
-    let at = 0;
-    for (const name of names) {
-      for (let child = at + 1; child < tree.end[at]; child = tree.end[child]) {
-        const isRow = tree.key[child] >= tree.keys.functions;
-        const inRow = isRow && [...childrenOf(child)].find((of) => nameOf(of) === name);
-        if (inRow || nameOf(child) === name) { at = inRow || child; break; }
-      }
-    }
-    return names.length && nameOf(at) === names[names.length - 1] ? at : 0;
-  }
   function* childrenOf(node) {
     const { tree } = model;
     for (let child = node + 1; child < tree.end[node]; child = tree.end[child]) { yield child; }
@@ -153,6 +230,14 @@
   let latest = 0;
   async function refresh() {
     const turn = ++latest;
+    const wrong = state.filters.find((filter) => filter.wrong);
+    document.body.dataset.wrong = Boolean(wrong);
+    if (wrong) {
+      remark("The address has a filter that cannot be read, \u201c" + wrong.kind + "=" + wrong.text + "\u201d: " + wrong.wrong +
+        ". What it should leave out is not known, so that nothing is shown. Take it off, or mend the address.");
+      chips();
+      return;
+    }
     const treeKey = JSON.stringify([state.group, state.filters]);
     if (treeKey !== model.treeKey) {
       const building = buildTree({ group: state.group, filters: state.filters });
@@ -160,40 +245,69 @@
       if (turn !== latest) { return; }
       Object.assign(model, { tree, treeKey, sumsKey: null });
     }
-    const place = model.place;
-    model.place = null;
-    if (place) { state.zoom = nodeOfNames(place.zoom); state.selected = nodeOfNames(place.selected); }
     const sumsKey = JSON.stringify([state.value, state.range, state.base, state.side]);
     if (sumsKey !== model.sumsKey) { addUp(sumsKey); }
-    const { tree, sums } = model;
-    if (state.zoom >= tree.size || sums.total[state.zoom] === 0) { state.zoom = 0; }
-    if (state.selected >= tree.size) { state.selected = 0; }
-    if (state.key !== null && state.key >= tree.keys.functions) { state.key = null; }
+    findPlaces();
     findHits();
-    panes.forEach((pane) => pane.draw());
+    drawAll();
+  }
+  // Nothing is drawn of what a filter should leave out that cannot be read.
+  function isShown() { return Boolean(model.tree) && !isWrong(); }
+  function drawAll() { if (isShown()) { panes.forEach((pane) => pane.draw()); } }
+  function isWrong() { return document.body.dataset.wrong === "true"; }
+  // What the state names, as numbers; and the state as what is shown.
+  function findPlaces() {
+    const { tree, sums } = model;
+    const missing = [];
+    for (const name of ["zoom", "selected"]) {
+      const at = state[name] ? core.nodeOf(tree, state[name], sums.total) : 0;
+      if (state[name] && !at && name === "zoom") { missing.push(state.zoom.names.concat(state.zoom.rows).slice(-1)[0]); }
+      model[name] = at;
+      state[name] = placeOf(at);
+    }
+    model.line = findLine(state.key);
+    if (state.key && model.line === null) { missing.push(state.key.name); }
+    state.key = keyOf(model.line);
+    setAddress(state, "replaceState");
+    remark(model.whole === 0 && !(model.base && (model.base.total[0] || model.after.total[0])) ? nothing() :
+      missing.length ? "Not here: " + [...new Set(missing)].map(core.withoutMark).join(", ") : "");
+  }
+  function nothing() {
+    const isChosen = state.filters.length || state.range;
+    return isChosen ? "There is nothing to show: no sample passes the filters" + (state.range ? " in this range." : ".") :
+      "There is nothing to show: the values add up to 0.";
   }
   function addUp(sumsKey) {
     const { tree } = model;
+    const { fine } = tree;
     const { samples, about } = data;
     const add = (of, column, range) => core.sums(of, of.node, samples.values[column], core.slice(samples, range));
     const both = (column, range) => {
       const sums = add(tree, column, range);
-      return [sums, core.functions(tree.fine, tree.fine.node === tree.node ? sums : add(tree.fine, column, range))];
+      const ofFine = tree.of ? add(fine, column, range) : sums;
+      return [sums, ofFine, core.functions(fine, ofFine)];
     };
     const [column, old] = about.compared ? [1, 0] : [state.value, state.value];
-    [model.after, model.functions] = both(column, state.range);
+    let [fineAfter, fineBase] = [null, null];
+    [model.after, fineAfter, model.functionsAfter] = both(column, state.range);
     model.base = model.baseFunctions = null;
-    if (isCompared()) { [model.base, model.baseFunctions] = both(old, about.compared ? state.range : state.base); }
+    if (isCompared()) { [model.base, fineBase, model.baseFunctions] = both(old, about.compared ? state.range : state.base); }
     // The side that gives the widths.
-    model.sums = model.base && state.side === "before" ? model.base : model.after;
+    const isBefore = model.base && state.side === "before";
+    model.sums = isBefore ? model.base : model.after;
+    model.functions = isBefore ? model.baseFunctions : model.functionsAfter;
+    Object.assign(model, { fineSums: isBefore ? fineBase : fineAfter, fineBase: isBefore ? fineAfter : fineBase });
+    model.leads = core.leads(tree, model.fineSums.total, model.fineBase && model.fineBase.total);
     model.whole = model.sums.total[0];
     model.start = core.layout(tree, model.sums);
     setRoles();
+    judge();
     model.largest = 0;
-    for (let i = 0; model.base && i < tree.size; i++) {
-      model.largest = Math.max(model.largest, Math.abs(change(model.base.own[i], model.after.own[i])));
+    for (let i = 1; model.base && i < tree.size; i++) {
+      if (verdictOf(i) === 0) { continue; }
+      model.largest = Math.max(model.largest, Math.abs(change(model.base.total[i], model.after.total[i])));
     }
-    Object.assign(model, { sumsKey, hitsKey: null, reversed: null });
+    Object.assign(model, { sumsKey, hitsKey: null });
   }
   // Frames of which more than half waited, 1, and the stacks of wakers, 2, have colours of their own.
   const WAITS = 21;
@@ -204,14 +318,13 @@
     model.roles = null;
     if (!waiting && !waker) { return; }
     const roles = model.roles = new Uint8Array(tree.size);
-    const kindOf = (node) => tree.key[node] < tree.keys.functions ?
-      data.frames.kind[data.functions.first[tree.key[node]]] : 0;
+    const kindOf = (node) => isRow(node) ? 0 : data.frames.kind[data.functions.first[leadOf(node)]];
     const waited = new Float64Array(tree.size);
     for (let i = tree.size - 1; waiting && i > 0; i--) {
       const kind = kindOf(i);
       if (kind >= WAITS && kind < WAKER) { waited[i] = sums.total[i]; }
       waited[tree.parent[i]] += waited[i];
-      roles[i] = tree.key[i] < tree.keys.functions && waited[i] > sums.total[i] / 2 ? 1 : 0;
+      roles[i] = !isRow(i) && waited[i] > sums.total[i] / 2 ? 1 : 0;
     }
     for (let i = 1; waker && i < tree.size; i++) {
       const caller = tree.parent[i];
@@ -219,23 +332,25 @@
     }
   }
   function findHits() {
-    const hitsKey = state.search + "\n" + state.zoom;
+    const hitsKey = [state.search, state.case, model.zoom].join("\n");
     if (hitsKey === model.hitsKey) { return; }
-    if (model.hitsKey === null || !hitsKey.startsWith(model.searched + "\n")) { model.isStepping = false; }
-    Object.assign(model, { hitsKey, searched: state.search, hits: null });
-    $("search").removeAttribute("aria-invalid");
+    const searched = [state.search, state.case].join("\n");
+    if (model.hitsKey === null || searched !== model.searched) { model.isStepping = false; }
+    Object.assign(model, { hitsKey, searched, hits: null, finder: null, wrong: "" });
     if (!state.search) { return; }
     try {
-      const { total } = model.sums;
-      model.hits = core.findHits(model.tree, new RegExp(state.search, "u"), total, state.zoom);
-      const { hit } = model.hits;
-      const before = new Uint32Array(hit.length + 1);
-      for (let i = 0; i < hit.length; i++) { before[i + 1] = before[i] + (hit[i] && total[i] > 0 ? 1 : 0); }
-      model.hits.before = before;
-      if (model.isStepping) { sortHits(); }
-    } catch {
-      $("search").setAttribute("aria-invalid", "true");
+      model.finder = core.regexpOf(state.search, core.ignoresCase(state.search, state.case));
+    } catch (error) {
+      model.wrong = "No regular expression: " + core.reasonOf(error);
+      return;
     }
+    const { total } = model.sums;
+    model.hits = core.findHits(model.tree, model.finder, total, model.zoom);
+    const { hit } = model.hits;
+    const before = new Uint32Array(hit.length + 1);
+    for (let i = 0; i < hit.length; i++) { before[i + 1] = before[i] + (hit[i] && total[i] > 0 ? 1 : 0); }
+    model.hits.before = before;
+    if (model.isStepping) { sortHits(); }
   }
 
   // The widest first; only who goes through them needs it.
@@ -249,10 +364,10 @@
   let worker;
   function buildTree(view) {
     if (data.stacks.parent.length < MANY) { return core.steps(core.build(data, view)); }
-    say("Adding up \u2026");
+    remark("Adding up \u2026");
     return (worker === undefined ? startWorker() : Promise.resolve(worker))
       .then((at) => at ? inWorker(at, view) : inSlices(core.build(data, view)))
-      .then((tree) => { say(""); return tree; });
+      .then((tree) => { remark(""); return tree; });
   }
   function startWorker() {
     return new Promise((done) => {
@@ -287,4 +402,11 @@
       }
     }
   }
-  function say(text) { $("notes").textContent = text; }
+  // What was done, for a while; and what there is to know of what is shown.
+  let saying;
+  function say(text) {
+    $("said").textContent = text;
+    clearTimeout(saying);
+    saying = setTimeout(() => { $("said").textContent = ""; }, 4000);
+  }
+  function remark(text) { $("notes").textContent = text; }

@@ -14,14 +14,16 @@
     // What is in view: a part of the whole, as values.
     function view() {
       const { total } = model.sums;
-      if (!state.span) { return { from: model.start[state.zoom], size: total[state.zoom] || 1 }; }
+      if (!state.span) { return { from: model.start[model.zoom], size: total[model.zoom] || 1 }; }
       const [from, to] = state.span;
       return { from: from * total[0], size: (to - from) * total[0] || 1 };
     }
+    // Whose callees are drawn: a part of the width is one of all.
+    function outermost() { return state.span ? 0 : model.zoom; }
     function deepest() {
       const { tree, sums } = model;
       let most = 0;
-      for (let i = state.zoom; i < tree.end[state.zoom]; i++) {
+      for (let i = outermost(); i < tree.end[outermost()]; i++) {
         if (tree.depth[i] > most && sums.total[i] > 0) { most = tree.depth[i]; }
       }
       return most + 1;
@@ -38,8 +40,11 @@
     function sheetHeight() { return Math.max(depth * row, state.upright ? scroller.clientHeight : 0); }
 
     function draw() {
+      if (!isShown()) { return; }
       $("main").dataset.view = state.view;
       scroller.hidden = $("legend").hidden = state.view !== "flame";
+      // The others are gone before the room is measured that is left.
+      for (const view of ["tree", "callers"]) { $(view + "-view").hidden = state.view !== view; }
       if (scroller.hidden || !canvas.clientWidth) { return; }
       row = isCoarse.matches ? 28 : 18;
       depth = deepest();
@@ -58,17 +63,21 @@
       describe();
     }
     function colourOf(node) {
-      const { tree, base, after, hits, largest } = model;
+      const { base, after, hits, largest } = model;
       if (hits) { return hits.hit[node] ? look.hit : look.plain; }
       if (base) {
-        const by = largest ? change(base.own[node], after.own[node]) / largest : 0;
-        return look.change[10 + (by > 0 ? Math.ceil(10 * by) : Math.floor(10 * by))];
+        // As in the picture of a comparison: by the whole of a frame, and noise has none.
+        const by = change(base.total[node], after.total[node]);
+        const verdict = verdictOf(node);
+        const sign = verdict === null ? Math.sign(by) : verdict ? 3 - 2 * verdict : 0;
+        const strength = Math.min(1, Math.max(0.3, Math.sqrt(Math.abs(by) / (largest || 1))));
+        return look.change[STEPS + sign * Math.ceil(STEPS * strength - 1e-9)];
       }
-      const key = tree.key[node];
-      if (node === 0 || key >= tree.keys.functions) { return look.whole; }
+      if (node === 0 || isRow(node)) { return look.whole; }
       if (model.roles && model.roles[node]) { return look.roles[model.roles[node]]; }
-      return look.paints[data.frames.paint[data.functions.first[key]]];
+      return look.paints[data.frames.paint[data.functions.first[leadOf(node)]]];
     }
+    const STEPS = 12;
     let look;
     function setLook() {
       const plain = isDark() ? "#34343b" : "#e4e4e8";
@@ -95,10 +104,9 @@
         if (y > -row && y < height) {
           const [fill, ink] = colourOf(node);
           context.fillStyle = fill;
-          context.globalAlpha = node < state.zoom && level < tree.depth[state.zoom] ? 0.6 : 1;
+          context.globalAlpha = level < tree.depth[outermost()] ? 0.6 : 1;
           context.fillRect(x, y, w >= 3 ? w - 0.7 : w, row - 1);
-          const key = tree.key[node];
-          if (state.key !== null && node > 0 && sameFunction(key, state.key)) { frameOf(context, x, y, w); }
+          if (model.line !== null && node > 0 && lineOf(node) === model.line) { frameOf(context, x, y, w); }
           boxes.push({ node, x, y, w });
           if (w > 24) {
             const text = fitName(nameOf(node) + verdictMark(node), w - 2 * PADDING, (part) => textWidth(context, part));
@@ -122,8 +130,8 @@
           boxes.push({ node: first, x, y, w, last });
         }
       }
-      for (const node of [0, ...pathOf(state.zoom)]) { box(node, tree.depth[node]); }
-      const open = [state.span ? 0 : state.zoom];
+      for (const node of [0, ...pathOf(outermost())]) { box(node, tree.depth[node]); }
+      const open = [outermost()];
       while (open.length) {
         const node = open.pop();
         const level = tree.depth[node] + 1;
@@ -149,9 +157,8 @@
       context.globalAlpha = 0.5;
       for (const [x, w] of columns) { context.fillRect(x, 0, Math.max(1, w), height); }
       context.globalAlpha = 1;
-      if (hasRing || state.selected) { ring(context); }
+      if (hasRing || model.selected) { ring(context); }
     }
-    function sameFunction(key, other) { return model.tree.keys.labels[key] === model.tree.keys.labels[other]; }
     function verdictMark(node) { return ["", " \u25b2", " \u25bc"][verdictOf(node) || 0]; }
     function frameOf(context, x, y, w) {
       context.strokeStyle = look.text;
@@ -159,7 +166,7 @@
       if (w > 2) { context.strokeRect(x + 0.5, y + 0.5, w - 1.7, row - 2); }
     }
     function ring(context) {
-      const at = boxes.find((box) => box.node === state.selected);
+      const at = boxes.find((box) => box.node === model.selected);
       if (!at) { return; }
       context.strokeStyle = look.text;
       context.lineWidth = 2;
@@ -172,7 +179,7 @@
       const item = (node, isSelected) => element("div", { role: "treeitem", id: "node-" + node,
         "aria-level": nodes.depth[node] + 1, "aria-selected": isSelected, "aria-expanded": nodes.end[node] > node + 1 },
         nameOf(node) + ", " + amount(sums.total[node]) + ", " + percent(sums.total[node], whole()));
-      const at = state.selected || state.zoom;
+      const at = model.selected || model.zoom;
       const children = [...childrenOf(at)].filter((node) => sums.total[node] > 0);
       children.sort((a, b) => sums.total[b] - sums.total[a]);
       tree.replaceChildren(...[0, ...pathOf(at)].map((node) => item(node, node === at)),
@@ -192,12 +199,12 @@
       }
       return best;
     }
-    function zoomTo(node) { return go({ zoom: node, span: null, selected: node }).then(() => reveal(node)); }
-    function select(node) {
-      const key = model.tree.key[node];
-      return go({ selected: node, key: node > 0 && key < model.tree.keys.functions ? key : state.key }, true)
-        .then(() => reveal(node));
+    // What the state is once a frame is chosen: its function is in focus, or none where it is several.
+    function choice(node) {
+      return node === 0 ? { selected: null } : { selected: placeOf(node), key: keyOf(lineOf(node)) };
     }
+    function zoomTo(node) { return go({ zoom: placeOf(node), span: null, ...choice(node) }).then(() => reveal(node)); }
+    function select(node) { return go(choice(node), true).then(() => reveal(node)); }
     function reveal(node) {
       const y = top(model.tree.depth[node]);
       if (y < scroller.scrollTop) { scroller.scrollTop = y; }
@@ -206,7 +213,7 @@
     // Neighbours in view; `up` is towards the root.
     function move(key) {
       const { tree: nodes, sums } = model;
-      const at = state.selected || state.zoom;
+      const at = model.selected || model.zoom;
       const isUp = key === (state.upright ? "ArrowDown" : "ArrowUp");
       if (isUp) { return select(nodes.parent[at]); }
       if (key === "ArrowDown" || key === "ArrowUp") {
@@ -222,7 +229,7 @@
       const least = 1e-7;
       size = Math.min(1, Math.max(least, size));
       from = Math.min(1 - size, Math.max(0, from));
-      go({ span: size === 1 ? null : [from, from + size], zoom: size === 1 ? 0 : state.zoom }, true);
+      go({ span: size === 1 ? null : [from, from + size], ...(size === 1 ? { zoom: null } : {}) }, true);
     }
     function present() {
       const { from, size } = view();
@@ -239,7 +246,7 @@
       if (size < 1) { spanTo(from + size * pixels / canvas.clientWidth, size); }
     }
 
-    return { canvas, scroller, keys: tree, draw, under, zoomTo, select, move, zoomAt, pan,
+    return { canvas, scroller, keys: tree, draw, under, choice, zoomTo, select, move, zoomAt, pan,
       showRing(on) { hasRing = on; draw(); } };
   })();
   panes.push(flame);

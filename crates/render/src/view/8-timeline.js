@@ -11,6 +11,9 @@
     let binned = "";
     let drag = null;
     let map = null;
+    // Of each sample what of its value was lost; null where none was.
+    let lost = null;
+    let lostOf = -1;
 
     function isMap() { return state.times === "seconds"; }
     // The samples' time, to the end of the last.
@@ -24,6 +27,28 @@
       const { labels } = data.threads[thread];
       return data.texts[labels[2]] || data.texts[labels[0]] || "[unknown]";
     }
+    // What was lost on its way is no idle time: `Marker::Lost` of crates/profile stands for it.
+    const LOST = 33;
+    function findLost() {
+      if (lostOf === state.value) { return; }
+      lostOf = state.value;
+      const { samples, stacks, frames } = data;
+      const isLost = stacks.leaf.map((frame, stack) => stack > 0 && frames.kind[frame] === LOST ? 1 : 0);
+      const values = samples.values[state.value];
+      lost = isLost.includes(1) ? values.map((value, i) => isLost[samples.stack[i]] ? value : 0) : null;
+    }
+    function hatch(context, x, y, width, height) {
+      const tile = element("canvas", { width: 6, height: 6 });
+      const pen = tile.getContext("2d");
+      pen.strokeStyle = cssColour("text");
+      pen.lineWidth = 1.5;
+      for (const from of [-6, 0, 6]) { pen.moveTo(from - 1, 7); pen.lineTo(from + 7, -1); }
+      pen.stroke();
+      context.fillStyle = cssColour("paper");
+      context.fillRect(x, y, width, height);
+      context.fillStyle = context.createPattern(tile, "repeat");
+      context.fillRect(x, y, width, height);
+    }
     // Sums by bar and row; rows are threads, the busiest first.
     // Bars are wide enough that some samples are in each.
     function bin(pixels) {
@@ -32,23 +57,27 @@
       const key = [pixels, state.value, state.times, model.treeKey].join();
       if (binned === key) { return; }
       binned = key;
+      findLost();
       if (isMap()) { map = seconds(pixels); return; }
       const width = Math.ceil(pixels / Math.min(12, Math.max(2, 4 * pixels / samples.count)));
       const per = width / length();
       const made = new Map();
-      const all = { name: "", sums: new Float64Array(width), total: 0, most: 0 };
+      const all = { name: "", sums: new Float64Array(width), lost: new Float64Array(width), total: 0, most: 0 };
       for (let i = samples.untimed; i < samples.count; i++) {
         if (model.tree.node[i] < 0) { continue; }
         const x = Math.min(width - 1, Math.floor(samples.time[i] * per));
         all.sums[x] += values[i];
+        if (lost) { all.lost[x] += lost[i]; }
         all.total += values[i];
         if (state.times !== "threads") { continue; }
         const thread = samples.thread[i];
         let lane = made.get(thread);
         if (!lane) {
-          made.set(thread, lane = { name: threadName(thread), thread, sums: new Float64Array(width), total: 0, most: 0 });
+          made.set(thread, lane = { name: threadName(thread), thread, sums: new Float64Array(width),
+            lost: new Float64Array(width), total: 0, most: 0 });
         }
         lane.sums[x] += values[i];
+        if (lost) { lane.lost[x] += lost[i]; }
         lane.total += values[i];
       }
       lanes = [all, ...[...made.values()].sort((a, b) => b.total - a.total).slice(0, 200)];
@@ -64,6 +93,7 @@
       const all = Math.max(1, Math.ceil((phase + length()) / second));
       const made = { second, phase, all, columns: Math.min(all, pixels), rows: ROWS, across: Math.min(pixels, all * COLUMN) };
       made.sums = core.bySecond(data.samples, model.tree.node, data.samples.values[state.value], made);
+      made.lost = lost && core.bySecond(data.samples, model.tree.node, lost, made);
       const sorted = made.sums.filter((sum) => sum > 0).sort();
       made.most = sorted[Math.floor(0.99 * (sorted.length - 1))] || 1;
       return made;
@@ -104,6 +134,9 @@
         context.fillRect(Math.floor(i / rows) * w, tall - (i % rows + 1) * h, w > 4 ? w - 1 : w, h);
       });
       context.globalAlpha = 1;
+      (map.lost || []).forEach((sum, i) => {
+        if (sum > 0) { hatch(context, Math.floor(i / rows) * w, tall - (i % rows + 1) * h, w > 4 ? w - 1 : w, h); }
+      });
     }
     function drawLanes(context, width) {
       const tall = lanes.length === 1 ? LANE + 18 : LANE;
@@ -115,6 +148,8 @@
           const h = sum > 0 ? Math.max(1, (tall - 4) * sum / lane.most) : 0;
           if (h > 0) { context.fillRect(i * each, bottom - h, each > 3 ? each - 0.7 : each, h); }
         });
+        // The whole height: of how much was lost then, only what would have been a sample each is known.
+        lane.lost.forEach((sum, i) => { if (sum > 0) { hatch(context, i * each, bottom - tall + 4, Math.max(2, each), tall - 4); } });
         if (lane.name) {
           const name = fitName(lane.name, width / 3, (part) => context.measureText(part).width);
           context.fillStyle = cssColour("paper");
@@ -160,10 +195,23 @@
       const { range, base } = state;
       $("range").textContent = range && base ? text(range) + " compared with " + text(base) :
         range ? text(range) : "all of the time, " + duration(length()) + " (drag chooses a range, with Shift one to compare with)";
+      $("lost").textContent = lostText();
       $("all-time").hidden = !range && !base;
       $("one-range").hidden = !base;
       canvas.setAttribute("aria-valuetext", $("range").textContent);
       canvas.setAttribute("aria-valuenow", range ? Math.round(100 * range[0] / length()) : 0);
+    }
+    function lostText() {
+      if (!lost) { return ""; }
+      const { untimed } = data.samples;
+      let [all, unknown] = [0, 0];
+      lost.forEach((value, i) => {
+        if (model.tree.node[i] < 0) { return; }
+        all += value;
+        if (i < untimed) { unknown += value; }
+      });
+      return all === 0 ? "" : unknown === all ? amount(all) + " lost, it is not known when" :
+        amount(all) + " lost, hatched" + (unknown ? ", of which of " + amount(unknown) + " it is not known when" : "");
     }
     function timeAt(event) {
       const box = canvas.getBoundingClientRect();

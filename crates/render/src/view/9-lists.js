@@ -27,9 +27,7 @@
     function choose(i) {
       if (i < 0 || i >= rows.length) { return; }
       chosen = i;
-      const high = height();
-      if (i * high < holder.scrollTop) { holder.scrollTop = i * high; }
-      if ((i + 1) * high > holder.scrollTop + holder.clientHeight) { holder.scrollTop = (i + 1) * high - holder.clientHeight; }
+      reveal();
       paint();
       onChoose(rows[i]);
     }
@@ -51,7 +49,20 @@
       event.preventDefault();
       event.stopPropagation();
     });
-    return { set(next, isChosen) { rows = next; chosen = next.findIndex(isChosen || (() => false)); paint(); }, paint };
+    // What was chosen elsewhere comes into view.
+    function reveal() {
+      const high = height();
+      if (chosen * high < holder.scrollTop) { holder.scrollTop = chosen * high; }
+      if ((chosen + 1) * high > holder.scrollTop + holder.clientHeight) { holder.scrollTop = (chosen + 1) * high - holder.clientHeight; }
+    }
+    function set(next, isChosen) {
+      const before = rows[chosen];
+      rows = next;
+      chosen = next.findIndex(isChosen || (() => false));
+      if (chosen >= 0 && rows[chosen] !== before) { reveal(); }
+      paint();
+    }
+    return { set, paint };
   }
   function number(value, of) {
     const cell = element("span", { class: "n", title: amount(value) }, percent(value, of));
@@ -61,7 +72,8 @@
     return cell;
   }
   function name(text, room) {
-    return element("span", { class: "name", title: text }, room > 40 ? fitted(text, room) : text);
+    const isFound = model.finder && model.finder.test(text);
+    return element("span", { class: isFound ? "name found" : "name", title: text }, room > 40 ? fitted(text, room) : text);
   }
   // A long name is cut where a namespace ends, as in the graph.
   const pen = document.createElement("canvas").getContext("2d");
@@ -78,18 +90,20 @@
   const table = (function () {
     let sorted = [];
     const list = makeList($("list"), {
-      columns(key) {
-        const { functions, baseFunctions } = model;
-        return [number(functions.self[key], whole()), number(functions.total[key], whole()),
-          ...(baseFunctions ? [changed(baseFunctions.total[key], functions.total[key], functionVerdict(key))] : []),
-          name(functionName(key), $("list").clientWidth - (baseFunctions ? 328 : 236)), element("span", { class: "module", title: moduleOf(key) }, moduleOf(key).replace(/.*\//, ""))];
+      columns(line) {
+        const { functions, functionsAfter: after, baseFunctions: before } = model;
+        const module = moduleOf(line);
+        return [number(functions.self[line], whole()), number(functions.total[line], whole()),
+          ...(before ? [changed(before.total[line], after.total[line], functionVerdict(line))] : []),
+          name(functionName(line), $("list").clientWidth - (before ? 350 : 258)),
+          element("span", { class: "module", title: module }, module.replace(/.*\//, ""))];
       },
-      onChoose(key) { if (key < data.functions.first.length) { go({ key }, true); } },
-      onOpen(key) { if (key < data.functions.first.length) { go({ key, view: "callers" }); } }
+      onChoose(line) { if (isFunction(line)) { go({ key: keyOf(line) }, true); } },
+      onOpen(line) { if (isFunction(line)) { go({ key: keyOf(line), view: "callers" }); } }
     });
     let listed = "";
     function draw() {
-      const { functions, baseFunctions } = model;
+      const { baseFunctions } = model;
       const columns = ["self", "total", ...(baseFunctions ? ["change"] : []), "name", "module"];
       $("heads").replaceChildren(...columns.map((column) => {
         const isIt = column === state.sort;
@@ -100,29 +114,32 @@
       const key = [model.sumsKey, model.treeKey, state.sort, state.table].join("\n");
       if (key !== listed) {
         listed = key;
-        sorted = rows(functions, baseFunctions);
+        sorted = rows();
       }
       if ($("filter") !== document.activeElement) { $("filter").value = state.table; }
       $("count").textContent = grouped(sorted.length) + (sorted.length === 1 ? " function" : " functions");
-      list.set(sorted, (of) => of === state.key);
+      list.set(sorted, (of) => of === model.line);
     }
-    function rows(functions, before) {
+    function rows() {
+      const { functions, functionsAfter: after, baseFunctions: before } = model;
       let test = () => true;
+      $("filter").removeAttribute("aria-invalid");
+      $("filter").title = "";
       try {
-        const regexp = state.table && new RegExp(state.table, "ui");
-        if (regexp) { test = (key) => regexp.test(functionName(key)) || regexp.test(moduleOf(key)); }
-        $("filter").removeAttribute("aria-invalid");
-      } catch {
+        const regexp = state.table && core.regexpOf(state.table, core.ignoresCase(state.table, ""));
+        if (regexp) { test = (line) => regexp.test(functionName(line)) || regexp.test(moduleOf(line)); }
+      } catch (error) {
         $("filter").setAttribute("aria-invalid", "true");
+        $("filter").title = "No regular expression: " + core.reasonOf(error);
       }
       const { self, total } = functions;
       const found = [];
-      for (let key = 0; key < total.length; key++) {
-        if ((total[key] > 0 || before && before.total[key] > 0) && test(key)) { found.push(key); }
+      for (let line = 0; line < total.length; line++) {
+        if ((after.total[line] > 0 || before && before.total[line] > 0) && test(line)) { found.push(line); }
       }
       const usual = (a, b) => self[b] - self[a] || total[b] - total[a] || a - b;
       const text = (of) => (a, b) => of(a) < of(b) ? -1 : of(a) > of(b) ? 1 : usual(a, b);
-      const by = before && ((key) => Math.abs(change(before.total[key], total[key])));
+      const by = before && ((line) => Math.abs(change(before.total[line], after.total[line])));
       const orders = { self: usual, total: (a, b) => total[b] - total[a] || usual(a, b), name: text(functionName),
         module: text(moduleOf), change: (a, b) => by ? by(b) - by(a) || usual(a, b) : usual(a, b) };
       return found.sort(orders[state.sort]);
@@ -130,7 +147,6 @@
     return { draw, paint: list.paint };
   })();
   panes.push(table);
-  function functionName(key) { return key < data.functions.first.length ? keyName(key) : "[unknown]"; }
 
   // The tree from the root, or from what was sampled; its hottest path is open at first.
   const treeView = (function () {
@@ -143,10 +159,7 @@
         toggle.style.marginLeft = 14 * entry.level + "px";
         return [number(entry.value, whole()), ...(state.up ? [] : [number(entry.own, whole())]), toggle, name(entry.name)];
       },
-      onChoose(entry) {
-        const key = entry.key < model.tree.keys.functions ? entry.key : null;
-        go({ key, selected: state.up ? state.selected : entry.node }, true);
-      },
+      onChoose(entry) { go(state.up ? { key: keyOf(entry.line), selected: null } : flame.choice(entry.node), true); },
       onOpen(entry, how) {
         const isOpen = how === "more" ? true : how === "less" ? false : !entry.isOpen;
         entry.isOpen = isOpen;
@@ -166,9 +179,9 @@
     }
     function ofNode(node, level) {
       const { tree, sums } = model;
-      return { node, level, key: tree.key[node], name: nameOf(node), value: sums.total[node], own: sums.own[node] };
+      return { node, level, name: nameOf(node), value: sums.total[node], own: sums.own[node] };
     }
-    function ofCaller(of, level) { return { of, level, key: of.key, name: keyName(of.key), value: of.value }; }
+    function ofCaller(of, level) { return { of, level, line: of.key, name: lineName(of.key), value: of.value }; }
     function show(chosen) {
       const rows = [];
       const add = (entries) => entries.forEach((entry) => {
@@ -179,21 +192,13 @@
       list.set(rows, (entry) => entry === chosen);
     }
     function draw() {
-      $("tree-view").hidden = state.view !== "tree";
       if (state.view !== "tree") { return; }
       $("up").setAttribute("aria-pressed", state.up);
       $("down").setAttribute("aria-pressed", !state.up);
-      const key = [model.treeKey, model.sumsKey, state.up, state.zoom].join("\n");
+      const key = [model.treeKey, model.sumsKey, state.up, model.zoom].join("\n");
       if (key === made) { list.paint(); return; }
       made = key;
-      const { tree, sums } = model;
-      if (state.up) {
-        const fine = tree.fine.node === tree.node ? sums :
-          core.sums(tree.fine, tree.fine.node, data.samples.values[state.value], core.slice(data.samples, state.range));
-        roots = core.reversed(tree.fine, fine).map((of) => ofCaller(of, 0));
-      } else {
-        roots = [ofNode(state.zoom, 0)];
-      }
+      roots = state.up ? core.reversed(model.tree.fine, model.fineSums).map((of) => ofCaller(of, 0)) : [ofNode(model.zoom, 0)];
       for (let entry = roots[0], depth = 0; entry && depth < 40; entry = entry.children[0], depth++) {
         fill(entry);
         entry.isOpen = entry.children.length > 0;
@@ -207,23 +212,19 @@
 
   const callersView = (function () {
     const make = (id) => makeList($(id), {
-      columns: ([key, value]) => [number(value, whole()), name(keyName(key))],
+      columns: ([line, value]) => [number(value, whole()), name(lineName(line)),
+        element("span", { class: "module", title: moduleOf(line) }, moduleOf(line).replace(/.*\//, ""))],
       onChoose() {},
-      onOpen([key]) { if (key < model.tree.keys.functions) { go({ key }); } }
+      onOpen([line]) { if (isFunction(line)) { go({ key: keyOf(line), selected: null }); } }
     });
     const lists = [make("callers"), make("callees")];
     function draw() {
-      $("callers-view").hidden = state.view !== "callers";
       if (state.view !== "callers") { return; }
-      const { key } = state;
-      const { functions, tree } = model;
-      $("function").textContent = key === null ? "Choose a function in the table or in the graph." :
-        functionName(key) + ": " + percent(functions.total[key], whole()) + " total, " +
-        percent(functions.self[key], whole()) + " self";
-      if (key === null) { lists.forEach((list) => list.set([])); return; }
-      const fine = tree.fine.node === tree.node ? model.after :
-        core.sums(tree.fine, tree.fine.node, data.samples.values[state.value], core.slice(data.samples, state.range));
-      const { callers, callees } = core.neighbours(tree.fine, fine, key);
+      const { functions, tree, line, selected } = model;
+      $("function").textContent = line !== null ? functionName(line) + ": " + percent(functions.total[line], whole()) + " total, " +
+        percent(functions.self[line], whole()) + " self" : isMixed(selected) ? nameOf(selected) + " is " + modulesText(linesOf(selected)) +
+        ": choose one of them." : "Choose a function in the table or in the graph.";
+      const { callers, callees } = line === null ? { callers: [], callees: [] } : core.neighbours(tree.fine, model.fineSums, line);
       lists[0].set(callers);
       lists[1].set(callees);
     }
@@ -233,49 +234,81 @@
 
   // The selected frame, or the function in focus, in all its words.
   const detail = { draw() {
-    const holder = $("detail");
-    const { key, selected, zoom } = state;
-    const { tree, sums, functions, base, baseFunctions, after } = model;
+    const { line, selected, zoom, tree, sums, functions, base, functionsAfter, baseFunctions, after } = model;
     const facts = [];
-    const add = (term, text) => { if (text) { facts.push(element("dt", {}, term), element("dd", {}, text)); } };
+    const add = (term, ...content) => { if (content[0]) { facts.push(element("dt", {}, term), element("dd", {}, ...content)); } };
     const of = (value) => amount(value) + ", " + percent(value, whole());
-    const isFrame = selected > 0 && (key === null || tree.keys.labels[tree.key[selected]] === tree.keys.labels[key]);
+    const button = (text, title, click) => element("button", { type: "button", title, onclick: click }, text);
+    const isFrame = selected > 0 && lineOf(selected) === line;
     if (isFrame) {
       add("here", of(sums.total[selected]) + "; itself " + of(sums.own[selected]));
       if (zoom > 0 && selected >= zoom && selected < tree.end[zoom]) {
         add("of the zoom", percent(sums.total[selected], sums.total[zoom]) + " of " + nameOf(zoom));
       }
       if (base) {
-        const verdict = verdictOf(selected);
-        add("change here", of(base.total[selected]) + " \u2192 " + of(after.total[selected]) + ": " +
-          changeWords(base.total[selected], after.total[selected]) + verdictText(verdict));
+        add("change here", sides(base.total[selected], after.total[selected]) + verdictText(verdictOf(selected)));
       }
     }
-    if (key !== null) {
-      add("self", of(functions.self[key]));
-      add("total", of(functions.total[key]));
+    if (line !== null) {
+      add("self", of(functions.self[line]));
+      add("total", of(functions.total[line]));
       if (baseFunctions) {
-        add("change", changeWords(baseFunctions.total[key], functions.total[key]) + verdictText(functionVerdict(key)));
+        add("change", sides(baseFunctions.total[line], functionsAfter.total[line]) + verdictText(functionVerdict(line)));
       }
-      add("module", moduleOf(key));
-      const frame = data.functions.first[key];
-      const { file, line, kind } = data.frames;
-      add("source", data.texts[file[frame]] + (line[frame] ? ":" + line[frame] : ""));
-      add("kind", ["user", "kernel", "inlined", "compiled at run time", "interpreted"][kind[frame]] || "remark");
+      add("module", moduleOf(line));
+      add("source", sourceOf(line));
     }
-    const title = key !== null ? functionName(key) : isFrame ? nameOf(selected) : "";
-    const button = (text, title, click) => element("button", { type: "button", title, onclick: click }, text);
-    holder.replaceChildren(...(title ? [element("b", {}, title), element("dl", {}, ...facts),
-      ...(key === null ? [] : [element("div", { class: "bar" },
-        button("Callers", "Enter in the table", () => go({ view: "callers" })),
+    if (isFrame && isMixed(selected)) { add("in modules", ...linesOf(selected).map(partOf)); }
+    add("kind", isFrame ? kindsOf(core.partsOf(tree, selected).filter(isShown).map((node) => tree.fine.key[node])) :
+      line === null ? "" : kindsOf([...data.functions.row.keys()].filter((key) => data.functions.row[key] === line)));
+    const title = line !== null ? functionName(line) : isFrame ? nameOf(selected) : "";
+    $("detail").replaceChildren(...(title ? [element("b", {}, title), element("dl", {}, ...facts),
+      ...(chosenName() === null ? [] : [element("div", { class: "bar" },
+        ...(line === null ? [] : [button("Callers", "Enter in the table", () => go({ view: "callers" }))]),
         button("Focus", "f", () => addFilter("focus")), button("Ignore", "x", () => addFilter("ignore")),
         button("Hide", "h", () => addFilter("hide")), button("From here", "b", () => addFilter("from-frame")),
-        button("Copy name", "c", copyName), button("Copy stack", "C", copyStack))]), ...codeOf(key)] :
+        button("Copy name", "c", copyName), button("Copy stack", "C", copyStack))]), ...codeOf(line)] :
       [element("span", { class: "noise" }, "Point at a frame, or choose one, and here is what is known of it.")]));
+    function isShown(node) { return model.fineSums.total[node] > 0 || model.fineBase && model.fineBase.total[node] > 0; }
+    function sides(before, now) {
+      const [old, all] = wholes();
+      return amount(before) + ", " + percent(before, old) + " \u2192 " + amount(now) + ", " + percent(now, all) + ": " +
+        changeWords(before, now);
+    }
+    function partOf({ line: of, total }) {
+      const text = (isFunction(of) ? moduleOf(of) || "not known" : "a row") + ": " + amount(total);
+      return element("div", {}, isFunction(of) ? button(text, "choose this one", () => go({ key: keyOf(of) })) : text);
+    }
   } };
+  // The whole name of the function in focus, or of the chosen frame; null for what is none.
+  function chosenName() {
+    const { line, selected } = model;
+    return line !== null ? textOf(keyOfLine(line)) : selected > 0 && !isRow(selected) ? fullName(selected) : null;
+  }
+  const KINDS = ["user", "kernel", "inlined", "compiled at run time", "interpreted"];
+  function kindsOf(keys) {
+    const kinds = keys.filter((key) => key < model.tree.keys.count).map((key) => {
+      const kind = data.frames.kind[data.functions.first[key]];
+      // Marks of names stand for kinds that formats do not have.
+      const mark = kind === 0 ? "kij".indexOf((/_\[(.)\]$/.exec(textOf(key)) || " _")[1]) + 1 : 0;
+      return KINDS[mark || kind] || "remark";
+    });
+    return [...new Set(kinds)].join(" and ");
+  }
+  // Where the function is: its file, and the line if all its frames have one.
+  function sourceOf(line) {
+    const { file, line: lines, label, module } = data.frames;
+    const first = data.functions.first[data.functions.firstKey[line]];
+    let isOne = true;
+    for (let i = first; label[i] === label[first] && module[i] === module[first]; i++) {
+      if (file[i] !== file[first]) { return ""; }
+      isOne = isOne && lines[i] === lines[first];
+    }
+    return data.texts[file[first]] + (isOne && lines[first] ? ":" + lines[first] : "");
+  }
   // Source and instructions, as they were packed: `crates/render/src/annotate/packed.rs` says what rows are.
-  function codeOf(key) {
-    const code = key === null ? null : data.code.find((of) => of.name === functionName(key) && of.module === moduleOf(key));
+  function codeOf(of) {
+    const code = of === null ? null : data.code.find(({ name, module }) => name === textOf(keyOfLine(of)) && module === moduleOf(of));
     if (!code) { return []; }
     const line = (row) => row.length > 2 ? element("div", {},
       element("span", { class: "share" }, row[0] ? (100 * row[0] / code.self).toFixed(2) : ""), row[2] + " " + row[1] + "  " + row[3]) :
@@ -287,7 +320,13 @@
   }
   function changeWords(before, after) { return changeText(before, after) + (ofShares() ? " points" : ""); }
   function verdictText(verdict) {
-    if (verdict === null) { return " (not judged: only whole profiles are)"; }
-    return verdict ? ", " + VERDICTS[verdict] + " " + data.about.compared.meaning : ", noise";
+    if (verdict === null) { return " (not judged: " + unjudged() + ")"; }
+    return verdict ? ", " + VERDICTS[verdict] + " " + (data.about.compared ? data.about.compared.meaning : "beyond noise at 95 %") : ", noise";
+  }
+  // Why there is no verdict.
+  function unjudged() {
+    const { about } = data;
+    if (about.compared) { return model.verdicts ? "by name, and it is in several modules" : "only the whole of both files is"; }
+    return "these are sums of samples";
   }
   panes.push(detail);

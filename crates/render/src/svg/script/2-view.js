@@ -2,7 +2,8 @@
   var zoomed = 0;
   var steps = [];
   var pattern = "";
-  var ignoreCase = false;
+  // "ignore" or "exact" where the reader chose.
+  var caseMode = "";
   var hits = [];
   var viewStart = 0;
   var viewWidth = span;

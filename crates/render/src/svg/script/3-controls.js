@@ -53,7 +53,7 @@
       title: "A regular expression (/ or Ctrl-F); Enter goes to the widest, then to the next", spellcheck: "false"
     });
     controls.ignore = html("button", {
-      type: "button", title: "Ignore case", "aria-label": "Ignore case", "aria-pressed": "false"
+      type: "button", title: "Ignore case", "aria-label": "Ignore case", "aria-pressed": "true"
     }, "aA");
     ["out", "reset", "input", "ignore"].forEach(function (key) {
       line.appendChild(controls[key]);
@@ -62,13 +62,16 @@
     controls.out.addEventListener("click", function () { stepOut(); });
     controls.reset.addEventListener("click", function () { zoomTo(0); });
     controls.input.addEventListener("input", function () {
-      search(controls.input.value, ignoreCase, pattern === "");
+      search(controls.input.value, caseMode, pattern === "");
     });
-    controls.ignore.addEventListener("click", function () { search(pattern, !ignoreCase, true); });
+    controls.ignore.addEventListener("click", function () {
+      var other = ignoresCase(pattern, caseMode) ? "exact" : "ignore";
+      search(pattern, ignoresCase(pattern, "") === (other === "ignore") ? "" : other, true);
+    });
     line.addEventListener("keydown", function (event) {
       event.stopPropagation();
       if (event.key === "Escape") {
-        if (event.target === controls.input) { search("", ignoreCase, true); }
+        if (event.target === controls.input) { search("", "", true); }
         focusFrame(current, true);
       } else if (event.key === "Enter") {
         if (event.target === controls.input) { nextHit(event.shiftKey ? -1 : 1); }

@@ -90,22 +90,23 @@
   }
 
   // Search.
-  var wrong = false;
+  var wrong = "";
   var walked = false;
-  function search(text, anyCase, push) {
+  function search(text, mode, push) {
     pattern = text;
-    ignoreCase = anyCase;
+    caseMode = mode;
+    var anyCase = ignoresCase(text, mode);
     if (controls.input.value !== text) { controls.input.value = text; }
     controls.ignore.setAttribute("aria-pressed", String(anyCase));
     hits.forEach(function (i) { elements[i].classList.remove("hit"); });
     hits = [];
     walked = false;
-    wrong = false;
+    wrong = "";
     var regex = null;
     if (text) {
-      try { regex = new RegExp(text, anyCase ? "i" : ""); } catch (error) { wrong = true; }
+      try { regex = regexpOf(text, anyCase); } catch (error) { wrong = reasonOf(error); }
     }
-    controls.input.setAttribute("aria-invalid", String(wrong));
+    controls.input.setAttribute("aria-invalid", String(wrong !== ""));
     if (regex) {
       // The first stands for the whole, and is no function.
       allNames().forEach(function (name, i) {
@@ -156,7 +157,7 @@
   function showStatus() {
     var text = "";
     if (wrong) {
-      text = "Not a regular expression";
+      text = "Not a regular expression: " + wrong;
     } else if (pattern) {
       text = hits.length.toLocaleString("en") + (hits.length === 1 ? " frame, " : " frames, ") +
         foundShare(0, span, whole) + ofWhole;

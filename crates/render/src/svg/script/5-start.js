@@ -12,7 +12,7 @@
     });
     if (zoomed !== 0) { parts.push(key + "zoom=" + zoomed); }
     if (pattern) { parts.push(key + "search=" + encodeURIComponent(pattern)); }
-    if (pattern) { if (ignoreCase) { parts.push(key + "case=ignore"); } }
+    if (pattern) { if (caseMode) { parts.push(key + "case=" + caseMode); } }
     var hash = parts.join(AND);
     if (location.hash.slice(1) === hash) { return; }
     // Not everywhere is a history allowed: in a frame without an address, for one.
@@ -33,16 +33,16 @@
     to = elements[to] ? to : 0;
     var text = "";
     try { text = decodeURIComponent(state.search || ""); } catch (error) { text = ""; }
-    var anyCase = state["case"] === "ignore";
+    var mode = ["ignore", "exact"].includes(state["case"]) ? state["case"] : "";
     if (to !== zoomed) {
       if (steps[steps.length - 1] === to) { steps.pop(); } else { steps = []; }
       zoomed = to;
       showZoom();
     }
-    if (text !== pattern || anyCase !== ignoreCase) {
+    if (text !== pattern || mode !== caseMode) {
       var saved = save;
       save = function () {};
-      search(text, anyCase, false);
+      search(text, mode, false);
       save = saved;
     }
   }
