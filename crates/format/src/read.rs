@@ -81,6 +81,7 @@ use std::collections::BTreeMap;
 use pyrograph_profile::{Profile, ValueType};
 
 use crate::detect::detect;
+use crate::gate::{Gate, shown_line};
 use crate::input::{Head, Input};
 use crate::reader::{Advice, Options, ReadError, Reader, Reading, same_name};
 use crate::warnings::{WarningKind, Warnings};
@@ -174,7 +175,9 @@ pub(crate) fn read_with(
     options: &Options,
     label: Option<&str>,
 ) -> Result<Reading, ReadError> {
+    let gate = Gate::new(&head, reader.name());
     let mut reading = reader.read(head, options)?;
+    gate.check(&reading)?;
     reading.profile.recognize_markers();
     debug_assert_eq!(reading.profile.check(), Ok(()), "{}", reader.name());
     if let Some(label) = label {
@@ -196,7 +199,6 @@ pub fn read(inputs: Vec<Input>, options: &Options) -> Result<(Profile, Warnings)
     let mut merged: Option<Profile> = None;
     let mut options = options.clone();
     let wanted = options.event.clone();
-    let names = inputs.iter().map(Input::name).collect::<Vec<_>>().join(", ");
     for input in inputs {
         let name = input.name().to_owned();
         let label = input.label().map(str::to_owned);
@@ -222,11 +224,6 @@ pub fn read(inputs: Vec<Input>, options: &Options) -> Result<(Profile, Warnings)
     if let (None, Some(chosen), false) = (&wanted, options.event, other_events.is_empty()) {
         warnings.add(WarningKind::OnlyEvent(chosen), 1, []);
     }
-    if let (None, Some(reader), true) = (&wanted, options.from, profile.samples.is_empty()) {
-        // It was not asked whether it is of this format at all.
-        let reason = format!("nothing in it is of the format {}", reader.name());
-        return Err(ReadError::Nothing { name: names, reason });
-    }
     match &wanted {
         Some(wanted) if profile.samples.is_empty() && !other_events.is_empty() => {
             let found = other_events.into_keys().collect::<Vec<_>>().join(", ");
@@ -251,14 +248,7 @@ pub(crate) fn reader_of(
 /// Shows the first lines that hold anything, so that a user sees what was taken for input.
 fn unknown_format(name: &str, head: &[u8]) -> ReadError {
     let lines = head.split(|&byte| byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
-    let shown = lines.take(3).map(|line| {
-        let text: String = String::from_utf8_lossy(&line[..line.len().min(200)])
-            .chars()
-            .take(60)
-            .map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c })
-            .collect();
-        format!("\n  {text}")
-    });
+    let shown = lines.take(3).map(|line| format!("\n  {}", shown_line(line)));
     ReadError::UnknownFormat {
         name: name.to_owned(),
         tried: READERS.len(),

@@ -220,6 +220,22 @@ pub enum ReadError {
         /// Why.
         reason: String,
     },
+    /// It begins as a format does, but most of it is something else.
+    #[error(
+        "read {name}: it looks like {format}, but {unread} of its {lines} lines cannot be read as that:{first}"
+    )]
+    MostlyUnread {
+        /// The input.
+        name: String,
+        /// The name of the format.
+        format: &'static str,
+        /// Number of lines that were not read.
+        unread: u64,
+        /// Number of lines that are not blank.
+        lines: u64,
+        /// The first lines that were not read, cut to a few dozen characters each.
+        first: String,
+    },
     /// No reader knows it.
     #[error(
         "read {name}: it is of none of the {tried} formats that are tried{}. It begins: {beginning}",
