@@ -65,9 +65,12 @@ impl Gate {
         })
     }
 
-    /// Number of lines that are not blank: of a long text as many as if all of it were as its beginning.
+    /// Number of lines that are neither blank nor remarks: of a long text as many as if all of it were as its
+    /// beginning.
     fn lines_with_text(&self) -> u64 {
-        let is_blank = |line: &[u8]| line.trim_ascii().is_empty();
+        // `#` and a tab begin lines of Go's profiles.
+        let is_remark = |line: &[u8]| line.starts_with(b"#") && line.get(1) != Some(&b'\t');
+        let is_blank = |line: &[u8]| line.trim_ascii().is_empty() || is_remark(line);
         let (mut blank, mut all) = (0u64, 0u64);
         for line in self.head.split(|&byte| byte == b'\n') {
             blank += u64::from(is_blank(line));

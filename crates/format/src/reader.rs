@@ -231,7 +231,7 @@ pub enum ReadError {
         format: &'static str,
         /// Number of lines that were not read.
         unread: u64,
-        /// Number of lines that are not blank.
+        /// Number of lines that are neither blank nor remarks.
         lines: u64,
         /// The first lines that were not read, cut to a few dozen characters each.
         first: String,

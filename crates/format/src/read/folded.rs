@@ -86,13 +86,13 @@ pub(crate) fn mostly_counted(head: &[u8]) -> bool {
     counted > 0 && counted * 2 >= all
 }
 
-/// True if the name of a single frame has no blank in it, but for one before another count.
+/// True if the name of a single frame has no blank in it or before it, but for one before another count.
 fn is_one_word(stack: &[u8]) -> bool {
     let name = match split_count(stack) {
         Split::Count(name, _) => name,
         Split::None | Split::OutOfRange => stack,
     };
-    !name.trim_ascii().contains(&b' ')
+    !name.iter().any(u8::is_ascii_whitespace)
 }
 
 fn read_chunks(chunks: Chunks, two: bool, options: &Options, name: &str) -> Reading {
