@@ -8,6 +8,7 @@ mod callees;
 mod capabilities;
 mod chunks;
 mod demangled;
+mod depth;
 mod detect;
 mod each_event;
 mod events;
