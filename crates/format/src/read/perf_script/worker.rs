@@ -243,6 +243,10 @@ impl<'a> Worker<'a> {
             let unit = Unit::at(block, at);
             let line = unit.line();
             let place = start + at;
+            if sample.is_some() && frame::is_of_branch(line) {
+                at += line.len() + 1;
+                continue;
+            }
             if begins_frame(line) {
                 at += unit.text.len() + 1;
                 if skipping == Some(Skipped::Unreadable) {
