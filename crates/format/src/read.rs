@@ -18,6 +18,7 @@ mod dtrace;
 mod eu_stack;
 mod faulthandler;
 pub(crate) mod firefox;
+mod flamebearer;
 pub(crate) mod folded;
 mod ftrace;
 mod gdb;
@@ -27,6 +28,7 @@ mod go_raw;
 mod goroutines;
 mod gperftools;
 mod gperftools_heap;
+mod gprof;
 mod gprof2dot;
 mod heapprofile;
 mod heaptrack;
@@ -34,6 +36,7 @@ mod instruments;
 mod java;
 mod java_exceptions;
 mod javacore;
+mod jemalloc;
 mod jfr;
 mod jfr_json;
 mod json;
@@ -80,6 +83,7 @@ use std::collections::BTreeMap;
 
 use pyrograph_profile::{Profile, ValueType};
 
+use crate::depth;
 use crate::detect::detect;
 use crate::gate::{Gate, shown_line};
 use crate::input::{Head, Input};
@@ -102,6 +106,7 @@ pub static READERS: &[&dyn Reader] = &[
     &perf_data::PerfData,
     &pprof::Pprof,
     &speedscope::Speedscope,
+    &flamebearer::Flamebearer,
     &firefox::Firefox,
     &callgrind::Callgrind,
     &otlp::Otlp,
@@ -127,6 +132,8 @@ pub static READERS: &[&dyn Reader] = &[
     &heaptrack::Heaptrack,
     &gperftools::Gperftools,
     &gperftools_heap::GperftoolsHeap,
+    &jemalloc::Jemalloc,
+    &gprof::Gprof,
     &perf_json::PerfJson,
     &simpleperf::Simpleperf,
     // Text of other systems.
@@ -178,6 +185,7 @@ pub(crate) fn read_with(
     let gate = Gate::new(&head, reader.name());
     let mut reading = reader.read(head, options)?;
     gate.check(&reading)?;
+    depth::limit(&mut reading.profile, &mut reading.warnings);
     reading.profile.recognize_markers();
     debug_assert_eq!(reading.profile.check(), Ok(()), "{}", reader.name());
     if let Some(label) = label {
