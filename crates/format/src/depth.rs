@@ -3,9 +3,10 @@
 //! A file of a few MB may hold 20,000 calls that each begin inside the one before, with a sample in each: 200 million
 //! frames, once they are written as text or pprof.
 
-use pyrograph_profile::{Frame, FrameKind, Marker, Profile, Sample, Samples, StackId};
+use pyrograph_profile::{Frame, FrameKind, Marker, Profile};
 
 use crate::read::calls::MOST_DEPTH;
+use crate::restack::restack;
 use crate::warnings::{WarningKind, Warnings};
 
 /// Frames of all stacks with samples together, up to which stacks are left as they are.
@@ -37,24 +38,11 @@ fn limit_to(profile: &mut Profile, warnings: &mut Warnings, most_frames: u64) {
     let name = profile.strings.intern("[deeper calls]");
     let marker = Frame::named(name, FrameKind::Marker(Marker::Remark));
     let marker = profile.frames.intern(marker);
-    let old = std::mem::take(&mut profile.stacks);
-    let mut new = vec![StackId::ROOT];
-    for ((caller, frame), &depth) in old.rows().zip(&depths[1..]) {
-        let caller = new[caller.index()];
-        new.push(match depth {
-            _ if depth <= most => profile.stacks.intern(caller, frame),
-            _ if depth == most + 1 => profile.stacks.intern(caller, marker),
-            _ => caller,
-        });
-    }
-    let samples = std::mem::replace(&mut profile.samples, Samples::new(profile.value_types.len()));
-    let mut values = Vec::new();
-    for (row, sample) in samples.iter().enumerate() {
-        values.clear();
-        values.extend((0..profile.value_types.len()).map(|column| samples.values(column)[row]));
-        let stack = new[sample.stack.index()];
-        profile.push(Sample { stack, ..sample }, &values);
-    }
+    restack(profile, |profile, caller, frame, row| match depths[row] {
+        depth if depth <= most => profile.stacks.intern(caller, frame),
+        depth if depth == most + 1 => profile.stacks.intern(caller, marker),
+        _ => caller,
+    });
     let deep = with_samples().filter(|&(&depth, _)| depth > most).count();
     warnings.add(WarningKind::TooDeep, deep as u64, []);
 }
@@ -62,7 +50,7 @@ fn limit_to(profile: &mut Profile, warnings: &mut Warnings, most_frames: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pyrograph_profile::{FrameId, ValueType};
+    use pyrograph_profile::{FrameId, Sample, StackId, ValueType};
 
     /// Calls inside of each other, each with a sample of 1.
     fn nested(depth: usize) -> Profile {

@@ -22,6 +22,7 @@ mod flamebearer;
 pub(crate) mod folded;
 mod ftrace;
 mod gdb;
+mod ghc_json;
 mod ghc_prof;
 mod go_profile;
 mod go_raw;
@@ -67,6 +68,7 @@ pub(crate) mod speedscope;
 mod stackcount;
 mod stackprof;
 mod strace;
+mod strace_summary;
 mod svg;
 mod systemtap;
 pub(crate) mod text;
@@ -126,6 +128,7 @@ pub static READERS: &[&dyn Reader] = &[
     &eu_stack::EuStack,
     &proc_stack::ProcStack,
     &ftrace::Ftrace,
+    &strace_summary::StraceSummary,
     &strace::Strace,
     &massif::Massif,
     &dhat::Dhat,
@@ -164,6 +167,7 @@ pub static READERS: &[&dyn Reader] = &[
     &stackprof::StackProf,
     &austin::Austin,
     &ghc_prof::GhcProf,
+    &ghc_json::GhcJson,
     &v8_prof::V8Prof,
     &xdebug::Xdebug,
     &wall_clock::WallClock,
@@ -272,6 +276,9 @@ fn advice(head: &[u8]) -> Option<Advice> {
     if begins_with(b"memray\0") {
         return Some(Advice::Memray);
     }
+    if head.starts_with(b"v8-version,") {
+        return Some(Advice::V8Log);
+    }
     folded::mostly_counted(head).then_some(Advice::CountedLines)
 }
 
@@ -319,6 +326,14 @@ fn add(merged: &mut Profile, profile: Profile, name: String) -> Result<(), ReadE
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn logs_of_v8_are_named_with_what_makes_them_readable() {
+        let log = "v8-version,12,4,254,21,-node.35,0\nv8-platform,linux,linux\ntick,0x1,2,0,0,0\n";
+        let error = read(vec![Input::bytes("x", log)], &Options::default());
+        let said = error.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(said.contains("node --prof-process FILE"), "{said}");
+    }
 
     #[test]
     fn own_files_of_memray_are_named_with_what_makes_them_readable() {

@@ -179,6 +179,8 @@ pub enum Count {
 pub enum Advice {
     /// It is memray's own.
     Memray,
+    /// It is the log of `node --prof`.
+    V8Log,
     /// Its lines end in numbers: they may be stacks of one frame, as folded text has them.
     CountedLines,
 }
@@ -188,6 +190,9 @@ impl Advice {
         match self {
             Self::Memray => {
                 "; it is memray's own: `memray transform csv FILE` makes one that is read"
+            }
+            Self::V8Log => {
+                "; it is V8's own log: `node --prof-process FILE > TEXT` makes one that is read"
             }
             Self::CountedLines => "; its lines end in numbers, as those of folded text do",
         }

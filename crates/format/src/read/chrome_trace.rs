@@ -107,6 +107,9 @@ struct Event {
     ts: f64,
     #[serde(default, deserialize_with = "json::number")]
     dur: f64,
+    /// Of the thread's own clock, where there is no other.
+    #[serde(default, deserialize_with = "json::number")]
+    tdur: f64,
     #[serde(default)]
     id: Id,
     #[serde(default)]
@@ -243,7 +246,8 @@ fn add_calls(
     let mut asynchronous = 0u64;
     for (index, event) in events.iter().enumerate() {
         let begin = nanoseconds(event.ts);
-        let end = nanoseconds(event.ts + event.dur);
+        let duration = if event.dur > 0.0 { event.dur } else { event.tdur };
+        let end = nanoseconds(event.ts + duration);
         let edge = |time, order, what| Edge { time, order, event: index, what };
         let call = edge(begin, (2, std::cmp::Reverse(end)), What::Call);
         let added: Vec<Edge> = match event.ph.as_str() {
@@ -411,6 +415,12 @@ mod tests {
         // One ends where the next one begins.
         check("B A 0, E A 5, B A 5, B C 6, E C 7, E A 9", "A 8\nA;C 1\n", &[]);
         check("X A 0 5, X B 5 5, B C 10, X D 10 1, E C 12", "A 5\nB 5\nC 1\nC;D 1\n", &[]);
+    }
+
+    #[test]
+    fn a_call_with_only_the_time_of_its_thread_was_dropped() {
+        let text = r#"[{"ph":"X","name":"a","ts":1,"tdur":4,"pid":1,"tid":1}]"#;
+        assert_eq!(read(text, &Options::default()).0, "a 4000\n");
     }
 
     #[test]

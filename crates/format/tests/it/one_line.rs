@@ -20,5 +20,5 @@ fn json_of_no_known_format() {
 
 #[test]
 fn brackets_that_could_be_cpus() {
-    check("a [1] ", None);
+    check("a [1] ", Some("perf script"));
 }
