@@ -42,7 +42,7 @@ impl Gate {
             return Ok(());
         }
         let said: String = reading.warnings.iter().map(|warning| format!("; {warning}")).collect();
-        let reason = format!("there is no sample in it (read as {}{said})", self.format);
+        let reason = format!("nothing in it is of the format {}{said}", self.format);
         Err(ReadError::Nothing { name: self.name.clone(), reason })
     }
 

@@ -17,7 +17,8 @@
 //! The dots say how wide each column is. The forms of callchains are those of [`chains`].
 //!
 //! **Values.** With a column of samples (`-n`) an entry counts its samples, otherwise its percentage,
-//! kept to the two decimals that perf prints. Within an entry:
+//! kept to the two decimals that perf prints, or, where all percentages are those of whole numbers of samples which add
+//! up to their number, these. Within an entry:
 //!
 //! - `-g …,count` prints samples: exact.
 //! - `-g …,percent` and `-g …,period` print shares. With `-n` they are turned into samples so that the
@@ -39,6 +40,9 @@
 //!
 //! The frames have neither modules nor kinds: those from the kernel's entry on are the kernel's.
 //! Several events are read one at a time, as of other formats.
+//!
+//! **`-s sym`.** Where functions are all that entries are sorted by, perf leaves out the first frame of a graph that has
+//! only one: the entry's own if callees come first, and a caller that nothing else names, which is refused, if not.
 
 mod chains;
 mod entry;
@@ -93,12 +97,17 @@ impl Reader for PerfReport {
             Some(wanted) => wanted.to_owned(),
             None => reports[0].event.clone(),
         };
-        let (chosen, others): (Vec<Report>, Vec<Report>) =
+        let (mut chosen, others): (Vec<Report>, Vec<Report>) =
             reports.into_iter().partition(|report| is_event(&report.event, &event));
         let mut other_events = BTreeMap::<String, u64>::new();
         for other in others {
             let samples: u64 = other.entries.iter().map(|entry| entry.samples.unwrap_or(1)).sum();
             *other_events.entry(other.event).or_default() += samples;
+        }
+        chosen.iter_mut().for_each(Report::count_samples);
+        if !chosen.iter().all(|report| report.is_counted) {
+            // Numbers of one unit.
+            chosen.iter_mut().for_each(Report::forget_samples);
         }
         let unit = chosen.first().map_or_else(ValueType::samples, Report::value_type);
         let mut out = Collector::new(unit).addresses(options);
@@ -108,6 +117,16 @@ impl Reader for PerfReport {
             let callers_first = report.callers_first();
             report.check(callers_first).map_err(|reason| nothing(&reason))?;
             report.mark_left_out();
+            if let Some(lacking) = report.lacking() {
+                out.remark(NOT_SHOWN);
+                let thread = out.thread_named("");
+                out.end_root_first(thread, lacking);
+                let said = format!(
+                    "the entries add up to {} %: the rest, which perf left out or rounded away, is {NOT_SHOWN}",
+                    hundredths(10_000 - lacking)
+                );
+                lines.warnings.add(WarningKind::NotHeld(said), 1, []);
+            }
             let added = report.add(&mut out, callers_first);
             not_shown = not_shown.saturating_add(added.0);
             all = all.saturating_add(added.1);
@@ -130,6 +149,11 @@ impl Reader for PerfReport {
     }
 }
 
+/// `133.34` of 13334.
+fn hundredths(number: u64) -> String {
+    format!("{}.{:02}", number / 100, number % 100)
+}
+
 /// True if the event that a report names is the one that was asked for, with or without modifiers.
 fn is_event(name: &str, wanted: &str) -> bool {
     name == wanted || name.strip_prefix(wanted).is_some_and(|rest| rest.starts_with(':'))
@@ -139,6 +163,10 @@ fn is_event(name: &str, wanted: &str) -> bool {
 #[derive(Default)]
 struct Report {
     event: String,
+    /// Number of its samples, where perf prints it whole.
+    samples: Option<u64>,
+    /// True if the entries have numbers of samples, in a column or found from their percentages.
+    is_counted: bool,
     columns: Columns,
     entries: Vec<Entry>,
 }
@@ -146,17 +174,21 @@ struct Report {
 fn parse(lines: &mut Lines) -> Vec<Report> {
     let mut reports: Vec<Report> = Vec::new();
     let mut event = String::new();
+    let mut samples = None;
     let (mut line, mut before) = (String::new(), String::new());
     let mut chains = Chains::default();
     while lines.next(&mut line) {
         if line.starts_with('#') {
             if let Some(named) = event_name(&line) {
                 event = named.to_owned();
+                samples = number_of_samples(&line);
             }
             if let Some(columns) = Columns::parse(&before, &line) {
                 finish(&mut reports, &mut chains);
                 let event = std::mem::take(&mut event);
-                reports.push(Report { event, columns, entries: Vec::new() });
+                let is_counted = columns.samples.is_some();
+                let samples = samples.take();
+                reports.push(Report { event, samples, is_counted, columns, entries: Vec::new() });
             }
             std::mem::swap(&mut line, &mut before);
             continue;
@@ -192,9 +224,46 @@ fn event_name(line: &str) -> Option<&str> {
     name.split('\'').nth(1)
 }
 
+/// Reads the number of `# Samples: 118  of event 'cpu-clock'`; of `1K` it is not known.
+fn number_of_samples(line: &str) -> Option<u64> {
+    line.strip_prefix("# Samples:")?.split(" of event").next()?.trim().parse().ok()
+}
+
 impl Report {
+    /// Finds the samples of each entry from its percentage: if all of them are those of whole numbers which add up to
+    /// the number of samples, then each sample counted the same. perf's rounding of many small entries is gone then.
+    fn count_samples(&mut self) {
+        // One sample is more than perf's last decimal.
+        const MOST: u64 = 5000;
+        let Some(all) = self.samples.filter(|&all| (1..=MOST).contains(&all)) else { return };
+        if self.is_counted || self.has_plain_numbers() {
+            return;
+        }
+        let of = |entry: &Entry| {
+            let samples = (entry.own.saturating_mul(all) + 5000) / 10_000;
+            let percent = (samples * 20_000 + all) / (2 * all);
+            (percent.abs_diff(entry.own) <= 1).then_some(samples)
+        };
+        let counts: Option<Vec<u64>> = self.entries.iter().map(of).collect();
+        let Some(counts) = counts.filter(|counts| counts.iter().sum::<u64>() == all) else {
+            return;
+        };
+        for (entry, samples) in self.entries.iter_mut().zip(counts) {
+            entry.samples = Some(samples);
+        }
+        self.is_counted = true;
+    }
+
+    /// Takes back what [`count_samples`](Self::count_samples) found.
+    fn forget_samples(&mut self) {
+        if self.columns.samples.is_none() {
+            self.entries.iter_mut().for_each(|entry| entry.samples = None);
+            self.is_counted = false;
+        }
+    }
+
     fn value_type(&self) -> ValueType {
-        if self.columns.samples.is_some() || self.has_plain_numbers() {
+        if self.is_counted || self.has_plain_numbers() {
             return ValueType::samples();
         }
         ValueType { decimals: 2, ..ValueType::new("samples", "percent") }
@@ -226,6 +295,16 @@ impl Report {
                         --no-children or -g caller separates them"
                 .to_owned());
         }
+        if self.columns.symbol_first
+            && callers_first
+            && self.entries.iter().any(|entry| entry.chains.is_graph)
+        {
+            return Err(
+                "with -s sym, perf leaves out the outermost caller where an entry has only one; \
+                        -s comm,sym prints it"
+                    .to_owned(),
+            );
+        }
         let calls = |entry: &Entry| entry.own != entry.percent;
         if self.columns.symbol.is_none() && self.entries.iter().any(calls) {
             return Err(
@@ -241,10 +320,20 @@ impl Report {
         }
         let column = if self.columns.has_children { "Self" } else { "Overhead" };
         Err(format!(
-            "the column {column} adds up to {}.{:02} %: each sample is in it several times",
-            sum / 100,
-            sum % 100
+            "the column {column} adds up to {} %: each sample is in it several times",
+            hundredths(sum)
         ))
+    }
+
+    /// What percentages lack to 100, if it is more than a little: entries below `--percent-limit`, filtered ones, and
+    /// the rounding of many small ones.
+    fn lacking(&self) -> Option<u64> {
+        const LITTLE: u64 = 5;
+        if self.value_type().unit != "percent" {
+            return None;
+        }
+        let sum = self.entries.iter().fold(0u64, |sum, entry| sum.saturating_add(entry.own));
+        10_000u64.checked_sub(sum).filter(|&lacking| lacking >= LITTLE && sum > 0)
     }
 
     /// Marks entries whose chains are not printed because perf has a limit, 0.5 % where none is given: then nothing
@@ -266,7 +355,7 @@ impl Report {
                 !entry.symbol.is_empty()
                     && entry.chains.firsts().any(|first| !entry.is_symbol(first))
             });
-        let as_printed = self.columns.samples.is_none() && self.has_plain_numbers();
+        let as_printed = !self.is_counted && self.has_plain_numbers();
         let (mut not_shown, mut all) = (0u64, 0u64);
         for entry in &self.entries {
             let thread = out.thread(&entry.comm, entry.pid, None);
@@ -391,6 +480,22 @@ mod tests {
         let text = format!("# Samples: 2  of event 'cycles'\n{columns}\n{dots}\n#\n{entries}");
         let input = Input::bytes("x", text).begin().expect("bytes in memory");
         PerfReport.read(input, &Options::default()).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_percentages_lack_was_shared_out_among_the_others() {
+        let text =
+            "# Overhead  Symbol  \n# ........  ........\n#\n    40.00%  [.] a\n    10.00%  [.] b\n";
+        let input = Input::bytes("x", text).begin().expect("bytes in memory");
+        let reading = PerfReport.read(input, &Options::default()).expect("a report");
+        assert_eq!(reading.profile.samples.total(0), 10_000);
+        let said: Vec<String> = reading.warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            said,
+            [
+                "the entries add up to 50.00 %: the rest, which perf left out or rounded away, is [not shown]"
+            ]
+        );
     }
 
     #[test]

@@ -40,6 +40,8 @@ pub struct Chains {
     /// The node of each open branch and the column in which its names stand.
     open: Vec<(usize, usize)>,
     percentages: bool,
+    /// True if branches are drawn: a graph, not lists.
+    pub is_graph: bool,
 }
 
 #[derive(Debug, Default)]
@@ -98,6 +100,7 @@ impl Chains {
     /// The text after the first two dashes: `72.73%--read`, `-start_thread`, `- start_thread`.
     fn branch(&mut self, text: &str, column: usize) -> bool {
         let bar = column - 1;
+        self.is_graph = true;
         self.open.retain(|&(_, names)| names <= bar);
         let parent = self.open.last().filter(|&&(_, names)| names == bar).map(|&(node, _)| node);
         if let Some(name) = text.strip_prefix('-') {

@@ -20,6 +20,8 @@ pub struct Columns {
     module: Option<Column>,
     /// The function.
     pub symbol: Option<Column>,
+    /// True if the function comes before all else that entries are sorted by.
+    pub symbol_first: bool,
     /// True if entries count what they call, too.
     pub has_children: bool,
 }
@@ -60,7 +62,7 @@ impl Columns {
             return None;
         }
         let mut columns = Self::default();
-        let (mut overhead, mut children) = (None, None);
+        let (mut overhead, mut children, mut sort_key) = (None, None, None);
         let mut start = 0;
         let mut ranges = Vec::new();
         for word in dots.split(' ') {
@@ -75,6 +77,10 @@ impl Columns {
         for range in ranges {
             let name =
                 names.get(range.start..range.end.min(names.len())).unwrap_or_default().trim();
+            let is_number = matches!(name, "Overhead" | "Self" | "Children" | "Samples" | "Period");
+            if !is_number {
+                sort_key.get_or_insert(name);
+            }
             match name {
                 "Overhead" | "Self" => overhead = Some(range),
                 "Children" => children = Some(range),
@@ -88,6 +94,7 @@ impl Columns {
         columns.own = overhead?;
         columns.overhead = children.unwrap_or(columns.own);
         columns.has_children = children.is_some();
+        columns.symbol_first = sort_key == Some("Symbol");
         Some(columns)
     }
 
