@@ -52,7 +52,7 @@ impl Reader for StraceSummary {
                 continue;
             }
             match columns.as_ref().and_then(|columns| columns.row(line)) {
-                Some((name, ..)) if name == "total" => {}
+                Some(("total", ..)) => {}
                 Some((name, time, calls)) => {
                     let function = profile.strings.intern(name);
                     let frame = profile.frames.intern(Frame::named(function, FrameKind::Kernel));

@@ -82,9 +82,9 @@ fn with_exponent(line: &[u8]) -> Split<'_> {
         return Split::None;
     }
     let stack = line[..blank].trim_ascii_end();
-    let digits = whole.bytes().chain(fraction.bytes());
-    let value = digits.fold(Some(0u128), |value, digit| {
-        value?.checked_mul(10)?.checked_add(u128::from(digit - b'0'))
+    let mut digits = whole.bytes().chain(fraction.bytes());
+    let value = digits.try_fold(0u128, |value, digit| {
+        value.checked_mul(10)?.checked_add(u128::from(digit - b'0'))
     });
     // Decimals that the number has; below 0 there are zeros to add.
     let decimals = fraction.len() as i64 - i64::from(exponent);
