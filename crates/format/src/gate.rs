@@ -37,17 +37,17 @@ impl Gate {
     ///
     /// If more than half of its lines were not, or there is no sample in it.
     pub fn check(&self, reading: &Reading) -> Result<(), ReadError> {
-        self.check_lines(&reading.warnings)?;
         if !reading.profile.samples.is_empty() || !reading.other_events.is_empty() {
-            return Ok(());
+            return self.check_lines(&reading.warnings);
         }
         let said: String = reading.warnings.iter().map(|warning| format!("; {warning}")).collect();
-        let reason = format!("nothing in it is of the format {}{said}", self.format);
+        let first = self.first(&reading.warnings);
+        let reason = format!("nothing in it is of the format {}{said}{first}", self.format);
         Err(ReadError::Nothing { name: self.name.clone(), reason })
     }
 
-    /// The first half of [`check`](Self::check).
-    pub fn check_lines(&self, warnings: &Warnings) -> Result<(), ReadError> {
+    /// Refuses a text most of which was not read.
+    fn check_lines(&self, warnings: &Warnings) -> Result<(), ReadError> {
         let unread = warnings.unread_lines();
         if unread == 0 {
             return Ok(());
@@ -121,11 +121,14 @@ mod tests {
     #[test]
     fn source_code_was_a_profile() {
         // Lines that look like frames, for `add` and `dec` are hexadecimal numbers.
-        let code = "void f(void)\n{\n\tadd (a);\n\tdec (b);\n\tif (x)\n\t\treturn;\n\tfoo();\n}\n"
-            .repeat(30);
+        let code = "fn main() {\n\tadd (1);\n\tfor x in y {\n\t\tz();\n\t}\n}\n".repeat(20);
         let said = error(&code).expect("it is no profile");
-        assert!(said.starts_with("read x: it looks like perf script, but "), "{said}");
-        assert!(said.contains("of its 240 lines cannot be read as that:\n  line "), "{said}");
+        let expect = "read x: it looks like perf script, but 99 of its 120 lines cannot be read as that:\n  line 3: ";
+        assert!(said.starts_with(expect), "{said}");
+        // Not even one sample.
+        let said = error(&"void f(void)\n{\n\tadd (a);\n}\n".repeat(9)).expect("it is no profile");
+        assert!(said.starts_with("read x: nothing in it is of the format perf script; "), "{said}");
+        assert!(said.ends_with("\n  line 1: void f(void)"), "{said}");
     }
 
     #[test]
