@@ -449,7 +449,6 @@ mod tests {
                                "fileName":[4,4,null,null],"length":4},
                   "resourceTable":{"lib":[0],"name":[0],"length":1}}]}"#,
             "# 1 damaged record was skipped\n\
-             # functions in /bin/app have no names: its build ID is not in the input\n\
              worker-1/2 1 3000\n\
              worker-1/2;main:a.c:7;app+0x10 1 2000\n\
              worker-1/2;main:a.c:7;inner:a.c:8_[i] 1 0\n\
