@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use pyrograph_format::{Count, Options, counts_of_folded, expand_inlined, write_folded};
-use pyrograph_profile::{LabelOptions, ProcessLabel, Profile, Tree};
+use pyrograph_profile::{Frame, FrameKind, LabelOptions, ProcessLabel, Profile, Tree};
 
 use crate::reading::ReadArgs;
 use crate::say::say;
@@ -115,7 +115,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         );
     }
     let inlined = |profile: Profile| match args.inline {
-        true => expand_inlined(&profile, args.context, |warning| say!("{warning}")),
+        true => {
+            if profile.frames.iter().all(|frame| frame.address == 0) {
+                say!(
+                    "--inline has no effect: no frame of this input has an address in a file that could be looked up"
+                );
+            }
+            expand_inlined(&profile, args.context, |warning| say!("{warning}"))
+        }
         false => profile,
     };
     let inputs = inputs(&args.files)?;
@@ -135,11 +142,49 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         };
         say!("{counts}{way}");
     }
+    say_without_effect(&args, &profile);
     profile.keep_shown();
     let tree = Tree::new(&profile, &labels);
     write_output(args.output.as_deref(), |out| write_folded(&tree, out))?;
     let skipped = args.strict && warnings.any_loss();
     Ok(if skipped { ExitCode::from(SKIPPED) } else { ExitCode::SUCCESS })
+}
+
+/// Says which options had nothing to work on.
+fn say_without_effect(args: &Args, profile: &Profile) {
+    let none = |has: &dyn Fn(&Frame) -> bool| !profile.frames.iter().any(|frame| has(&frame));
+    let is_compiled = |frame: &Frame| matches!(frame.kind, FrameKind::Jit | FrameKind::Inlined);
+    let asked = [
+        (
+            args.kernel,
+            none(&|of| of.kind == FrameKind::Kernel),
+            "--kernel",
+            "no kernel function is in it",
+        ),
+        (
+            args.jit,
+            none(&is_compiled),
+            "--jit",
+            "no function compiled at run time is in it, and no inlined one",
+        ),
+        (
+            args.addrs,
+            none(&|of| of.address != 0),
+            "--addrs",
+            "no function without a symbol has an address in it",
+        ),
+        (
+            args.srcline,
+            none(&|of| of.line != 0),
+            "--srcline",
+            "no source lines are in it, as `perf script -F +srcline` prints them",
+        ),
+    ];
+    for (is_asked, is_vain, option, why) in asked {
+        if is_asked && is_vain {
+            say!("{option} has no effect: {why}");
+        }
+    }
 }
 
 fn read_options(args: &Args) -> Options {

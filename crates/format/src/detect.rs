@@ -47,6 +47,8 @@ mod tests {
             " Performance counter stats for 'ls':\n\n  cycles 1234567\n  page faults 12\n",
             "Flat profile:\n\nEach sample counts as 0.01\n  100.00 1.50 1.50 main 3\n",
             "request took 12\nrequest took 15\n",
+            "0\t1F5\t1.1\n1F6\t1F9\t3.0\n220\t\t3.2\n",
+            "\tSize::Int32,// 0\n\tSize::Unknown,// 1\n",
         ] {
             check(text, None);
         }

@@ -122,9 +122,27 @@ fn are_hex_digits(bytes: u128) -> bool {
 fn split_address(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let line = line.trim_ascii();
     let digits = hex_digits(line);
-    let ends_there = matches!(line.get(digits), None | Some(b' ' | b'\t'));
+    let ends_there = match line.get(digits) {
+        None | Some(b' ') => true,
+        Some(b'\t') => !begins_instruction(line),
+        Some(_) => false,
+    };
     let address = (&line[..digits], line[digits..].trim_ascii_start());
     ((1..=16).contains(&digits) && ends_there).then_some(address)
+}
+
+/// True if a line, without blanks before it, is an instruction as `-F +brstackinsn` prints it: an address of 16 digits, a
+/// tab, and `insn: 48 83 ec 08` or `push %rbp`.
+fn begins_instruction(line: &[u8]) -> bool {
+    hex_digits(line) == 16 && line.get(16) == Some(&b'\t')
+}
+
+/// True if a line stands among the instructions of a branch, which follow a sample's frames: one of them, or the function
+/// that they are in.
+pub fn is_of_branch(line: &[u8]) -> bool {
+    let Some(text) = line.strip_prefix(b"\t") else { return false };
+    begins_instruction(text)
+        || (!text.starts_with(b" ") && text.trim_ascii_end().ends_with(b":") && text.len() > 1)
 }
 
 fn hex_digits(text: &[u8]) -> usize {

@@ -18,15 +18,18 @@ mod dtrace;
 mod eu_stack;
 mod faulthandler;
 pub(crate) mod firefox;
+mod flamebearer;
 pub(crate) mod folded;
 mod ftrace;
 mod gdb;
+mod ghc_json;
 mod ghc_prof;
 mod go_profile;
 mod go_raw;
 mod goroutines;
 mod gperftools;
 mod gperftools_heap;
+mod gprof;
 mod gprof2dot;
 mod heapprofile;
 mod heaptrack;
@@ -34,6 +37,7 @@ mod instruments;
 mod java;
 mod java_exceptions;
 mod javacore;
+mod jemalloc;
 mod jfr;
 mod jfr_json;
 mod json;
@@ -64,6 +68,7 @@ pub(crate) mod speedscope;
 mod stackcount;
 mod stackprof;
 mod strace;
+mod strace_summary;
 mod svg;
 mod systemtap;
 pub(crate) mod text;
@@ -80,7 +85,9 @@ use std::collections::BTreeMap;
 
 use pyrograph_profile::{Profile, ValueType};
 
+use crate::depth;
 use crate::detect::detect;
+use crate::gate::{Gate, shown_line};
 use crate::input::{Head, Input};
 use crate::reader::{Advice, Options, ReadError, Reader, Reading, same_name};
 use crate::warnings::{WarningKind, Warnings};
@@ -101,6 +108,7 @@ pub static READERS: &[&dyn Reader] = &[
     &perf_data::PerfData,
     &pprof::Pprof,
     &speedscope::Speedscope,
+    &flamebearer::Flamebearer,
     &firefox::Firefox,
     &callgrind::Callgrind,
     &otlp::Otlp,
@@ -120,12 +128,15 @@ pub static READERS: &[&dyn Reader] = &[
     &eu_stack::EuStack,
     &proc_stack::ProcStack,
     &ftrace::Ftrace,
+    &strace_summary::StraceSummary,
     &strace::Strace,
     &massif::Massif,
     &dhat::Dhat,
     &heaptrack::Heaptrack,
     &gperftools::Gperftools,
     &gperftools_heap::GperftoolsHeap,
+    &jemalloc::Jemalloc,
+    &gprof::Gprof,
     &perf_json::PerfJson,
     &simpleperf::Simpleperf,
     // Text of other systems.
@@ -156,6 +167,7 @@ pub static READERS: &[&dyn Reader] = &[
     &stackprof::StackProf,
     &austin::Austin,
     &ghc_prof::GhcProf,
+    &ghc_json::GhcJson,
     &v8_prof::V8Prof,
     &xdebug::Xdebug,
     &wall_clock::WallClock,
@@ -174,7 +186,10 @@ pub(crate) fn read_with(
     options: &Options,
     label: Option<&str>,
 ) -> Result<Reading, ReadError> {
+    let gate = Gate::new(&head, reader.name());
     let mut reading = reader.read(head, options)?;
+    gate.check(&reading)?;
+    depth::limit(&mut reading.profile, &mut reading.warnings);
     reading.profile.recognize_markers();
     debug_assert_eq!(reading.profile.check(), Ok(()), "{}", reader.name());
     if let Some(label) = label {
@@ -196,7 +211,6 @@ pub fn read(inputs: Vec<Input>, options: &Options) -> Result<(Profile, Warnings)
     let mut merged: Option<Profile> = None;
     let mut options = options.clone();
     let wanted = options.event.clone();
-    let names = inputs.iter().map(Input::name).collect::<Vec<_>>().join(", ");
     for input in inputs {
         let name = input.name().to_owned();
         let label = input.label().map(str::to_owned);
@@ -222,11 +236,6 @@ pub fn read(inputs: Vec<Input>, options: &Options) -> Result<(Profile, Warnings)
     if let (None, Some(chosen), false) = (&wanted, options.event, other_events.is_empty()) {
         warnings.add(WarningKind::OnlyEvent(chosen), 1, []);
     }
-    if let (None, Some(reader), true) = (&wanted, options.from, profile.samples.is_empty()) {
-        // It was not asked whether it is of this format at all.
-        let reason = format!("nothing in it is of the format {}", reader.name());
-        return Err(ReadError::Nothing { name: names, reason });
-    }
     match &wanted {
         Some(wanted) if profile.samples.is_empty() && !other_events.is_empty() => {
             let found = other_events.into_keys().collect::<Vec<_>>().join(", ");
@@ -251,14 +260,7 @@ pub(crate) fn reader_of(
 /// Shows the first lines that hold anything, so that a user sees what was taken for input.
 fn unknown_format(name: &str, head: &[u8]) -> ReadError {
     let lines = head.split(|&byte| byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
-    let shown = lines.take(3).map(|line| {
-        let text: String = String::from_utf8_lossy(&line[..line.len().min(200)])
-            .chars()
-            .take(60)
-            .map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c })
-            .collect();
-        format!("\n  {text}")
-    });
+    let shown = lines.take(3).map(|line| format!("\n  {}", shown_line(line)));
     ReadError::UnknownFormat {
         name: name.to_owned(),
         tried: READERS.len(),
@@ -273,6 +275,9 @@ fn advice(head: &[u8]) -> Option<Advice> {
         |text: &[u8]| memchr::memmem::find(&head[..head.len().min(64)], text).is_some();
     if begins_with(b"memray\0") {
         return Some(Advice::Memray);
+    }
+    if head.starts_with(b"v8-version,") {
+        return Some(Advice::V8Log);
     }
     folded::mostly_counted(head).then_some(Advice::CountedLines)
 }
@@ -321,6 +326,14 @@ fn add(merged: &mut Profile, profile: Profile, name: String) -> Result<(), ReadE
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn logs_of_v8_are_named_with_what_makes_them_readable() {
+        let log = "v8-version,12,4,254,21,-node.35,0\nv8-platform,linux,linux\ntick,0x1,2,0,0,0\n";
+        let error = read(vec![Input::bytes("x", log)], &Options::default());
+        let said = error.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(said.contains("node --prof-process FILE"), "{said}");
+    }
 
     #[test]
     fn own_files_of_memray_are_named_with_what_makes_them_readable() {

@@ -179,6 +179,8 @@ pub enum Count {
 pub enum Advice {
     /// It is memray's own.
     Memray,
+    /// It is the log of `node --prof`.
+    V8Log,
     /// Its lines end in numbers: they may be stacks of one frame, as folded text has them.
     CountedLines,
 }
@@ -188,6 +190,9 @@ impl Advice {
         match self {
             Self::Memray => {
                 "; it is memray's own: `memray transform csv FILE` makes one that is read"
+            }
+            Self::V8Log => {
+                "; it is V8's own log: `node --prof-process FILE > TEXT` makes one that is read"
             }
             Self::CountedLines => "; its lines end in numbers, as those of folded text do",
         }
@@ -219,6 +224,22 @@ pub enum ReadError {
         name: String,
         /// Why.
         reason: String,
+    },
+    /// It begins as a format does, but most of it is something else.
+    #[error(
+        "read {name}: it looks like {format}, but {unread} of its {lines} lines cannot be read as that:{first}"
+    )]
+    MostlyUnread {
+        /// The input.
+        name: String,
+        /// The name of the format.
+        format: &'static str,
+        /// Number of lines that were not read.
+        unread: u64,
+        /// Number of lines that are neither blank nor remarks.
+        lines: u64,
+        /// The first lines that were not read, cut to a few dozen characters each.
+        first: String,
     },
     /// No reader knows it.
     #[error(

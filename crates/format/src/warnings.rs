@@ -79,6 +79,19 @@ impl WarningKind {
         }
     }
 
+    /// True if it is about lines of text that were not read.
+    pub(crate) fn is_of_lines(&self) -> bool {
+        matches!(
+            self,
+            Self::UnreadableSample
+                | Self::UnreadableLine
+                | Self::NoCount
+                | Self::CountOutOfRange
+                | Self::NotTwoNumbers
+                | Self::OneCount
+        )
+    }
+
     /// True if something of the input is missing from the result though it was asked for.
     pub fn is_loss(&self) -> bool {
         matches!(
@@ -242,6 +255,8 @@ fn together(warnings: &[Warning]) -> String {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Warnings {
     list: Vec<Warning>,
+    /// Lines of samples that were skipped, whose first lines are in `list`.
+    skipped: u64,
 }
 
 impl Warnings {
@@ -272,6 +287,14 @@ impl Warnings {
         for warning in other.list {
             self.add(warning.kind, warning.count, warning.places);
         }
+        self.skipped = self.skipped.saturating_add(other.skipped);
+    }
+
+    /// Number of lines that were not read. Formats that do not consist of lines name none.
+    pub(crate) fn unread_lines(&self) -> u64 {
+        let of_lines = |of: &&Warning| of.kind.is_of_lines() && !of.places.is_empty();
+        let counts = self.list.iter().filter(of_lines).map(|of| of.count);
+        counts.fold(self.skipped, u64::saturating_add)
     }
 
     /// True if something of the input is missing from the result though it was asked for.
@@ -312,7 +335,11 @@ impl<'a> IntoIterator for &'a Warnings {
 /// Warnings of one thread that reads pieces of an input and does not know yet which line each piece
 /// begins at.
 #[derive(Debug, Default)]
-pub(crate) struct LocalWarnings(BTreeMap<WarningKind, (u64, Vec<(u64, u64)>)>);
+pub(crate) struct LocalWarnings {
+    kinds: BTreeMap<WarningKind, (u64, Vec<(u64, u64)>)>,
+    /// Lines of samples that were skipped, beside their first ones.
+    pub skipped: u64,
+}
 
 impl LocalWarnings {
     /// Counts one at a line (from 0) of piece `chunk`. A thread takes its pieces in order. `line` is
@@ -329,7 +356,7 @@ impl LocalWarnings {
         chunk: u64,
         line: impl FnOnce() -> u64,
     ) {
-        let (count, places) = self.0.entry(kind).or_default();
+        let (count, places) = self.kinds.entry(kind).or_default();
         *count = count.saturating_add(many);
         if places.len() < PLACES {
             places.push((chunk, line()));
@@ -346,8 +373,10 @@ impl LocalWarnings {
         }
         before.push(sum);
         let mut all: BTreeMap<WarningKind, (u64, Vec<u64>)> = BTreeMap::new();
+        let mut skipped = 0u64;
         for part in parts {
-            for (kind, (count, places)) in part.0 {
+            skipped = skipped.saturating_add(part.skipped);
+            for (kind, (count, places)) in part.kinds {
                 let entry = all.entry(kind).or_default();
                 entry.0 = entry.0.saturating_add(count);
                 let line = |(chunk, line): (u64, u64)| {
@@ -356,7 +385,7 @@ impl LocalWarnings {
                 entry.1.extend(places.into_iter().map(line));
             }
         }
-        let mut warnings = Warnings::default();
+        let mut warnings = Warnings { skipped, ..Warnings::default() };
         for (kind, (count, mut places)) in all {
             places.sort_unstable();
             let places = places.into_iter().map(|line| Place { file: name.to_owned(), line });

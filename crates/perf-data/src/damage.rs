@@ -17,7 +17,10 @@ const LATER_OF_PERF: u32 = 128;
 pub fn is_impossible(bytes: &[u8], kind: u32) -> bool {
     let of_kernel = (1..LATER_OF_KERNEL).contains(&kind);
     let of_perf = (kind::FIRST_OF_PERF..LATER_OF_PERF).contains(&kind);
-    !(of_kernel || of_perf) || !bytes.len().is_multiple_of(8)
+    // Only the kernel fills up its records: perf's descriptions of the machine in a pipe, and the record before
+    // the formats of tracepoints (12 bytes), are as long as they are.
+    let is_filled_up = bytes.len().is_multiple_of(8);
+    !(of_perf || of_kernel && is_filled_up)
 }
 
 /// True if a record that was packed cannot have been written so, by all that is in it.

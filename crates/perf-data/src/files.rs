@@ -44,7 +44,10 @@ impl RecordedFiles {
             locator,
             build_ids: features.build_ids.clone(),
             same_machine,
-            same_kernel: same_machine && is(&features.os_release, "/proc/sys/kernel/osrelease"),
+            // Where the file does not say which kernel it was, it may have been any.
+            same_kernel: same_machine
+                && features.os_release.is_some()
+                && is(&features.os_release, "/proc/sys/kernel/osrelease"),
             kernel_start: recording.kernel_start,
             written: recording.written,
         }

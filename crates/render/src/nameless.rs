@@ -8,6 +8,31 @@ const LEAST: f64 = 0.01;
 /// How many modules are named.
 const MOST: usize = 3;
 
+/// What is part of the names of processes of a runtime, and how it names the code that it makes.
+const RUNTIMES: [(&[&str], &str); 11] = [
+    (
+        &["java"],
+        "pyrograph record asks JDK 17 and newer for them, unless --no-attach is given; with perf, start it with \
+         -XX:+PreserveFramePointer, and run jcmd PID Compiler.perfmap before the recording ends",
+    ),
+    (&["deno"], "start it as deno run --v8-flags=--perf-basic-prof"),
+    (&["bun"], "JavaScriptCore has no way to name its code; Node's functions are read"),
+    (&["node", "MainThread"], "start it as node --perf-basic-prof"),
+    (&["pypy"], "PyPy has no way to name its code; functions of CPython are read"),
+    (&["python"], "start it as python3 -X perf (3.12)"),
+    (&["dotnet"], "start it with DOTNET_PerfMapEnabled=1"),
+    (&["beam"], "start it as erl +JPperf true (Erlang 25), or elixir --erl '+JPperf true'"),
+    (&["wasmtime"], "start it as wasmtime run --profile perfmap"),
+    (
+        &["ruby"],
+        "methods that its just-in-time compiler has compiled are not followed: start it without --yjit and --rjit",
+    ),
+    (
+        &["php"],
+        "functions that its just-in-time compiler has compiled are not followed: start it with -d opcache.jit=disable",
+    ),
+];
+
 /// The package with the debug files of a file.
 type FindPackage<'a> = &'a dyn Fn(&str) -> Option<String>;
 
@@ -58,24 +83,9 @@ fn of_modules(
 
 fn of_jit(jit: &[(String, u64)], whole: f64) -> Option<String> {
     let (name, value) = jit.iter().find(|(_, value)| share(*value, whole) >= LEAST)?;
-    let remedy = match name.as_str() {
-        java if java.contains("java") => {
-            "pyrograph record asks JDK 17 and newer for them, unless --no-attach is given; with perf, start it with \
-             -XX:+PreserveFramePointer, and run jcmd PID Compiler.perfmap before the recording ends"
-        }
-        node if node.contains("node") || node.contains("MainThread") => {
-            "start it as node --perf-basic-prof"
-        }
-        python if python.contains("python") => "start it as python3 -X perf (3.12)",
-        dotnet if dotnet.contains("dotnet") => "start it with DOTNET_PerfMapEnabled=1",
-        ruby if ruby.contains("ruby") => {
-            "methods that its just-in-time compiler has compiled are not followed: start it without --yjit and --rjit"
-        }
-        php if php.contains("php") => {
-            "functions that its just-in-time compiler has compiled are not followed: start it with -d opcache.jit=disable"
-        }
-        _ => "let its runtime write /tmp/perf-PID.map or a jitdump file",
-    };
+    let known = RUNTIMES.iter().find(|(names, _)| names.iter().any(|of| name.contains(of)));
+    let remedy =
+        known.map_or("let its runtime write /tmp/perf-PID.map or a jitdump file", |of| of.1);
     let percent = 100.0 * share(*value, whole);
     Some(format!("{name}: no names for code made at run time ({percent:.0} %); {remedy}"))
 }
@@ -109,5 +119,9 @@ mod tests {
         assert!(of("ruby3.1").contains("without --yjit"));
         assert!(of("php-fpm8.2").contains("opcache.jit=disable"));
         assert!(of("luajit").contains("/tmp/perf-PID.map"));
+        assert!(
+            of("deno").contains("--v8-flags") && of("2_scheduler beam.smp").contains("+JPperf")
+        );
+        assert!(of("wasmtime").contains("--profile perfmap") && of("pypy3").contains("PyPy"));
     }
 }

@@ -57,6 +57,28 @@ fn options_of_the_established_collapser() {
 }
 
 #[test]
+fn options_without_anything_to_work_on_are_named() {
+    let said = |option: &str, input: &[u8]| without_counts(&fold(&[option], input).stderr);
+    for option in ["--kernel", "--jit", "--addrs", "--srcline", "--inline"] {
+        let said = said(option, b"a;b 1\n");
+        assert!(said.starts_with(&format!("pyrograph: {option} has no effect: ")), "{said}");
+    }
+    assert_eq!(said("--kernel", TEXT.as_bytes()), "");
+    assert_eq!(said("--all", b"a;b 1\n"), "");
+}
+
+#[test]
+fn text_that_is_mostly_something_else_is_refused() {
+    let code = "fn main() {\n\tadd (1);\n\tfor x in y {\n\t\tz();\n\t}\n}\n".repeat(20);
+    let output = fold(&[], code.as_bytes());
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("it looks like perf script, but "), "{said}");
+    assert!(said.contains("\n  line 3: for x in y {\n"), "{said}");
+}
+
+#[test]
 fn values_without_a_unit_are_listed_by_their_names() {
     let said = "pyrograph: failed to fold: no value cycles; the input has value\n";
     check(&["--value", "cycles"], b"a;b 1\n", 1, "", said);

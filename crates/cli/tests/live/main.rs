@@ -34,6 +34,7 @@ mod other_stacks;
 mod perf_data;
 mod perf_events;
 mod perf_inlined;
+mod perf_report;
 mod rates;
 mod record;
 mod sched;

@@ -36,14 +36,17 @@
 //!   `--event-filter @bytes`. Maps without stacks and those with more than one value for each stack
 //!   (`hist`, `lhist`, `avg`) are left out, with a warning; of `stats` the total is taken.
 //! - A map that is printed several times is added up, which is right if it was cleared each time.
-//! - What `-f json` prints is read as well: see [`json`].
+//! - What `-f json` prints is read as well: see [`json`]; and so are stacks that are printed event by event: see
+//!   [`single`].
 
 mod json;
+mod single;
 
 use std::collections::BTreeMap;
 
 use pyrograph_profile::{FrameKind, ValueType};
 
+use self::single::Singles;
 use super::text::{Collector, Lines, first_lines, is_kernel_address, is_kernel_entry};
 use crate::input::Head;
 use crate::perf_frame::parse as parse_frame;
@@ -79,16 +82,18 @@ impl Reader for Bpftrace {
             // A stack follows.
             return lines.next().is_some_and(|line| line.starts_with([' ', '\t']));
         }
-        false
+        single::is_beginning(first_lines(head))
     }
 
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
         let name = input.name().to_owned();
-        let mut parser = Parser { lines: Lines::new(input), maps: Vec::new() };
+        let mut parser =
+            Parser { lines: Lines::new(input), maps: Vec::new(), singles: Singles::default() };
         parser.parse();
-        let Parser { mut lines, maps } = parser;
+        let Parser { mut lines, mut maps, singles } = parser;
+        maps.extend(singles.into_map());
         if !maps.iter().any(Map::has_stacks) {
-            let reason = "no map of it has stacks in its keys".to_owned();
+            let reason = "no map of it has stacks in its keys, and none was printed".to_owned();
             return Err(ReadError::Nothing { name, reason });
         }
         let wanted = options.event.as_deref().map(|name| name.trim_start_matches('@'));
@@ -145,6 +150,8 @@ impl Map {
 struct Parser {
     lines: Lines,
     maps: Vec<Map>,
+    /// What was printed beside them.
+    singles: Singles,
 }
 
 impl Parser {
@@ -157,7 +164,10 @@ impl Parser {
                 self.json_record(&line);
                 continue;
             }
-            let Some((name, rest)) = split_map(&line) else { continue };
+            let Some((name, rest)) = split_map(&line) else {
+                self.singles.line(&line);
+                continue;
+            };
             let map = self.map(name);
             let Some(rest) = rest.strip_prefix('[') else { continue };
             let rest = rest.to_owned();

@@ -67,8 +67,18 @@ impl Calls {
     /// The return of the innermost call with this token, which need not be the innermost of all;
     /// `false` if there is none.
     pub fn end_token(&mut self, profile: &mut Profile, time: u64, token: u64) -> bool {
+        self.end_where(profile, time, |open| open == token)
+    }
+
+    /// The same of the innermost call with one of several tokens.
+    pub fn end_where(
+        &mut self,
+        profile: &mut Profile,
+        time: u64,
+        is_it: impl Fn(u64) -> bool,
+    ) -> bool {
         self.pass(profile, time);
-        let Some(at) = self.open.iter().rposition(|&(open, _)| open == token) else { return false };
+        let Some(at) = self.open.iter().rposition(|&(open, _)| is_it(open)) else { return false };
         self.open.remove(at);
         self.stacks.truncate(at);
         for index in at..self.open.len() {

@@ -17,7 +17,7 @@
 //! - Without `samples`, `hitCount` says how often each node was the leaf.
 
 use hashbrown::HashMap;
-use pyrograph_profile::{Frame, FrameKind, Profile, Sample, StackId, ValueType};
+use pyrograph_profile::{Frame, FrameKind, Profile, Sample, StackId, ThreadId, ValueType};
 use serde::Deserialize;
 
 use super::json;
@@ -38,7 +38,9 @@ impl Reader for CpuProfile {
     }
 
     fn detect(&self, head: &[u8]) -> bool {
+        // Traces may hold such profiles in their events.
         json::begins_object(head)
+            && !json::has_key(head, "traceEvents")
             && json::has_key(head, "nodes")
             && json::has_key(head, "callFrame")
             && json::has_key(head, "functionName")
@@ -54,23 +56,25 @@ impl Reader for CpuProfile {
     }
 }
 
-#[derive(Deserialize)]
+/// A profile.
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct File {
-    nodes: Vec<Node>,
+pub(super) struct File {
+    pub nodes: Vec<Node>,
     #[serde(default, deserialize_with = "json::or_default")]
-    start_time: f64,
+    pub start_time: f64,
     #[serde(default, deserialize_with = "json::or_default")]
-    end_time: f64,
+    pub end_time: f64,
     #[serde(default, deserialize_with = "json::or_default")]
-    samples: Vec<u64>,
+    pub samples: Vec<u64>,
     #[serde(default, deserialize_with = "json::or_default")]
-    time_deltas: Vec<f64>,
+    pub time_deltas: Vec<f64>,
 }
 
+/// A function in one of its stacks.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Node {
+pub(super) struct Node {
     id: u64,
     call_frame: CallFrame,
     #[serde(default, deserialize_with = "json::or_default")]
@@ -92,57 +96,73 @@ struct CallFrame {
 }
 
 fn build(file: &File, mut warnings: Warnings) -> Option<Reading> {
-    let timed = !file.samples.is_empty() && file.time_deltas.len() == file.samples.len();
-    let value_type = if timed { ValueType::new("time", "ns") } else { ValueType::samples() };
+    let value_type = match file.is_timed() {
+        true => ValueType::new("time", "ns"),
+        false => ValueType::samples(),
+    };
     let mut profile = Profile::new(vec![value_type]);
-    let stacks = stacks(file, &mut profile);
-    let mut unknown = 0u64;
-    if file.samples.is_empty() {
-        for node in file.nodes.iter().filter(|node| node.hit_count > 0) {
-            let stack = stacks.get(&node.id).copied().unwrap_or(StackId::ROOT);
-            profile.push(Sample::new(stack), &[node.hit_count]);
-        }
-    }
-    let mut at = file.start_time;
-    for (row, node) in file.samples.iter().enumerate() {
-        let Some(&stack) = stacks.get(node) else {
-            unknown += 1;
-            continue;
-        };
-        if !timed {
-            profile.push(Sample::new(stack), &[1]);
-            continue;
-        }
-        at += file.time_deltas[row];
-        let lasts = match file.time_deltas.get(row + 1) {
-            Some(&delta) => delta,
-            None => file.end_time - at,
-        };
-        let time = Some(nanoseconds(at));
-        profile.push(Sample { time, ..Sample::new(stack) }, &[nanoseconds(lasts)]);
-    }
+    let unknown = file.add(&mut profile, ThreadId::UNKNOWN);
     if unknown > 0 {
         warnings.add(WarningKind::UnreadableSample, unknown, []);
     }
     (!profile.samples.is_empty()).then_some(Reading::new(profile, warnings))
 }
 
+impl File {
+    /// True if the samples have times.
+    pub fn is_timed(&self) -> bool {
+        !self.samples.is_empty() && self.time_deltas.len() == self.samples.len()
+    }
+
+    /// Adds all samples: nanoseconds, or one each where they have no times. Returns how many are of no node.
+    pub fn add(&self, profile: &mut Profile, thread: ThreadId) -> u64 {
+        let timed = self.is_timed();
+        let stacks = stacks(&self.nodes, profile);
+        let sample = |stack, time| Sample { thread, time, ..Sample::new(stack) };
+        if self.samples.is_empty() {
+            for node in self.nodes.iter().filter(|node| node.hit_count > 0) {
+                let stack = stacks.get(&node.id).copied().unwrap_or(StackId::ROOT);
+                profile.push(sample(stack, None), &[node.hit_count]);
+            }
+        }
+        let mut unknown = 0u64;
+        let mut at = self.start_time;
+        for (row, node) in self.samples.iter().enumerate() {
+            at += self.time_deltas.get(row).copied().unwrap_or_default();
+            let Some(&stack) = stacks.get(node) else {
+                unknown += 1;
+                continue;
+            };
+            if !timed {
+                profile.push(sample(stack, None), &[1]);
+                continue;
+            }
+            let lasts = match self.time_deltas.get(row + 1) {
+                Some(&delta) => delta,
+                None => self.end_time - at,
+            };
+            profile.push(sample(stack, Some(nanoseconds(at))), &[nanoseconds(lasts)]);
+        }
+        unknown
+    }
+}
+
 /// Of microseconds; a negative number, and what is none, is 0. `as` saturates.
-fn nanoseconds(microseconds: f64) -> u64 {
+pub(super) fn nanoseconds(microseconds: f64) -> u64 {
     (microseconds * 1e3).round() as u64
 }
 
 /// The stack of each node. A node that is its own caller, however far round, stands at the root.
-fn stacks(file: &File, profile: &mut Profile) -> HashMap<u64, StackId> {
+fn stacks(nodes: &[Node], profile: &mut Profile) -> HashMap<u64, StackId> {
     let mut parents: HashMap<u64, u64> = HashMap::new();
-    for node in &file.nodes {
+    for node in nodes {
         parents.extend(node.parent.map(|parent| (node.id, parent)));
         parents.extend(node.children.iter().map(|&child| (child, node.id)));
     }
-    let nodes: HashMap<u64, &Node> = file.nodes.iter().map(|node| (node.id, node)).collect();
+    let by_id: HashMap<u64, &Node> = nodes.iter().map(|node| (node.id, node)).collect();
     let mut known: HashMap<u64, StackId> = HashMap::new();
     let mut missing = Vec::new();
-    for node in &file.nodes {
+    for node in nodes {
         let mut at = Some(node.id);
         let mut stack = StackId::ROOT;
         while let Some(id) = at {
@@ -156,7 +176,7 @@ fn stacks(file: &File, profile: &mut Profile) -> HashMap<u64, StackId> {
             at = parents.get(&id).copied();
         }
         while let Some(id) = missing.pop() {
-            if let Some(node) = nodes.get(&id) {
+            if let Some(node) = by_id.get(&id) {
                 stack = push(profile, stack, &node.call_frame);
             }
             known.insert(id, stack);

@@ -25,7 +25,8 @@
 //!
 //! Times are milliseconds, absolute in `time` or from sample to sample in `timeDeltas`. A sample
 //! counts its `weight`, without one 1; what it is depends on `weightType`. `threadCPUDelta`, where
-//! the recorder measured it, is a value of its own. Allocations and markers are not read.
+//! the recorder measured it, is a value of its own. Allocations and markers are not read. Functions that samply left as
+//! addresses are looked up in the libraries, which it names by path and build ID (`codeId`).
 
 mod file;
 
@@ -33,6 +34,7 @@ use pyrograph_profile::{
     About, Frame, FrameId, FrameKind, Marker, Profile, Sample, StackId, StringId, Thread, ThreadId,
     TimeUnit, ValueType,
 };
+use pyrograph_symbol::BuildId;
 
 use self::file::{
     File, FrameTable, FuncTable, Lib, Numbers, OneThread, ResourceTable, SampleTable, Sources,
@@ -41,6 +43,7 @@ use self::file::{
 use super::json;
 use super::rows::Rows;
 use crate::input::Head;
+use crate::nameless;
 use crate::names::module_kind;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
@@ -65,7 +68,14 @@ impl Reader for Firefox {
 
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
         let (file, warnings) = json::parse::<File>(input)?;
-        Ok(Builder::new(&file, options, warnings).build(&file))
+        let mut reading = Builder::new(&file, options, warnings).build(&file);
+        let build_id = |lib: &Lib| {
+            let id = lib.code_id.as_deref()?.parse::<BuildId>().ok()?;
+            Some((reading.profile.strings.find(&lib.path)?, id))
+        };
+        let build_ids = file.libs.iter().filter_map(build_id).collect();
+        nameless::name(&mut reading.profile, &build_ids, options, &mut reading.warnings);
+        Ok(reading)
     }
 }
 
@@ -444,6 +454,47 @@ mod tests {
              worker-1/2;main:a.c:7;inner:a.c:8_[i] 1 0\n\
              worker-1/2;main:a.c:7;read_[k] 1 4000\n",
         );
+    }
+
+    #[test]
+    fn functions_left_as_addresses_are_looked_up_by_build_id() {
+        #[inline(never)]
+        extern "C" fn function_to_find(x: u64) -> u64 {
+            std::hint::black_box(x) + 1
+        }
+        let program = std::env::current_exe().expect("a program");
+        let program = program.to_str().expect("a path");
+        let file = std::fs::File::open(program).expect("a program");
+        let source = pyrograph_symbol::Source { path: program, ..Default::default() };
+        let module = pyrograph_symbol::Module::open(&file, source).expect("ELF");
+        let id = module.build_id().expect("a build ID").to_string();
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("Linux");
+        let first = maps.lines().find(|line| line.ends_with(program)).expect("mapped");
+        let base = u64::from_str_radix(first.split('-').next().unwrap_or_default(), 16);
+        let address = function_to_find as *const () as u64 - base.expect("an address") + 1;
+        let text = |id: &str| {
+            format!(
+                r#"{{"meta":{{"preprocessedProfileVersion":55,"categories":[{{"name":"Other"}}]}},
+                "libs":[{{"name":"app","path":"{program}","codeId":"{id}"}}],
+                "threads":[{{"name":"a","pid":"1","tid":2,"stringArray":["0x{address:x}"],
+                  "samples":{{"stack":[0],"time":[1],"weight":[1],"length":1}},
+                  "stackTable":{{"frame":[0],"prefix":[null],"length":1}},
+                  "frameTable":{{"func":[0],"line":[null],"inlineDepth":[0],"address":[{address}],
+                                "category":[0],"length":1}},
+                  "funcTable":{{"name":[0],"resource":[0],"isJS":[false],"fileName":[null],"length":1}},
+                  "resourceTable":{{"lib":[0],"name":[0],"length":1}}}}]}}"#
+            )
+        };
+        let reading = read(&text(&id));
+        let names: Vec<&str> = reading.profile.strings.iter().collect();
+        assert!(names.iter().any(|name| name.ends_with("function_to_find")), "{names:?}");
+        assert!(reading.warnings.is_empty());
+        // Another build has other functions there.
+        let reading = read(&text("00112233445566778899"));
+        let names: Vec<&str> = reading.profile.strings.iter().collect();
+        assert!(!names.iter().any(|name| name.ends_with("function_to_find")));
+        let said: Vec<String> = reading.warnings.iter().map(ToString::to_string).collect();
+        assert!(said[0].contains("is not here as it was recorded"), "{said:?}");
     }
 
     #[test]

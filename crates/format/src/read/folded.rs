@@ -8,6 +8,8 @@
 //! java;start_thread 0.25
 //! ```
 //!
+//! A frame without a name is one, wherever it stands: `;x 2`, `a; 4`, `a;;b 1`.
+//!
 //! Frames may hold blanks and numbers: the count is what follows the last blank, and there are two
 //! counts only if every line at the beginning of the file has two. Lines of words with a number at
 //! their end are in many a text: it is taken for folded if semicolons part frames in some line, or if
@@ -84,13 +86,13 @@ pub(crate) fn mostly_counted(head: &[u8]) -> bool {
     counted > 0 && counted * 2 >= all
 }
 
-/// True if the name of a single frame has no blank in it, but for one before another count.
+/// True if the name of a single frame has no blank in it or before it, but for one before another count.
 fn is_one_word(stack: &[u8]) -> bool {
     let name = match split_count(stack) {
         Split::Count(name, _) => name,
         Split::None | Split::OutOfRange => stack,
     };
-    !name.trim_ascii().contains(&b' ')
+    !name.iter().any(u8::is_ascii_whitespace)
 }
 
 fn read_chunks(chunks: Chunks, two: bool, options: &Options, name: &str) -> Reading {
@@ -180,7 +182,7 @@ struct Caller<'a> {
     end: usize,
     /// Number of frames as far as that.
     depth: usize,
-    /// The last of them, if there is one.
+    /// The last of them.
     function: &'a str,
 }
 
@@ -302,28 +304,21 @@ impl<'a> Lines<'a> {
             let end = bytes::find(text.as_bytes(), at, b';');
             // As at the end of the line, where blanks part the stack from its count.
             let name = text[at..end].trim_ascii_end();
-            // Nothing before a first or after a last semicolon is no frame; between two it is one
-            // without a name.
-            let is_frame = !name.is_empty() || (at > 0 && end < text.len());
-            // One without a name may be no frame.
+            // One without a name may be another function than the one before.
             let is_recursion = fold_recursion && !name.is_empty() && name == name_before;
-            if is_frame && !is_recursion {
+            if !is_recursion {
                 function = name;
                 self.ahead.step(depth, name);
                 depth += 1;
                 is_there = true;
             }
             name_before = name;
-            // After a last semicolon is no frame; if the next line goes on with another semicolon, there is one.
-            if end > at || end < text.len() {
-                self.callers.push(Caller { end, depth, function });
-            }
+            self.callers.push(Caller { end, depth, function });
             at = end + 1;
         }
         if !is_there {
-            // It ends within the line before, or there is nothing but semicolons.
-            let leaf = if depth == 0 { "" } else { function };
-            self.ahead.step(depth.saturating_sub(1), leaf);
+            // It ends within the line before.
+            self.ahead.step(depth.saturating_sub(1), function);
         }
         self.previous = text;
     }
@@ -442,12 +437,15 @@ mod tests {
 
     #[test]
     fn semicolons_without_a_frame() {
-        check(";a;b 1\n", "a;b 1\n");
-        check("a;b; 1\n", "a;b 1\n");
+        check(";a;b 1\n", "[unknown];a;b 1\n");
+        check("a;b; 1\n", "a;b;[unknown] 1\n");
         check("a;;b 1\na;;c 1\na;b 1\n", "a;[unknown];b 1\na;[unknown];c 1\na;b 1\n");
-        check("; 1\n;; 1\n", "[unknown] 2\n");
+        check("; 1\n;; 1\n", "[unknown];[unknown] 1\n[unknown];[unknown];[unknown] 1\n");
         check("a;b 1\n 3\na;b 2\n", "[unknown] 3\na;b 3\n");
-        check("a; 1\na;b 1\na;;b 1\n;a;b 1\n", "a 1\na;[unknown];b 1\na;b 2\n");
+        check(
+            "a; 1\na;b 1\na;;b 1\n;a;b 1\na 1\n",
+            "[unknown];a;b 1\na 1\na;[unknown] 1\na;[unknown];b 1\na;b 1\n",
+        );
     }
 
     #[test]
@@ -464,7 +462,7 @@ mod tests {
         );
         assert_eq!(folds("a;a 1\na;a;b 2\na;b;a 4\na;b ;b 8\n"), "a 1\na;b 10\na;b;a 4\n");
         // An empty name calls nothing.
-        assert_eq!(folds(";;a 1\n;a;a 2\n"), "[unknown];a 1\na 2\n");
+        assert_eq!(folds(";;a 1\n;a;a 2\n"), "[unknown];[unknown];a 1\n[unknown];a 2\n");
     }
 
     #[test]
@@ -492,6 +490,22 @@ mod tests {
         check("b 3\na 0.000000001\n", "a 0.000000001\nb 3\n");
         check("a 1.50\na 1.\nb .5\n", "a 2.5\nb 0.5\n");
         check("a 18446744073709551615\n", "a 18446744073709551615\n");
+    }
+
+    #[test]
+    fn counts_with_an_exponent_were_no_counts() {
+        check("a;b 1.5e3\na;c 10\n", "a;b 1500\na;c 10\n");
+        check("a 2E+06\nb 25e-1\n", "a 2000000\nb 2.5\n");
+        check("a 1.23456789012e2\nb 5e-10\nc 1e-400\nd 0e9\n", "a 123.456789012\nb 0.000000001\n");
+        check_warns(
+            b"a 1\na 1e20\na 1e999\n",
+            "a 1\n",
+            &["2 lines were skipped: the count is out of range (x:2, x:3)"],
+        );
+        for text in ["a 1\na e5\n", "a 1\na 1e\n", "a 1\na 1e+\n", "a 1\na 1.e5x\n", "a 1\na .e5\n"]
+        {
+            check_warns(text.as_bytes(), "a 1\n", &["1 line without a count was skipped (x:2)"]);
+        }
     }
 
     #[test]
@@ -543,12 +557,6 @@ mod tests {
         let chunks = Chunks::with_size(source, last_line_end, size);
         let reading = read_chunks(chunks, has_two_counts(text), &Options::default(), "x");
         (folded(&reading.profile), shown(&reading.warnings))
-    }
-
-    #[test]
-    fn a_semicolon_at_the_end_of_the_line_before_hides_no_nameless_frame() {
-        check("a; 1\na;;b 1\n", "a 1\na;[unknown];b 1\n");
-        check("; 1\n;;1 2\n", "[unknown] 1\n[unknown];1 2\n");
     }
 
     #[test]

@@ -98,9 +98,13 @@ struct Line<'a> {
 impl<'a> Line<'a> {
     /// Reads `comm-TID (PID) [CPU] flags time: event`. The name may hold all of these signs.
     fn parse(line: &'a str) -> Option<Self> {
-        line.match_indices(" [").find_map(|(at, _)| {
-            let (cpu, after) = line[at + 2..].split_once("] ")?;
-            let cpu = cpu.parse().ok()?;
+        // Names have 15 bytes, numbers few digits: further on in a line of any length is nothing to look for.
+        const FAR: usize = 200;
+        let mut places = line.match_indices(" [").take_while(|&(at, _)| at < FAR);
+        places.find_map(|(at, _)| {
+            let end = line.as_bytes()[at + 2..].iter().take(12).position(|&byte| byte == b']')?;
+            let (cpu, after) = line[at + 2..].split_at(end);
+            let (cpu, after) = (cpu.parse().ok()?, after.strip_prefix("] ")?);
             let (task, pid) = match line[..at].trim_end().strip_suffix(')') {
                 Some(task) => {
                     let (task, pid) = task.rsplit_once('(')?;

@@ -59,7 +59,7 @@ impl Reader for GperftoolsHeap {
             let cause = "its list of mapped files is missing: functions have no names".to_owned();
             warnings.add(WarningKind::Truncated(cause), 1, []);
         }
-        Ok(file.build(options, warnings))
+        Ok(build(&file.stacks, file.maps.unwrap_or_default(), options, warnings))
     }
 }
 
@@ -72,9 +72,9 @@ struct File {
 }
 
 /// Live objects and bytes, those ever allocated, and the addresses of instructions, leaf first.
-struct Stack {
-    values: [u64; 4],
-    addresses: Vec<u64>,
+pub(super) struct Stack {
+    pub values: [u64; 4],
+    pub addresses: Vec<u64>,
 }
 
 impl File {
@@ -100,36 +100,45 @@ impl File {
             }
         }
     }
+}
 
-    fn build(self, options: &Options, mut warnings: Warnings) -> Reading {
-        let of = ValueType::new;
-        let types = vec![
-            of("inuse_objects", "count"),
-            of("inuse_space", "bytes"),
-            of("alloc_objects", "count"),
-            of("alloc_space", "bytes"),
-        ];
-        let mut profile = Profile { shown: 1, ..Profile::new(types) };
-        let addresses = self.stacks.iter().flat_map(|stack| stack.addresses.iter().copied());
-        let maps = self.maps.unwrap_or_default();
-        let frames = maps.frames(addresses, options, &mut profile, &mut warnings);
-        let mut rows = Rows::new(options, 4);
-        for Stack { values, addresses } in &self.stacks {
-            let path = addresses.iter().rev().filter_map(|address| frames.get(address));
-            let stack = profile.stacks.intern_path(path.flat_map(|of| of.iter().rev().copied()));
-            rows.push(Sample::new(stack), values);
-        }
-        rows.finish(&mut profile);
-        Reading::new(profile, warnings)
+/// The profile of stacks whose addresses are those of mapped files.
+pub(super) fn build(
+    stacks: &[Stack],
+    maps: Maps,
+    options: &Options,
+    mut warnings: Warnings,
+) -> Reading {
+    let of = ValueType::new;
+    let types = vec![
+        of("inuse_objects", "count"),
+        of("inuse_space", "bytes"),
+        of("alloc_objects", "count"),
+        of("alloc_space", "bytes"),
+    ];
+    let mut profile = Profile { shown: 1, ..Profile::new(types) };
+    let addresses = stacks.iter().flat_map(|stack| stack.addresses.iter().copied());
+    let frames = maps.frames(addresses, options, &mut profile, &mut warnings);
+    let mut rows = Rows::new(options, 4);
+    for Stack { values, addresses } in stacks {
+        let path = addresses.iter().rev().filter_map(|address| frames.get(address));
+        let stack = profile.stacks.intern_path(path.flat_map(|of| of.iter().rev().copied()));
+        rows.push(Sample::new(stack), values);
     }
+    rows.finish(&mut profile);
+    Reading::new(profile, warnings)
 }
 
 /// The rate of samples that a first line names, 0 for a profile of all allocations.
 fn rate(line: &str) -> Option<f64> {
     let (_, kind) = line.strip_prefix("heap profile: ")?.rsplit_once("] @ ")?;
     match kind.split_once('/') {
-        None => matches!(kind, "heapprofile" | "growth" | "fragmentation").then_some(0.0),
-        Some(("heap_v2", rate)) => rate.parse().ok(),
+        None => {
+            let is_whole =
+                ["heapprofile", "heapz", "growth", "growthz", "fragmentation", "fragmentationz"];
+            is_whole.contains(&kind).then_some(0.0)
+        }
+        Some(("heap_v2" | "heapz_v2", rate)) => rate.parse().ok(),
         Some(_) => None,
     }
 }
@@ -137,15 +146,21 @@ fn rate(line: &str) -> Option<f64> {
 /// Reads `   100:    50000 [   100:    50000] @ 0x562bdb4bc1c1 0x562bdb4bc1e5`.
 fn stack(line: &str, rate: f64) -> Option<Stack> {
     let (numbers, addresses) = line.split_once('@')?;
-    let numbers = numbers.split([' ', ':', '[', ']']).filter(|text| !text.is_empty());
-    let numbers: Vec<u64> = numbers.map(str::parse).collect::<Result<_, _>>().ok()?;
-    let [live, live_bytes, all, all_bytes] = numbers[..] else { return None };
-    let (live, all) = (estimated(live, live_bytes, rate), estimated(all, all_bytes, rate));
+    let values = values(numbers, rate)?;
     let addresses = addresses
         .split_whitespace()
         .map(|address| hex_address(address).map(|address| address.saturating_sub(1)))
         .collect::<Option<_>>()?;
-    Some(Stack { values: [live.0, live.1, all.0, all.1], addresses })
+    Some(Stack { values, addresses })
+}
+
+/// Reads `100:    50000 [   100:    50000]`, and estimates what is behind samples.
+pub(super) fn values(numbers: &str, rate: f64) -> Option<[u64; 4]> {
+    let numbers = numbers.split([' ', ':', '[', ']']).filter(|text| !text.is_empty());
+    let numbers: Vec<u64> = numbers.map(str::parse).collect::<Result<_, _>>().ok()?;
+    let [live, live_bytes, all, all_bytes] = numbers[..] else { return None };
+    let (live, all) = (estimated(live, live_bytes, rate), estimated(all, all_bytes, rate));
+    Some([live.0, live.1, all.0, all.1])
 }
 
 #[cfg(test)]

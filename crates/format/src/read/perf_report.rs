@@ -17,26 +17,32 @@
 //! The dots say how wide each column is. The forms of callchains are those of [`chains`].
 //!
 //! **Values.** With a column of samples (`-n`) an entry counts its samples, otherwise its percentage,
-//! kept to the two decimals that perf prints. Within an entry:
+//! kept to the two decimals that perf prints, or, where all percentages are those of whole numbers of samples which add
+//! up to their number, these. Within an entry:
 //!
 //! - `-g …,count` prints samples: exact.
 //! - `-g …,percent` and `-g …,period` print shares. With `-n` they are turned into samples so that the
 //!   entry's sum is exact; one of its stacks may be off by one where perf's two decimals do not decide.
 //! - `-g fractal` prints each share as one of all *callers* or *callees* of the function above. What ended
 //!   in that function itself is not printed, and is counted in those below it.
-//! - What perf left out because it was small (`-g …,0.5,…`) is counted in a frame `[not shown]`.
+//! - What perf left out because it was small (`-g …,0.5,…`, which is its default) is counted in the entry's
+//!   function, below a frame `[not shown]`.
 //!
 //! **Order.** Nothing says whether chains begin with the caller or the callee. They end in the entry's
 //! own symbol, or begin with it; where there is none, they begin or end where programs and the kernel
 //! do (`main`, `start_thread`, `entry_SYSCALL_64_after_hwframe`), or, at last, at the side on which
 //! they have more in common.
 //!
-//! **Children.** Without `--no-children`, perf prints each stack again for each of its functions. Then
-//! only the entries that no other one calls are read, which is possible with callers first, as perf
-//! prints by default.
+//! **Children.** Without `--no-children`, perf prints each stack again for each of its functions. Of an entry
+//! then counts what it has itself (`Self`, and `Samples`, which are of the same), with those stacks that end in
+//! it. That is possible with callers first, as perf prints by default; callees first are refused, and so is a
+//! report whose shares add up to more than 100 %.
 //!
 //! The frames have neither modules nor kinds: those from the kernel's entry on are the kernel's.
 //! Several events are read one at a time, as of other formats.
+//!
+//! **`-s sym`.** Where functions are all that entries are sorted by, perf leaves out the first frame of a graph that has
+//! only one: the entry's own if callees come first, and a caller that nothing else names, which is refused, if not.
 
 mod chains;
 mod entry;
@@ -47,7 +53,7 @@ use hashbrown::HashSet;
 use pyrograph_profile::{FrameKind, ValueType};
 
 use self::chains::Chains;
-use self::entry::{Columns, Entry};
+use self::entry::{Columns, Entry, NOT_SHOWN};
 use super::text::{Collector, Lines, first_lines, is_kernel_entry};
 use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
@@ -82,34 +88,70 @@ impl Reader for PerfReport {
         let nothing =
             |reason: &str| ReadError::Nothing { name: name.clone(), reason: reason.into() };
         if reports.is_empty() {
-            return Err(nothing("there are no entries in this report"));
+            return Err(nothing(
+                "there are no entries in this report, or they have a percentage for each event of a group, \
+                 which perf report --no-group prints apart",
+            ));
         }
         let event = match options.event.as_deref() {
             Some(wanted) => wanted.to_owned(),
             None => reports[0].event.clone(),
         };
-        let (chosen, others): (Vec<Report>, Vec<Report>) =
+        let (mut chosen, others): (Vec<Report>, Vec<Report>) =
             reports.into_iter().partition(|report| is_event(&report.event, &event));
         let mut other_events = BTreeMap::<String, u64>::new();
         for other in others {
             let samples: u64 = other.entries.iter().map(|entry| entry.samples.unwrap_or(1)).sum();
             *other_events.entry(other.event).or_default() += samples;
         }
+        chosen.iter_mut().for_each(Report::count_samples);
+        if !chosen.iter().all(|report| report.is_counted) {
+            // Numbers of one unit.
+            chosen.iter_mut().for_each(Report::forget_samples);
+        }
         let unit = chosen.first().map_or_else(ValueType::samples, Report::value_type);
         let mut out = Collector::new(unit).addresses(options);
-        for report in chosen {
-            if !report.add(&mut out) {
-                return Err(nothing(
-                    "each sample is in it once for each of its functions, callees first; \
-                     --no-children or -g caller separates them",
-                ));
+        let (mut not_shown, mut all) = (0u64, 0u64);
+        for mut report in chosen {
+            report.drop_places();
+            let callers_first = report.callers_first();
+            report.check(callers_first).map_err(|reason| nothing(&reason))?;
+            report.mark_left_out();
+            if let Some(lacking) = report.lacking() {
+                out.remark(NOT_SHOWN);
+                let thread = out.thread_named("");
+                out.end_root_first(thread, lacking);
+                let said = format!(
+                    "the entries add up to {} %: the rest, which perf left out or rounded away, is {NOT_SHOWN}",
+                    hundredths(10_000 - lacking)
+                );
+                lines.warnings.add(WarningKind::NotHeld(said), 1, []);
             }
+            let added = report.add(&mut out, callers_first);
+            not_shown = not_shown.saturating_add(added.0);
+            all = all.saturating_add(added.1);
+        }
+        if not_shown > 0 {
+            let percent = not_shown as f64 * 100.0 / all as f64;
+            lines.warnings.add(
+                WarningKind::NotHeld(format!(
+                    "perf left out callers of {percent:.2} % of the samples: perf report -g caller,0 prints those \
+                     below its limit"
+                )),
+                1,
+                [],
+            );
         }
         let mut reading = out.reading(lines.warnings);
         reading.event = Some(event).filter(|event| !event.is_empty());
         reading.other_events = other_events;
         Ok(reading)
     }
+}
+
+/// `133.34` of 13334.
+fn hundredths(number: u64) -> String {
+    format!("{}.{:02}", number / 100, number % 100)
 }
 
 /// True if the event that a report names is the one that was asked for, with or without modifiers.
@@ -121,6 +163,10 @@ fn is_event(name: &str, wanted: &str) -> bool {
 #[derive(Default)]
 struct Report {
     event: String,
+    /// Number of its samples, where perf prints it whole.
+    samples: Option<u64>,
+    /// True if the entries have numbers of samples, in a column or found from their percentages.
+    is_counted: bool,
     columns: Columns,
     entries: Vec<Entry>,
 }
@@ -128,17 +174,21 @@ struct Report {
 fn parse(lines: &mut Lines) -> Vec<Report> {
     let mut reports: Vec<Report> = Vec::new();
     let mut event = String::new();
+    let mut samples = None;
     let (mut line, mut before) = (String::new(), String::new());
     let mut chains = Chains::default();
     while lines.next(&mut line) {
         if line.starts_with('#') {
             if let Some(named) = event_name(&line) {
                 event = named.to_owned();
+                samples = number_of_samples(&line);
             }
             if let Some(columns) = Columns::parse(&before, &line) {
                 finish(&mut reports, &mut chains);
                 let event = std::mem::take(&mut event);
-                reports.push(Report { event, columns, entries: Vec::new() });
+                let is_counted = columns.samples.is_some();
+                let samples = samples.take();
+                reports.push(Report { event, samples, is_counted, columns, entries: Vec::new() });
             }
             std::mem::swap(&mut line, &mut before);
             continue;
@@ -174,9 +224,46 @@ fn event_name(line: &str) -> Option<&str> {
     name.split('\'').nth(1)
 }
 
+/// Reads the number of `# Samples: 118  of event 'cpu-clock'`; of `1K` it is not known.
+fn number_of_samples(line: &str) -> Option<u64> {
+    line.strip_prefix("# Samples:")?.split(" of event").next()?.trim().parse().ok()
+}
+
 impl Report {
+    /// Finds the samples of each entry from its percentage: if all of them are those of whole numbers which add up to
+    /// the number of samples, then each sample counted the same. perf's rounding of many small entries is gone then.
+    fn count_samples(&mut self) {
+        // One sample is more than perf's last decimal.
+        const MOST: u64 = 5000;
+        let Some(all) = self.samples.filter(|&all| (1..=MOST).contains(&all)) else { return };
+        if self.is_counted || self.has_plain_numbers() {
+            return;
+        }
+        let of = |entry: &Entry| {
+            let samples = (entry.own.saturating_mul(all) + 5000) / 10_000;
+            let percent = (samples * 20_000 + all) / (2 * all);
+            (percent.abs_diff(entry.own) <= 1).then_some(samples)
+        };
+        let counts: Option<Vec<u64>> = self.entries.iter().map(of).collect();
+        let Some(counts) = counts.filter(|counts| counts.iter().sum::<u64>() == all) else {
+            return;
+        };
+        for (entry, samples) in self.entries.iter_mut().zip(counts) {
+            entry.samples = Some(samples);
+        }
+        self.is_counted = true;
+    }
+
+    /// Takes back what [`count_samples`](Self::count_samples) found.
+    fn forget_samples(&mut self) {
+        if self.columns.samples.is_none() {
+            self.entries.iter_mut().for_each(|entry| entry.samples = None);
+            self.is_counted = false;
+        }
+    }
+
     fn value_type(&self) -> ValueType {
-        if self.columns.samples.is_some() || self.has_plain_numbers() {
+        if self.is_counted || self.has_plain_numbers() {
             return ValueType::samples();
         }
         ValueType { decimals: 2, ..ValueType::new("samples", "percent") }
@@ -187,54 +274,124 @@ impl Report {
         self.entries.iter().all(|entry| entry.chains.all_have_plain_numbers())
     }
 
-    /// Adds all stacks; `false` if they cannot be separated.
-    fn add(&self, out: &mut Collector) -> bool {
-        let callers_first = self.callers_first();
-        if self.columns.has_children && !callers_first {
-            return false;
+    /// Makes the names in chains those of the entries, where they also have places.
+    fn drop_places(&mut self) {
+        let symbols: HashSet<String> = self.entries.iter().map(|e| e.symbol.clone()).collect();
+        let (mut as_entry, mut with_place) = (0usize, 0usize);
+        for name in self.entries.iter().flat_map(|entry| entry.chains.names()) {
+            as_entry += usize::from(symbols.contains(name));
+            let function = chains::without_place(name);
+            with_place += usize::from(function.is_some_and(|name| symbols.contains(name)));
         }
-        let called = if self.columns.has_children { self.called() } else { HashSet::new() };
+        if with_place > as_entry {
+            self.entries.iter_mut().for_each(|entry| entry.chains.drop_places());
+        }
+    }
+
+    /// Refuses what cannot be separated, and shares that cannot be of a whole.
+    fn check(&self, callers_first: bool) -> Result<(), String> {
+        if self.columns.has_children && !callers_first {
+            return Err("each sample is in it once for each of its functions, callees first; \
+                        --no-children or -g caller separates them"
+                .to_owned());
+        }
+        if self.columns.symbol_first
+            && callers_first
+            && self.entries.iter().any(|entry| entry.chains.is_graph)
+        {
+            return Err(
+                "with -s sym, perf leaves out the outermost caller where an entry has only one; \
+                        -s comm,sym prints it"
+                    .to_owned(),
+            );
+        }
+        let calls = |entry: &Entry| entry.own != entry.percent;
+        if self.columns.symbol.is_none() && self.entries.iter().any(calls) {
+            return Err(
+                "each sample is in it several times, and functions have no column of their own; \
+                        --no-children separates them"
+                    .to_owned(),
+            );
+        }
+        let sum = self.entries.iter().fold(0u64, |sum, entry| sum.saturating_add(entry.own));
+        // Each may have been rounded up.
+        if sum <= 10_000 + self.entries.len() as u64 {
+            return Ok(());
+        }
+        let column = if self.columns.has_children { "Self" } else { "Overhead" };
+        Err(format!(
+            "the column {column} adds up to {} %: each sample is in it several times",
+            hundredths(sum)
+        ))
+    }
+
+    /// What percentages lack to 100, if it is more than a little: entries below `--percent-limit`, filtered ones, and
+    /// the rounding of many small ones.
+    fn lacking(&self) -> Option<u64> {
+        const LITTLE: u64 = 5;
+        if self.value_type().unit != "percent" {
+            return None;
+        }
+        let sum = self.entries.iter().fold(0u64, |sum, entry| sum.saturating_add(entry.own));
+        10_000u64.checked_sub(sum).filter(|&lacking| lacking >= LITTLE && sum > 0)
+    }
+
+    /// Marks entries whose chains are not printed because perf has a limit, 0.5 % where none is given: then nothing
+    /// less is printed.
+    fn mark_left_out(&mut self) {
+        const LIMIT: u64 = 50;
+        let least = self.entries.iter().filter_map(|entry| entry.chains.least_percentage()).min();
+        let is_limited = least.is_some_and(|least| least >= LIMIT);
+        for entry in self.entries.iter_mut().filter(|entry| entry.chains.is_empty()) {
+            entry.lacks_chains = is_limited && entry.own < 2 * LIMIT;
+        }
+    }
+
+    /// Adds all stacks. Returns the value of those that are not shown whole, and of all.
+    fn add(&self, out: &mut Collector, callers_first: bool) -> (u64, u64) {
         let fractal = self.entries.iter().any(|entry| entry.chains.is_fractal(entry.percent));
         let without_leaf = !callers_first
             && self.entries.iter().any(|entry| {
                 !entry.symbol.is_empty()
-                    && entry.chains.firsts().any(|first| !is_symbol(first, &entry.symbol))
+                    && entry.chains.firsts().any(|first| !entry.is_symbol(first))
             });
-        let as_printed = self.columns.samples.is_none() && self.has_plain_numbers();
+        let as_printed = !self.is_counted && self.has_plain_numbers();
+        let (mut not_shown, mut all) = (0u64, 0u64);
         for entry in &self.entries {
-            if called.contains(&(entry.comm.as_str(), entry.symbol.as_str())) {
-                continue;
-            }
             let thread = out.thread(&entry.comm, entry.pid, None);
-            for (path, value) in entry.stacks(fractal, as_printed) {
-                let mut path: Vec<&str> = path.to_vec();
+            let stacks = match self.columns.has_children {
+                true => entry.own_stacks(fractal),
+                false => entry.stacks(fractal, as_printed),
+            };
+            let has_leaf = !entry.symbol.is_empty();
+            for (mut path, value) in stacks {
                 if path.is_empty() {
                     path.push(&entry.symbol);
-                } else if without_leaf && !entry.symbol.is_empty() && path != [entry::NOT_SHOWN] {
+                } else if path == [NOT_SHOWN] {
+                    // The function is known.
+                    let place = if callers_first { 1 } else { 0 };
+                    path.splice(place..place, has_leaf.then_some(entry.symbol.as_str()));
+                } else if without_leaf && has_leaf {
                     path.insert(0, &entry.symbol);
+                } else if callers_first
+                    && has_leaf
+                    && !path.last().is_some_and(|last| entry.is_symbol(last))
+                {
+                    // A branch whose own branches are below perf's limit.
+                    path.extend([NOT_SHOWN, &entry.symbol]);
                 }
                 if !callers_first {
                     path.reverse();
+                }
+                all = all.saturating_add(value);
+                if path.contains(&NOT_SHOWN) {
+                    not_shown = not_shown.saturating_add(value);
                 }
                 push_path(out, &path, entry);
                 out.end_root_first(thread, value);
             }
         }
-        true
-    }
-
-    /// The callees of other entries, by thread: those are read with their callers.
-    fn called(&self) -> HashSet<(&str, &str)> {
-        let calls = |entry: &'_ Entry| -> Vec<(String, String)> {
-            let frames = entry.chains.all_but_first();
-            frames.map(|frame| (entry.comm.clone(), frame.to_owned())).collect()
-        };
-        let called: HashSet<(String, String)> = self.entries.iter().flat_map(calls).collect();
-        let entries = self.entries.iter().map(|e| (e.comm.as_str(), e.symbol.as_str()));
-        let is_called = |(comm, symbol): &(&str, &str)| {
-            called.contains(&((*comm).to_owned(), (*symbol).to_owned()))
-        };
-        entries.filter(is_called).collect()
+        (not_shown, all)
     }
 
     /// True if chains begin with the outermost caller; see the module.
@@ -247,10 +404,10 @@ impl Report {
                 if path.len() < 2 {
                     continue;
                 }
-                let symbol = (!self.columns.has_children && !entry.symbol.is_empty())
-                    .then_some(entry.symbol.as_str());
-                first += usize::from(symbol.is_some_and(|symbol| is_symbol(end, symbol)));
-                last += usize::from(symbol.is_some_and(|symbol| is_symbol(begin, symbol)));
+                // Of what an entry calls, chains begin with it in both orders.
+                let is_own = !entry.symbol.is_empty() && entry.own == entry.percent;
+                first += usize::from(is_own && entry.is_symbol(end));
+                last += usize::from(is_own && entry.is_symbol(begin));
                 first += usize::from(is_root(begin));
                 last += usize::from(is_root(end));
                 firsts.insert(begin);
@@ -286,16 +443,12 @@ fn without_version(symbol: &str) -> &str {
     symbol.split('@').next().unwrap_or(symbol)
 }
 
-fn is_symbol(frame: &str, symbol: &str) -> bool {
-    frame.strip_suffix(" (inlined)").unwrap_or(frame) == symbol
-}
-
 fn push_path(out: &mut Collector, path: &[&str], entry: &Entry) {
     let mut kernel = false;
     let leaf = path.len() - 1;
     for (place, &frame) in path.iter().enumerate() {
-        if frame == entry::NOT_SHOWN || frame == "[...]" {
-            out.remark(entry::NOT_SHOWN);
+        if frame == NOT_SHOWN || frame == "[...]" {
+            out.remark(NOT_SHOWN);
             continue;
         }
         kernel |= is_kernel_entry(frame);
@@ -315,5 +468,54 @@ fn push_path(out: &mut Collector, path: &[&str], entry: &Entry) {
             kind => kind,
         };
         out.symbol(name, module, kind);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Input;
+
+    fn error(columns: &str, dots: &str, entries: &str) -> Option<String> {
+        let text = format!("# Samples: 2  of event 'cycles'\n{columns}\n{dots}\n#\n{entries}");
+        let input = Input::bytes("x", text).begin().expect("bytes in memory");
+        PerfReport.read(input, &Options::default()).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_percentages_lack_was_shared_out_among_the_others() {
+        let text =
+            "# Overhead  Symbol  \n# ........  ........\n#\n    40.00%  [.] a\n    10.00%  [.] b\n";
+        let input = Input::bytes("x", text).begin().expect("bytes in memory");
+        let reading = PerfReport.read(input, &Options::default()).expect("a report");
+        assert_eq!(reading.profile.samples.total(0), 10_000);
+        let said: Vec<String> = reading.warnings.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            said,
+            [
+                "the entries add up to 50.00 %: the rest, which perf left out or rounded away, is [not shown]"
+            ]
+        );
+    }
+
+    #[test]
+    fn shares_above_100_percent_are_no_profile() {
+        let (columns, dots) = ("# Overhead  Symbol  ", "# ........  ........");
+        assert_eq!(error(columns, dots, "    66.67%  [.] a\n    33.34%  [.] b\n"), None);
+        assert_eq!(
+            error(columns, dots, "    66.67%  [.] a\n    66.67%  [.] b\n").as_deref(),
+            Some(
+                "read x: the column Overhead adds up to 133.34 %: each sample is in it several times"
+            )
+        );
+    }
+
+    #[test]
+    fn functions_that_stand_in_no_column_cannot_be_separated() {
+        let columns = "# Children      Self  Shared Object";
+        let dots = "# ........  ........  .............";
+        let said =
+            error(columns, dots, "    90.00%    40.00%  app\n    60.00%    60.00%  libc.so\n");
+        assert!(said.is_some_and(|said| said.contains("--no-children separates them")));
     }
 }

@@ -38,7 +38,7 @@ impl Reader for Pmcstat {
         let mut lines =
             head.split(|&byte| byte == b'\n').filter_map(|line| str::from_utf8(line).ok());
         lines.any(|line| event(line).is_some())
-            && lines.find(|line| !line.trim().is_empty()).is_some_and(|line| entry(line).is_some())
+            && lines.find(|line| !is_remark(line)).is_some_and(|line| entry(line).is_some())
     }
 
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
@@ -60,7 +60,7 @@ impl Reader for Pmcstat {
                 }
                 continue;
             }
-            if line.trim().is_empty() || skipping {
+            if is_remark(&line) || skipping {
                 continue;
             }
             let Some((indent, count, call)) = entry(&line) else {
@@ -84,6 +84,11 @@ impl Reader for Pmcstat {
         let reading = collector.reading(lines.warnings);
         Ok(Reading { event: counted, other_events, ..reading })
     }
+}
+
+/// True if a line says nothing, or nothing of the profile.
+fn is_remark(line: &str) -> bool {
+    line.trim().is_empty() || line.starts_with('#') || line.starts_with("//")
 }
 
 /// Of `@ CPU_CLK_UNHALTED_CORE [1246 samples]`.

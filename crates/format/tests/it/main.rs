@@ -6,5 +6,6 @@ mod fixtures;
 mod folded_columns;
 mod foreign;
 mod formats;
+mod one_line;
 mod reports;
 mod round_trip;

@@ -64,6 +64,9 @@ pub(super) struct Lib {
     pub name: String,
     #[serde(default)]
     pub path: String,
+    /// The build ID, of files of Linux.
+    #[serde(default, rename = "codeId")]
+    pub code_id: Option<String>,
 }
 
 #[derive(Deserialize)]

@@ -29,7 +29,7 @@ pub(super) fn split_count(line: &[u8]) -> Split<'_> {
     let stack = before.trim_ascii_end();
     // A blank and a count: samples without a stack, as py-spy writes them.
     if count.is_empty() || stack.len() == before.len() {
-        return Split::None;
+        return with_exponent(line);
     }
     let mut value = 0u64;
     let mut decimals: Option<u8> = None;
@@ -63,4 +63,44 @@ pub(super) fn split_count(line: &[u8]) -> Split<'_> {
         return Split::None;
     }
     Split::Count(stack, Decimal { value, decimals: decimals.unwrap_or(0) })
+}
+
+/// Parts a line whose count is as `%g` prints it: `1.5e3`, `2E+06`, `5e-07`.
+fn with_exponent(line: &[u8]) -> Split<'_> {
+    let Some(blank) = line.iter().rposition(|byte| matches!(byte, b' ' | b'\t')) else {
+        return Split::None;
+    };
+    let number = str::from_utf8(&line[blank + 1..]).ok();
+    let parts = number.and_then(|number| number.split_once(['e', 'E']));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let Some((mantissa, exponent)) = parts else { return Split::None };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let of_exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+    let exponent = exponent.parse::<i16>().ok().filter(|_| is_number(of_exponent));
+    let Some(exponent) = exponent else { return Split::None };
+    if !is_number(whole) || !(fraction.is_empty() || is_number(fraction)) {
+        return Split::None;
+    }
+    let stack = line[..blank].trim_ascii_end();
+    let mut digits = whole.bytes().chain(fraction.bytes());
+    let value = digits.try_fold(0u128, |value, digit| {
+        value.checked_mul(10)?.checked_add(u128::from(digit - b'0'))
+    });
+    // Decimals that the number has; below 0 there are zeros to add.
+    let decimals = fraction.len() as i64 - i64::from(exponent);
+    let scaled = |value: u128| -> Option<Decimal> {
+        if value == 0 {
+            return Some(Decimal { value: 0, decimals: 0 });
+        }
+        let kept = decimals.clamp(0, i64::from(MOST_DECIMALS));
+        let by = u32::try_from((decimals - kept).unsigned_abs()).ok()?;
+        let value = match (decimals > kept, 10u128.checked_pow(by)) {
+            (true, None) => 0,
+            // Rounded half up.
+            (true, Some(scale)) => value / scale + u128::from(value % scale >= scale.div_ceil(2)),
+            (false, scale) => value.checked_mul(scale?)?,
+        };
+        Some(Decimal { value: u64::try_from(value).ok()?, decimals: u8::try_from(kept).ok()? })
+    };
+    value.and_then(scaled).map_or(Split::OutOfRange, |count| Split::Count(stack, count))
 }

@@ -40,6 +40,8 @@ pub struct Chains {
     /// The node of each open branch and the column in which its names stand.
     open: Vec<(usize, usize)>,
     percentages: bool,
+    /// True if branches are drawn: a graph, not lists.
+    pub is_graph: bool,
 }
 
 #[derive(Debug, Default)]
@@ -98,6 +100,7 @@ impl Chains {
     /// The text after the first two dashes: `72.73%--read`, `-start_thread`, `- start_thread`.
     fn branch(&mut self, text: &str, column: usize) -> bool {
         let bar = column - 1;
+        self.is_graph = true;
         self.open.retain(|&(_, names)| names <= bar);
         let parent = self.open.last().filter(|&&(_, names)| names == bar).map(|&(node, _)| node);
         if let Some(name) = text.strip_prefix('-') {
@@ -148,6 +151,29 @@ impl Chains {
         self.percentages
     }
 
+    /// The least percentage, in hundredths.
+    pub fn least_percentage(&self) -> Option<u64> {
+        self.nodes.iter().filter_map(|node| node.value).filter(|_| self.percentages).min()
+    }
+
+    /// All names.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.nodes.iter().flat_map(|node| node.frames.iter().map(String::as_str))
+    }
+
+    /// Drops from all names where in the function the code is: `-g address` and `-g srcline` print it.
+    pub fn drop_places(&mut self) {
+        for name in self.nodes.iter_mut().flat_map(|node| &mut node.frames) {
+            let length = without_place(name).map_or(name.len(), str::len);
+            name.truncate(length);
+        }
+    }
+
+    /// True if no chain was printed.
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
     /// True if each chain has a number, and none is a percentage.
     pub fn all_have_plain_numbers(&self) -> bool {
         !self.percentages
@@ -159,14 +185,6 @@ impl Chains {
     pub fn firsts(&self) -> impl Iterator<Item = &str> {
         let roots = self.nodes.iter().filter(|node| node.parent.is_none());
         roots.filter_map(|node| node.frames.first().map(String::as_str))
-    }
-
-    /// All other names.
-    pub fn all_but_first(&self) -> impl Iterator<Item = &str> {
-        self.nodes.iter().flat_map(|node| {
-            let first = usize::from(node.parent.is_none());
-            node.frames.iter().skip(first).map(String::as_str)
-        })
     }
 
     /// The names of each chain that is printed to its end.
@@ -207,17 +225,17 @@ impl Chains {
     }
 
     /// Every chain, and what it has without those that go on from it: in the unit of the numbers, or
-    /// for a tree without numbers `total`.
-    pub fn weigh(&self, entry: u64, total: u64, fractal: bool) -> Vec<(Vec<&str>, u64)> {
-        let whole = if self.percentages { entry } else { total };
+    /// for a tree without numbers the samples of the entry, where they are known.
+    pub fn weigh(&self, entry: u64, samples: Option<u64>, fractal: bool) -> Vec<(Vec<&str>, u64)> {
+        let whole = if self.percentages { Some(entry) } else { samples };
         // Parents come before their children.
         let mut weights: Vec<u64> = Vec::with_capacity(self.nodes.len());
         for node in &self.nodes {
-            let above = node.parent.map_or(whole, |parent| weights[parent]);
+            let above = node.parent.map_or(whole.unwrap_or(entry), |parent| weights[parent]);
             weights.push(match node.value {
                 Some(part) if fractal => scaled(above, part),
                 Some(value) => value,
-                None => self.whole_of(node, whole),
+                None => self.whole_of(node, whole, entry),
             });
         }
         let mut stacks = Vec::new();
@@ -240,13 +258,26 @@ impl Chains {
         stacks
     }
 
-    /// Value of a tree whose trunk has no number: all of the entry; but where its branches count
-    /// something else than the entry, only what they have.
-    fn whole_of(&self, trunk: &Node, whole: u64) -> u64 {
+    /// Value of a tree whose trunk has no number: all of the entry, if that is known in the unit of the branches;
+    /// but where these count something else than the entry, only what they have.
+    fn whole_of(&self, trunk: &Node, whole: Option<u64>, entry: u64) -> u64 {
         let below = trunk.children.iter().filter_map(|&child| self.nodes[child].value);
         let below = below.fold(0u64, u64::saturating_add);
-        if !self.percentages && below > whole { below } else { whole }
+        match whole {
+            Some(whole) if self.percentages || below <= whole => whole,
+            None if below == 0 => entry,
+            _ => below,
+        }
     }
+}
+
+/// The function of `leaf_a spin.c:5`, `schedule +35`.
+pub fn without_place(name: &str) -> Option<&str> {
+    let (function, place) = name.rsplit_once(' ')?;
+    let number =
+        place.strip_prefix('+').or_else(|| place.rsplit_once(':').map(|(_, line)| line))?;
+    let is_number = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number && !function.is_empty()).then_some(function)
 }
 
 /// `part` hundredths of a percent of `whole`.

@@ -10,12 +10,18 @@ pub const NOT_SHOWN: &str = "[not shown]";
 /// Where the columns of a report are, as byte ranges of its lines.
 #[derive(Clone, Debug, Default)]
 pub struct Columns {
+    /// The percentage that callchains are parts of: of an entry and, if there are two, of what it calls.
     overhead: Column,
+    /// That of the entry alone.
+    own: Column,
     /// The number of samples.
     pub samples: Option<Column>,
     command: Option<Column>,
     module: Option<Column>,
-    symbol: Option<Column>,
+    /// The function.
+    pub symbol: Option<Column>,
+    /// True if the function comes before all else that entries are sorted by.
+    pub symbol_first: bool,
     /// True if entries count what they call, too.
     pub has_children: bool,
 }
@@ -30,8 +36,10 @@ pub struct Column {
 /// A line of a report.
 #[derive(Debug, Default)]
 pub struct Entry {
-    /// Hundredths of a percent.
+    /// Hundredths of a percent; those of what it calls included, where perf printed both.
     pub percent: u64,
+    /// Hundredths of a percent without what it calls.
+    pub own: u64,
     pub samples: Option<u64>,
     /// The thread's name; empty if there is no such column.
     pub comm: String,
@@ -40,6 +48,8 @@ pub struct Entry {
     pub symbol: String,
     pub kind: Option<FrameKind>,
     pub chains: Chains,
+    /// Its chains are below perf's limit.
+    pub lacks_chains: bool,
 }
 
 impl Columns {
@@ -52,7 +62,7 @@ impl Columns {
             return None;
         }
         let mut columns = Self::default();
-        let mut overhead = None;
+        let (mut overhead, mut children, mut sort_key) = (None, None, None);
         let mut start = 0;
         let mut ranges = Vec::new();
         for word in dots.split(' ') {
@@ -67,24 +77,24 @@ impl Columns {
         for range in ranges {
             let name =
                 names.get(range.start..range.end.min(names.len())).unwrap_or_default().trim();
+            let is_number = matches!(name, "Overhead" | "Self" | "Children" | "Samples" | "Period");
+            if !is_number {
+                sort_key.get_or_insert(name);
+            }
             match name {
                 "Overhead" | "Self" => overhead = Some(range),
-                "Children" => columns.has_children = true,
+                "Children" => children = Some(range),
                 "Samples" => columns.samples = Some(range),
                 "Command" | "Pid:Command" => columns.command = Some(range),
                 "Shared Object" => columns.module = Some(range),
                 "Symbol" => columns.symbol = Some(range),
                 _ => {}
             }
-            if name == "Children" {
-                overhead = Some(range);
-            }
         }
-        if columns.has_children {
-            // `Self` comes after it; trees are those of `Children`, the first column.
-            overhead = Some(Column { start: 2, end: 10 });
-        }
-        columns.overhead = overhead?;
+        columns.own = overhead?;
+        columns.overhead = children.unwrap_or(columns.own);
+        columns.has_children = children.is_some();
+        columns.symbol_first = sort_key == Some("Symbol");
         Some(columns)
     }
 
@@ -97,8 +107,9 @@ impl Columns {
             let column = column?;
             line.get(column.start..column.end.min(line.len())).map(str::trim)
         };
+        let own = percent(text(Some(self.own))?)?;
         let percent = percent(text(Some(self.overhead))?)?;
-        let symbol = text(self.symbol).unwrap_or_default();
+        let symbol = without_address(text(self.symbol).unwrap_or_default());
         // `[k] read_zero`: which part of the system it is in. `[.]` is user code.
         let (level, symbol) = match symbol.as_bytes() {
             [b'[', level, b']', b' ', ..] => (*level, &symbol[4..]),
@@ -107,6 +118,7 @@ impl Columns {
         let (pid, comm) = split_pid(text(self.command).unwrap_or_default());
         Some(Entry {
             percent,
+            own,
             samples: text(self.samples).and_then(|samples| samples.parse().ok()),
             comm: comm.to_owned(),
             pid,
@@ -114,7 +126,18 @@ impl Columns {
             symbol: symbol.trim().to_owned(),
             kind: matches!(level, b'k' | b'g').then_some(FrameKind::Kernel),
             chains: Chains::default(),
+            lacks_chains: false,
         })
+    }
+}
+
+/// Drops what `perf report -v` prints before a symbol: `0x116a             B [.] leaf_a`.
+fn without_address(symbol: &str) -> &str {
+    let after = symbol.strip_prefix("0x").and_then(|rest| rest.split_once(' '));
+    let origin = after.and_then(|(_, rest)| rest.trim_start().split_once(' '));
+    match origin {
+        Some((origin, rest)) if origin.len() == 1 && rest.starts_with('[') => rest,
+        _ => symbol,
     }
 }
 
@@ -145,21 +168,48 @@ impl Entry {
     /// The stacks, as printed, and what each counts: as many samples as the entry has, or hundredths
     /// of a percent, or the numbers of the chains themselves (`as_printed`).
     pub fn stacks(&self, fractal: bool, as_printed: bool) -> Vec<(Vec<&str>, u64)> {
-        let total = self.samples.unwrap_or(self.percent);
-        let mut stacks = self.chains.weigh(self.percent, total, fractal);
+        let stacks = self.chains.weigh(self.percent, self.samples, fractal);
         if as_printed {
             return stacks;
         }
+        self.whole(stacks, fractal)
+    }
+
+    /// The same of a report that counts what an entry calls, too, with callers first: of the stacks that end in
+    /// the entry's function. What it calls begins with it there.
+    pub fn own_stacks(&self, fractal: bool) -> Vec<(Vec<&str>, u64)> {
+        if self.samples.unwrap_or(self.own) == 0 {
+            return Vec::new();
+        }
+        let mut stacks = self.chains.weigh(self.percent, None, fractal);
+        stacks.retain(|(path, _)| path.first().is_some_and(|first| !self.is_symbol(first)));
+        self.whole(stacks, fractal)
+    }
+
+    /// True if a frame is the entry's own function.
+    pub fn is_symbol(&self, frame: &str) -> bool {
+        frame.strip_suffix(" (inlined)").unwrap_or(frame) == self.symbol
+    }
+
+    /// Stacks with weights in any unit, and what is missing of them, as parts of what the entry has.
+    fn whole<'a>(
+        &self,
+        mut stacks: Vec<(Vec<&'a str>, u64)>,
+        fractal: bool,
+    ) -> Vec<(Vec<&'a str>, u64)> {
+        let total = self.samples.unwrap_or(self.own);
         let sum: u64 = stacks.iter().fold(0, |sum, (_, weight)| sum.saturating_add(*weight));
         if sum == 0 {
-            return vec![(Vec::new(), total)];
+            // A function without a caller is printed without a chain.
+            let path = if self.lacks_chains { vec![NOT_SHOWN] } else { Vec::new() };
+            return vec![(path, total)];
         }
         // Of which whole these are parts: the percentage where they are such, the samples where the
         // numbers can be samples, otherwise nothing is known to be missing.
-        let whole = match self.chains.are_percentages() {
-            true => self.percent,
-            false if sum <= total => total,
-            false => sum,
+        let whole = match (self.chains.are_percentages(), self.samples) {
+            (true, _) => self.own,
+            (false, Some(samples)) if sum <= samples => samples,
+            (false, _) => sum,
         };
         // Each of perf's figures may be off by half of the last decimal.
         let tolerance = if self.chains.are_percentages() { stacks.len() as u64 + 1 } else { 0 };

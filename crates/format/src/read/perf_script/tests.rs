@@ -58,6 +58,19 @@ fn a_sample_is_a_line_and_its_frames() {
 }
 
 #[test]
+fn instructions_of_branches_became_frames() {
+    // As perf 6.1 prints with `-F +brstackinsn`; newer ones also with `+brstackdisasm`.
+    let code = "\twork:\n\t00007f0000001220\tinsn: 48 83 ec 08\n\
+        \t00007f0000001224\tpush %rbp\t# PRED 4 cycles [4] 1.00 IPC\n\tmain+33:\n\
+        \t000055aa00001111\tinsn: e8 0a 00 00 00 \t# MISPRED 12 cycles [16]\n";
+    let text =
+        format!("app 12 1.5: 3 cycles: \n{FRAMES}{code}\napp 12 1.5: 4 cycles: \n{FRAMES}{code}\n");
+    check(&text, "app;main;work 7\n");
+    // Without a callchain.
+    check(&format!("app 12 1.5: 3 cycles: \n{code}\n"), "app 3\n");
+}
+
+#[test]
 fn the_last_sample_needs_no_blank_line() {
     check(&format!("app 12 1.5: cycles: \n{FRAMES}"), "app;main;work 1\n");
     check("app 12 1.5: cycles: \n\t 4a1 work (/bin/app)", "app;work 1\n");

@@ -236,16 +236,22 @@ impl<'a> Worker<'a> {
     fn lines(&mut self, text: &[u8], start: usize, end: usize) {
         let block = &text[start..end];
         let mut sample: Option<Begun<'_>> = None;
-        let mut skipping = false;
+        let mut skipping = None;
         let mut at = 0;
         self.path.clear();
         while at < block.len() {
             let unit = Unit::at(block, at);
             let line = unit.line();
             let place = start + at;
+            if sample.is_some() && frame::is_of_branch(line) {
+                at += line.len() + 1;
+                continue;
+            }
             if begins_frame(line) {
                 at += unit.text.len() + 1;
-                if !skipping {
+                if skipping == Some(Skipped::Unreadable) {
+                    self.part.warnings.skipped += 1;
+                } else if skipping.is_none() {
                     sample.get_or_insert_with(|| Begun { place, ..Begun::default() });
                     if let Err(trouble) = self.push_frames(unit.text, unit.has_source()) {
                         self.push_troubled(unit.text, trouble, text, place);
@@ -255,23 +261,25 @@ impl<'a> Worker<'a> {
             }
             at += line.len() + 1;
             let next = block.get(at..).unwrap_or_default();
-            let first_of_block = sample.is_none() && !skipping;
+            let first_of_block = sample.is_none() && skipping.is_none();
             let header = header::parse(line, self.layout)
                 .or_else(|| weak(line, next, first_of_block, self.layout));
             if let Some(header) = header {
                 self.finish(sample.take(), text);
-                skipping = header.is_other_record();
-                if !skipping {
+                skipping = header.is_other_record().then_some(Skipped::OtherRecord);
+                if skipping.is_none() {
                     let thread = self.thread(&header, text, place);
                     sample = Some(Begun { header, thread, place });
                 }
-            } else if line.starts_with(b"#") || skipping {
-                // A remark; a line of what was skipped already.
+            } else if line.starts_with(b"#") || skipping == Some(Skipped::OtherRecord) {
+                // A remark, or a line of what is no sample.
+            } else if skipping.is_some() {
+                self.part.warnings.skipped += 1;
             } else if sample.is_some() {
                 self.warn(WarningKind::UnreadableLine, text, place);
             } else {
                 self.warn(WarningKind::UnreadableSample, text, place);
-                skipping = true;
+                skipping = Some(Skipped::Unreadable);
             }
         }
         self.finish(sample, text);
@@ -485,6 +493,15 @@ impl<'a> Worker<'a> {
         let line = || memchr::memchr_iter(b'\n', &text[..place]).count() as u64;
         self.part.warnings.add(kind, self.chunk, line);
     }
+}
+
+/// Why the lines up to the next first one are not read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Skipped {
+    /// They are those of a process event.
+    OtherRecord,
+    /// Their first line is none.
+    Unreadable,
 }
 
 /// A line, with the source line below it if there is one.

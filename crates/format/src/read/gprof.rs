@@ -1,0 +1,278 @@
+//! The text that `gprof` prints: its call graph, or, where that is missing, its flat profile.
+//!
+//! ```text
+//! index % time    self  children    called     name
+//!                 0.10    0.27       1/1           main [1]
+//! [2]    100.0    0.10    0.27       1         g [2]
+//!                 0.27    0.00 20000000/20000001     f [3]
+//! -----------------------------------------------
+//! ```
+//!
+//! The line with a number in front is the function's own: what it took itself, and what the functions that it called
+//! took for it. Above it are its callers, with their shares of both, below it what it calls. Source: gprof's manual,
+//! "The Call Graph".
+//!
+//! - There are no stacks: they are put together as [`call_graph`](super::call_graph) says.
+//! - Functions in a circle are called `f <cycle 1>`; calls among them have no times, and a line `<cycle 1 as a whole>`
+//!   is their sum, which is left out.
+//! - A flat profile alone has functions without callers.
+
+use std::collections::BTreeMap;
+
+use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId, ValueType};
+
+use super::call_graph::{self, Node};
+use super::rows::Rows;
+use super::text::{Lines, first_lines};
+use crate::input::Head;
+use crate::names::tidy_name;
+use crate::reader::{Options, ReadError, Reader, Reading};
+use crate::warnings::WarningKind;
+
+/// See the module.
+pub struct Gprof;
+
+impl Reader for Gprof {
+    fn name(&self) -> &'static str {
+        "gprof"
+    }
+
+    fn written_by(&self) -> &'static str {
+        "gprof PROGRAM gmon.out"
+    }
+
+    fn detect(&self, head: &[u8]) -> bool {
+        first_lines(head).take(2000).any(|line| is_flat_title(line) || is_graph_title(line))
+    }
+
+    fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
+        let name = input.name().to_owned();
+        let mut lines = Lines::new(input);
+        let mut file = File::default();
+        let mut part = Part::Other;
+        while lines.advance() {
+            let line = lines.line().trim_end();
+            // A form feed parts the sections.
+            if line.contains('\u{c}') {
+                part = Part::Other;
+            } else if is_flat_title(line) {
+                part = Part::Flat;
+            } else if is_graph_title(line) {
+                part = Part::Graph;
+            } else if line.trim().is_empty() {
+                // Explanations follow a blank line, and so may more entries.
+                part = if matches!(part, Part::Flat) { Part::Other } else { part };
+            } else {
+                let is_read = match part {
+                    Part::Other => true,
+                    Part::Flat => file.flat_line(line),
+                    Part::Graph => match file.graph_line(line) {
+                        Known::Yes => true,
+                        Known::No => false,
+                        Known::End => {
+                            part = Part::Other;
+                            true
+                        }
+                    },
+                };
+                if !is_read {
+                    lines.warn(WarningKind::UnreadableLine);
+                }
+            }
+        }
+        let mut warnings = lines.warnings;
+        let mut profile = Profile::new(vec![ValueType::new("time", "ns")]);
+        let mut rows = Rows::new(options, 1);
+        if file.graph.is_empty() {
+            for (function, time) in &file.flat {
+                let frame = frame(&mut profile, function);
+                let stack = profile.stacks.intern(StackId::ROOT, frame);
+                rows.push(Sample::new(stack), &[*time]);
+            }
+            let said = "gprof's flat profile has no callers; its call graph has (gprof without -p)";
+            warnings.add(WarningKind::NotHeld(said.to_owned()), 1, []);
+        } else {
+            let (nodes, names) = file.nodes();
+            let frames: Vec<FrameId> = names.iter().map(|name| frame(&mut profile, name)).collect();
+            let cut = call_graph::put_together(&nodes, &frames, &mut profile, &mut rows);
+            call_graph::say(&mut warnings, "gprof", cut);
+        }
+        rows.finish(&mut profile);
+        if profile.samples.is_empty() {
+            let reason = "no time is in this profile of gprof".to_owned();
+            return Err(ReadError::Nothing { name, reason });
+        }
+        Ok(Reading::new(profile, warnings))
+    }
+}
+
+enum Part {
+    Other,
+    Flat,
+    Graph,
+}
+
+enum Known {
+    Yes,
+    No,
+    /// It ends the graph.
+    End,
+}
+
+fn is_flat_title(line: &str) -> bool {
+    line.starts_with(" time   seconds   seconds")
+}
+
+fn is_graph_title(line: &str) -> bool {
+    line.starts_with("index % time    self  children")
+}
+
+fn frame(profile: &mut Profile, name: &str) -> FrameId {
+    let function = profile.strings.intern(&tidy_name(name));
+    profile.frames.intern(Frame::named(function, FrameKind::User))
+}
+
+#[derive(Default)]
+struct File {
+    /// Functions and what they took.
+    flat: Vec<(String, u64)>,
+    /// By the number in brackets.
+    graph: BTreeMap<u64, Function>,
+    /// Callers above the next line with a number in front, and what was called for them.
+    callers: Vec<(u64, u64)>,
+    /// Past the line with a number in front.
+    is_below: bool,
+}
+
+#[derive(Default)]
+struct Function {
+    name: String,
+    own: u64,
+    callers: Vec<(u64, u64)>,
+}
+
+impl File {
+    /// Reads ` 73.10      0.27     0.27 20000001     0.00     0.00  f`: functions that were not compiled for it
+    /// have no calls.
+    fn flat_line(&mut self, line: &str) -> bool {
+        let mut rest = line;
+        let percent = word(&mut rest).filter(|percent| time(percent).is_some());
+        let own = word(&mut rest).and_then(|_| word(&mut rest)).and_then(time);
+        let (Some(_), Some(own)) = (percent, own) else { return false };
+        let before = rest;
+        let mut counts = [word(&mut rest), word(&mut rest), word(&mut rest)].into_iter();
+        let has_counts = counts.next().flatten().is_some_and(|calls| calls.parse::<u64>().is_ok())
+            && counts.all(|each| each.is_some_and(|each| time(each).is_some()));
+        let name = if has_counts { rest } else { before }.trim();
+        if own > 0 && !name.is_empty() {
+            self.flat.push((name.to_owned(), own));
+        }
+        !name.is_empty()
+    }
+
+    /// Reads a line of the graph.
+    fn graph_line(&mut self, line: &str) -> Known {
+        if line.starts_with("---") {
+            self.callers.clear();
+            self.is_below = false;
+            return Known::Yes;
+        }
+        // The explanation.
+        if line.starts_with(" This table") || line.starts_with("Index by function name") {
+            return Known::End;
+        }
+        if line.trim() == "<spontaneous>" {
+            return Known::Yes;
+        }
+        let Some((name, number)) = name_and_number(line) else { return Known::No };
+        let mut rest = name;
+        if line.starts_with('[') {
+            word(&mut rest);
+            let percent = word(&mut rest).and_then(time);
+            let own = word(&mut rest).and_then(time);
+            let (Some(_), Some(own), Some(_)) = (percent, own, word(&mut rest).and_then(time))
+            else {
+                return Known::No;
+            };
+            let before = rest;
+            let has_calls = word(&mut rest).is_some_and(is_calls);
+            let name = if has_calls { rest } else { before }.trim();
+            self.is_below = true;
+            let callers = std::mem::take(&mut self.callers);
+            if !name.ends_with(" as a whole>") {
+                let name = name.split(" <cycle ").next().unwrap_or(name).to_owned();
+                self.graph.insert(number, Function { name, own, callers });
+            }
+            return Known::Yes;
+        }
+        if self.is_below {
+            // The callees' own entries have the same.
+            return Known::Yes;
+        }
+        let times = (word(&mut rest), word(&mut rest), word(&mut rest));
+        let cost = match times {
+            (Some(own), Some(children), Some(calls)) if is_calls(calls) => {
+                time(own).zip(time(children)).map(|(own, children)| own.saturating_add(children))
+            }
+            // Within a circle.
+            (Some(calls), ..) if is_calls(calls) => Some(0),
+            _ => None,
+        };
+        match cost {
+            Some(cost) => {
+                self.callers.push((number, cost));
+                Known::Yes
+            }
+            None => Known::No,
+        }
+    }
+
+    /// The functions as nodes, with their names.
+    fn nodes(&self) -> (Vec<Node>, Vec<&str>) {
+        let rows: BTreeMap<u64, usize> =
+            self.graph.keys().enumerate().map(|(row, &number)| (number, row)).collect();
+        let node = |(number, function): (&u64, &Function)| {
+            let callers = function.callers.iter().filter(|(caller, _)| caller != number);
+            let callers = callers
+                .filter_map(|(caller, cost)| Some((*rows.get(caller)?, vec![*cost])))
+                .collect();
+            Node { own: vec![function.own], callers }
+        };
+        let names = self.graph.values().map(|function| function.name.as_str()).collect();
+        (self.graph.iter().map(node).collect(), names)
+    }
+}
+
+/// Takes the next word.
+fn word<'a>(text: &mut &'a str) -> Option<&'a str> {
+    let trimmed = text.trim_start();
+    let end = trimmed.find(' ').unwrap_or(trimmed.len());
+    let (word, rest) = trimmed.split_at(end);
+    *text = rest;
+    (!word.is_empty()).then_some(word)
+}
+
+/// Reads `0.27`, seconds, in nanoseconds.
+fn time(text: &str) -> Option<u64> {
+    let (seconds, fraction) = text.split_once('.')?;
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if !is_number(seconds) || !is_number(fraction) || fraction.len() > 9 {
+        return None;
+    }
+    let scale = 10u64.pow(9 - fraction.len() as u32);
+    let whole = seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?;
+    whole.checked_add(fraction.parse::<u64>().ok()? * scale)
+}
+
+/// `20000000/20000001`, `1`, `5+3`.
+fn is_calls(text: &str) -> bool {
+    !text.is_empty()
+        && text.starts_with(|c: char| c.is_ascii_digit())
+        && text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'/' | b'+'))
+}
+
+/// The number in brackets at the end of a line, and what is before it.
+fn name_and_number(line: &str) -> Option<(&str, u64)> {
+    let (name, number) = line.strip_suffix(']')?.rsplit_once('[')?;
+    Some((name.trim_end(), number.parse().ok()?))
+}
