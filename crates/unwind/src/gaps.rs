@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::info::UnwindInfo;
-use crate::instructions::{self, Guess, Guesses, piece_of};
+use crate::instructions::{self, Guess, Guesses, piece_of, with_lead};
 use crate::registers::Arch;
 
 /// Guesses of the code that was read so far.
@@ -25,7 +25,7 @@ impl UnwindInfo {
         if self.arch() != Arch::X86_64 {
             return Guess::Nothing;
         }
-        let Some(piece) = self.piece(svma) else { return Guess::Nothing };
+        let Some((piece, looked_at)) = self.piece(svma) else { return Guess::Nothing };
         let place = {
             let mut pieces = self.guesses.pieces.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(pieces.entry(piece.start).or_default())
@@ -33,9 +33,9 @@ impl UnwindInfo {
         // Who asks for the same piece meanwhile waits; for another, nobody does.
         let guesses = place.get_or_init(|| {
             let starts = self.guesses.starts.get_or_init(|| self.all_function_starts());
-            let from = starts.partition_point(|&start| start < piece.start);
-            let to = starts.partition_point(|&start| start < piece.end);
-            self.guesses_in(&piece, &starts[from..to])
+            let from = starts.partition_point(|&start| start < looked_at.start);
+            let to = starts.partition_point(|&start| start < looked_at.end);
+            self.guesses_in(&looked_at, &starts[from..to]).from(piece.start)
         });
         guesses.at(svma)
     }
@@ -55,16 +55,18 @@ impl UnwindInfo {
         Guesses::new(code, range.start, starts, entry)
     }
 
-    /// The part of the code around an address that no table has an entry for.
-    fn piece(&self, svma: u64) -> Option<Range<u64>> {
+    /// The part of the code around an address that no table has an entry for, and what is looked at for it.
+    fn piece(&self, svma: u64) -> Option<(Range<u64>, Range<u64>)> {
         let code = self.instruction_ranges().iter().find(|range| range.contains(&svma))?;
         let gap = self.gap(svma);
         let gap = gap.start.max(code.start)..gap.end.min(code.end);
         // Tables that contradict each other can have a gap that is not around the address.
         let into = svma.checked_sub(gap.start)?;
-        let piece = piece_of(gap.end - gap.start);
-        let start = svma - into % piece;
-        (svma < gap.end).then(|| start..gap.end.min(start.saturating_add(piece)))
+        let len = piece_of(gap.end - gap.start);
+        let start = svma - into % len;
+        let piece = start..gap.end.min(start.saturating_add(len));
+        let looked_at = with_lead(&piece, &gap);
+        (svma < gap.end).then_some((piece, looked_at))
     }
 
     /// The symbols of functions in these ranges, which are sorted: their addresses, sorted.
@@ -91,15 +93,6 @@ fn sorted(mut starts: Vec<u64>) -> Vec<u64> {
     starts.sort_unstable();
     starts.dedup();
     starts
-}
-
-/// The pieces that a gap between tables is looked at in.
-pub(crate) fn pieces(gap: Range<u64>) -> impl Iterator<Item = Range<u64>> {
-    let piece = piece_of(gap.end.saturating_sub(gap.start));
-    let starts = std::iter::successors(Some(gap.start), move |start| start.checked_add(piece));
-    starts
-        .take_while(move |&start| start < gap.end)
-        .map(move |start| start..gap.end.min(start.saturating_add(piece)))
 }
 
 /// The addresses of the functions in an ELF symbol table (System V ABI, "Symbol Table"; 24 bytes each).

@@ -22,13 +22,23 @@ use state::{Kind, State};
 
 /// Up to this size, code without tables is analysed as a whole, when the first address in it is asked for.
 const WHOLE: u64 = 1 << 20;
-/// Larger code is analysed in pieces of this size, so that a lookup never takes long. A function is missed if only code in
-/// other pieces calls it, or if it begins in the piece before.
-const PIECE: u64 = 64 << 10;
+/// Larger code is analysed in pieces of this size, so that a lookup never takes long: some microseconds for each instruction. A
+/// function is missed if only code in other pieces calls it and nothing is between it and the one before.
+const PIECE: u64 = 8 << 10;
+/// With so much of what is before a piece: a function that begins there reaches into it.
+const LEAD: u64 = 4 << 10;
 
 /// The size of the pieces that code of this length is analysed in.
 pub(crate) fn piece_of(len: u64) -> u64 {
     if len <= WHOLE { WHOLE } else { PIECE }
+}
+
+/// What is looked at for a piece of a gap.
+pub(crate) fn with_lead(
+    piece: &std::ops::Range<u64>,
+    gap: &std::ops::Range<u64>,
+) -> std::ops::Range<u64> {
+    gap.start.max(piece.start.saturating_sub(LEAD))..piece.end
 }
 
 /// A frame as its instructions lay it out.
@@ -89,6 +99,15 @@ impl Guesses {
             rows.push(at, guess);
         }
         Self { rows: rows.0 }
+    }
+
+    /// Without what is before an address.
+    pub(crate) fn from(mut self, address: u64) -> Self {
+        let at = self.rows.partition_point(|row| row.address <= address);
+        let first = at.checked_sub(1).map_or(Guess::Nothing, |at| self.rows[at].guess);
+        self.rows.drain(..at);
+        self.rows.insert(0, GuessRow { address, guess: first });
+        self
     }
 
     pub(crate) fn at(&self, address: u64) -> Guess {

@@ -1,6 +1,9 @@
 //! The flame graph of a page without its script, which some places forbid: CI servers show reports without scripts and
 //! without styles. So it has neither, and nothing to click.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use pyrograph_analyze::{FlameOptions, ViewData, flame};
 use pyrograph_profile::{LabelOptions, Tree};
 
@@ -44,6 +47,7 @@ pub(super) fn still(data: &ViewData<'_>, look: &ViewLook<'_>, line: &str) -> Str
         out.push_str(&format!(", without {} narrow frames", graph.narrow));
     }
     out.push_str(".</p>\n");
+    hottest(&mut out, data);
     let height = f64::from(graph.rows) * ROW;
     tag(&mut out, "svg")
         .attr("width", "100%")
@@ -93,4 +97,27 @@ pub(super) fn still(data: &ViewData<'_>, look: &ViewLook<'_>, line: &str) -> Str
     end(&mut out, "svg");
     out.push_str("</div>\n");
     out
+}
+
+/// The functions that took most, in words, for places that show no pictures either.
+fn hottest(out: &mut String, data: &ViewData<'_>) {
+    const SHOWN: usize = 10;
+    let profile = data.profile;
+    let values = profile.samples.values(profile.shown);
+    let mut own: BTreeMap<&str, u64> = BTreeMap::new();
+    for (sample, value) in profile.samples.iter().zip(values) {
+        let Some((_, frame)) = profile.stacks.get(sample.stack) else { continue };
+        let name = profile.strings.get(profile.frames.get(frame).function);
+        *own.entry(name).or_default() += value;
+    }
+    let mut own: Vec<(&str, u64)> = own.into_iter().filter(|(name, _)| !name.is_empty()).collect();
+    own.sort_by_key(|&(_, value)| Reverse(value));
+    out.push_str("<noscript><p>The functions that took most themselves:");
+    for (index, (name, value)) in own.into_iter().take(SHOWN).enumerate() {
+        out.push_str(if index == 0 { " " } else { ", " });
+        escape(out, name);
+        out.push(' ');
+        write_percent(out, value, profile.whole(profile.shown));
+    }
+    out.push_str(".</p></noscript>\n");
 }
