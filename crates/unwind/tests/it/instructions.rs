@@ -249,17 +249,27 @@ fn a_new_thread_begins_behind_its_system_call() {
 /// The address of JIT-compiled code.
 const CODE: u64 = 0x7f00_0000_1000;
 
-/// The frames of a thread in such code, 0x30 bytes in, with its caller further on.
+/// The frames of a thread in such code, with its caller further on.
 fn frames(info: UnwindInfo, guessing: bool) -> (Vec<Frame>, StackEnd, u32) {
-    let mut space = AddressSpace::new();
     let len = info.bytes().len().min(0x1000) as u64;
+    frames_at(info, len, 0, guessing)
+}
+
+/// The same where such code is so many bytes further on.
+fn frames_at(
+    info: UnwindInfo,
+    len: u64,
+    offset: u64,
+    guessing: bool,
+) -> (Vec<Frame>, StackEnd, u32) {
+    let mut space = AddressSpace::new();
     space.map(CODE..CODE + len, 0, Some(info.into()), 0);
     let mut registers = Registers::new(Arch::X86_64);
-    registers.set(Arch::X86_64.ip(), CODE + 0x22);
+    registers.set(Arch::X86_64.ip(), CODE + offset + 0x22);
     registers.set(Arch::X86_64.sp(), 0x7000);
     registers.set(Arch::X86_64.fp(), 0);
     // The inner function's 16 bytes and rbx; the outer one's 8 bytes.
-    let words: [u64; 6] = [7, 7, 9, CODE + 0x9, 7, 0];
+    let words: [u64; 6] = [7, 7, 9, CODE + offset + 0x9, 7, 0];
     let bytes = words.map(u64::to_le_bytes).concat();
     let stack = StackCopy { start: 0x7000, bytes: &bytes };
     let mut unwinder = Unwinder::new(Arch::X86_64);
@@ -290,6 +300,29 @@ fn code_made_at_run_time_is_left_by_its_instructions() {
         assert_eq!(found, [(CODE + 0x22, false), (CODE + 0x9, true)]);
         // Nothing called the outer one: the word there is no return address.
         assert_eq!((end, guessed), (StackEnd::NoRule, 1));
+    }
+}
+
+/// The table of Chromium's 150 MB took half a minute to make.
+#[test]
+fn much_code_without_tables_is_looked_at_where_it_is_asked_for() {
+    const LEN: usize = 5 << 20;
+    // Functions lie across the borders of any pieces.
+    for shift in [0, 0x20, 0x24] {
+        let mut code = vec![0xcc; shift];
+        while code.len() < LEN {
+            code.extend(jit_code());
+        }
+        let info = || UnwindInfo::from_code(Arch::X86_64, CODE, code.clone(), &[]);
+        let table = info().table();
+        assert!(table.rule(CODE + 0x22).is_none_or(|rule| rule.flags & TableRule::GUESS == 0));
+        for unit in [0, 127, 128, 255, 1023, 40_000, 80_000] {
+            let offset = shift as u64 + unit * 0x40;
+            let (frames, ..) = frames_at(info(), LEN as u64, offset, true);
+            let found: Vec<_> = frames.iter().map(|frame| (frame.address, frame.guessed)).collect();
+            let expected = [(CODE + offset + 0x22, false), (CODE + offset + 0x9, true)];
+            assert_eq!(found, expected, "{shift:#x} {unit}");
+        }
     }
 }
 
