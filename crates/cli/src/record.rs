@@ -9,6 +9,7 @@ mod verdict;
 use std::io::IsTerminal;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use pyrograph_analyze::Filter;
 use pyrograph_output::Output;
@@ -29,6 +30,7 @@ use crate::{found, other_rights};
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let plan = Plan::new(args)?;
     let question = &plan.recording.question;
+    let begun = Instant::now();
     let recorded = record(&plan).map_err(|error| {
         if let Error::Engine(error) = &error
             && plan.verbose
@@ -47,6 +49,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let (name, reason) = (question.name(&event), no_samples.is_some());
     say_verdict(&resolved, &summary, (name, question), reason, plan.verbose);
+    if engine == Engine::InKernel && question.thins_stacks() && !question.exact {
+        messages::thinned(resolved.stats.samples, begun.elapsed(), question.noun());
+    }
     messages::files(&resolved);
     if let Some(left_out) = left_out(&resolved, plan.recording.stack_memory) {
         say!("{left_out}");

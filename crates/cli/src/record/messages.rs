@@ -227,6 +227,18 @@ pub fn memory(resident: &Resident) -> String {
     format!("memory: {all} MiB, of which {files} MiB are pages of files, and {peak} MiB at most")
 }
 
+/// Says if there were so many events that stacks were sampled: `time` is at least as long as the recording.
+pub fn thinned(events: u64, time: Duration, noun: &str) {
+    /// Of one CPU, as `--exact` says.
+    const MOST: f64 = 2000.0;
+    if events as f64 > MOST * time.as_secs_f64() {
+        say!(
+            "of more than 2,000 {noun}s a second on a CPU, stacks are sampled: sums are exact, shares of functions are \
+             estimates; --exact takes every stack"
+        );
+    }
+}
+
 /// Says which files and symbols could not be had.
 pub fn files(resolved: &Resolved) {
     let names = &resolved.stats.names;

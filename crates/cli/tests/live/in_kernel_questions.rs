@@ -110,6 +110,25 @@ fn many_calls_are_counted_exactly() {
     assert_eq!(value_of(&folded, "calls_twice"), 200_000.0, "{:?}", folded.stacks);
 }
 
+/// A split of 500 for 333 was a sample, and nothing said so.
+#[test]
+fn what_is_sampled_is_said_to_be() {
+    if !is_root("what_is_sampled_is_said_to_be") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for (exact, count, is_said) in
+        [(None, "300000", true), (Some("--exact"), "300000", false), (None, "50", false)]
+    {
+        let mut command = pyrograph();
+        command.args(["record", "--syscalls=read"]).args(exact).arg("-o");
+        command.arg(folder.path().join("out.folded")).args(["--", "dd", "if=/dev/zero"]);
+        let output = command.args(["of=/dev/null", "bs=1", &format!("count={count}")]).output();
+        let said = String::from_utf8_lossy(&output.expect("it runs").stderr).into_owned();
+        assert_eq!(said.contains("stacks are sampled: sums are exact"), is_said, "{said}");
+    }
+}
+
 #[test]
 fn sockets_send_and_receive() {
     let Some((folder, program)) = program("sockets_send_and_receive", "moves.c") else { return };
