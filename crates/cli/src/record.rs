@@ -6,9 +6,11 @@ mod plan;
 pub mod question;
 mod verdict;
 
+use std::cell::Cell;
 use std::io::IsTerminal;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::time::Instant;
 
 use pyrograph_analyze::Filter;
@@ -39,11 +41,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         question::refused(error, question)
     })?;
-    let (finished, interrupt) = recorded;
+    let (finished, interrupt, too_early) = recorded;
     let Finished { mut resolved, summary, event, engine, child, cpu_time, .. } = finished;
     let filter = Filter { by: plan.levels.clone(), stacks: plan.view, ..Filter::default() };
     resolved.profile = filter.apply(resolved.profile)?;
     let no_samples = match resolved.stats.samples {
+        0 if too_early => Some("it has ended before --delay was over".to_owned()),
         0 => other_rights::of_target(&plan.recording.target),
         _ => None,
     };
@@ -75,13 +78,23 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-/// Records until the target ends, the time is over, or the user has seen enough.
-fn record(plan: &Plan) -> Result<(Finished, Interrupt), Error> {
+/// Records until the target ends, the time is over, or the user has seen enough. Returns true if that was before the delay was over.
+fn record(plan: &Plan) -> Result<(Finished, Interrupt, bool), Error> {
     memory::keep_none();
     let verbose = plan.verbose;
+    // When the command goes on, or samples are taken of others.
+    let started = Rc::new(Cell::new(None));
+    let starts = Rc::clone(&started);
     let mut recorder = Recorder::open(&plan.recording, move |message: Message| {
+        if matches!(message, Message::Started(_) | Message::Engine(Engine::Perf)) {
+            starts.set(Some(Instant::now()));
+        }
         messages::print(&message, verbose);
     })?;
+    let mut delay = plan.delay;
+    if delay.is_some() {
+        recorder.pause()?;
+    }
     let interrupt = Interrupt::catch().map_err(|source| pyrograph_record::Error::System {
         doing: "catching signals".to_owned(),
         source,
@@ -91,13 +104,19 @@ fn record(plan: &Plan) -> Result<(Finished, Interrupt), Error> {
         if interrupt.asked() {
             recorder.stop();
         }
+        if let (Some(time), Some(started)) = (delay, started.get())
+            && started.elapsed() >= time
+        {
+            recorder.resume()?;
+            delay = None;
+        }
         spinner.say(|| {
             let pyrograph_recorder::Progress { samples, lost } = recorder.progress();
             format!("{}, {} lost; Ctrl-C ends it", counted(samples, "sample"), grouped(lost))
         });
     }
     spinner.end();
-    Ok((recorder.finish()?, interrupt))
+    Ok((recorder.finish()?, interrupt, delay.is_some()))
 }
 
 /// Shows the picture, or prints on a terminal how to.

@@ -28,6 +28,10 @@ struct ByPerf {
     running: Option<Running>,
     /// Samples are dropped.
     paused: bool,
+    /// Those before this, which are read later: of the clock of samples; 0 where that is another.
+    resumed: u64,
+    /// Samples have times of `CLOCK_MONOTONIC`.
+    monotonic_time: bool,
 }
 
 struct Running {
@@ -57,6 +61,8 @@ pub(crate) fn open(plan: &Plan, report: &mut Report) -> Result<Opened, Error> {
         waiting,
         running: None,
         paused: false,
+        resumed: 0,
+        monotonic_time,
     };
     let resolver = Resolver::new(LiveFiles, options);
     Ok(Opened { sampler: Box::new(sampler), resolver, event })
@@ -80,7 +86,7 @@ impl ByPerf {
 
 impl Sampler for ByPerf {
     fn step(&mut self, resolver: &mut Resolver<LiveFiles>, _: &mut Report) -> Result<bool, Error> {
-        let (layout, paused) = (self.layout, self.paused);
+        let (layout, paused, resumed) = (self.layout, self.paused, self.resumed);
         let running = self.running()?;
         match running.recording.next(TICK) {
             Next::End => {
@@ -91,7 +97,9 @@ impl Sampler for ByPerf {
             Next::Batch(batch) => {
                 for record in batch.iter() {
                     match layout.decode(record) {
-                        Ok(Record::Sample(_)) if paused => {}
+                        Ok(Record::Sample(_))
+                            if paused || layout.time(record).is_some_and(|time| time < resumed) => {
+                        }
                         Ok(record) => resolver.record(&record),
                         Err(_) => resolver.unreadable(),
                     }
@@ -117,6 +125,9 @@ impl Sampler for ByPerf {
     }
 
     fn set_paused(&mut self, paused: bool, _: &mut Resolver<LiveFiles>) -> Result<(), Error> {
+        if self.paused && !paused && self.monotonic_time {
+            self.resumed = pyrograph_record::monotonic_now();
+        }
         self.paused = paused;
         Ok(())
     }

@@ -64,6 +64,10 @@ pub struct Args {
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
     duration: Option<Duration>,
 
+    /// Leave out the beginning: what happens in the first TIME, within a tenth of a second; -d counts from there
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    delay: Option<Duration>,
+
     /// Where to write, `-` for standard output; the ending says what: .svg, .folded, .pb.gz (pprof) … (see
     /// convert). Can be given several times [default: flamegraph.svg, and flamegraph.pb.gz for report, diff and
     /// the other verbs]
@@ -184,6 +188,8 @@ pub(super) struct Plan {
     pub outputs: Vec<Output>,
     /// The picture is shown when it is written.
     pub open: bool,
+    /// What is left out of the beginning.
+    pub delay: Option<Duration>,
     /// Levels of frames at the root.
     pub levels: Vec<Level>,
     /// Frames that are shown where functions of interpreted languages are known.
@@ -215,6 +221,7 @@ impl Plan {
         Ok(Self {
             title: args.title.unwrap_or_else(|| target.title()),
             open: args.open,
+            delay: args.delay,
             picture: args.picture.into(),
             code: args.code,
             recording: pyrograph_recorder::Plan {
@@ -223,7 +230,7 @@ impl Plan {
                 filters,
                 inherit: !args.no_inherit,
                 beside: args.target.beside(),
-                duration: args.duration,
+                duration: args.duration.map(|time| time + args.delay.unwrap_or_default()),
                 output_to_stderr: outputs.iter().any(Output::is_standard),
                 question,
                 rate: args.frequency.map(Rate::Hertz).or(args.every.map(Rate::Every)),

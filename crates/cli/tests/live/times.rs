@@ -252,3 +252,38 @@ fn more_events_than_there_is_room_for_have_times() {
     let times = times.lines().count();
     assert!((5_000..600_000).contains(&times), "{times} rows of {copied} events: {said}");
 }
+
+/// What runs before the delay is over is left out, also where it is read later.
+#[test]
+fn the_beginning_is_left_out() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(C, "phases.c", folder.path());
+    let out = folder.path().join("out.folded");
+    let record = |engine: &str, delay: &str, script: &str| {
+        let mut command = pyrograph();
+        command.args(["record", "-u", "-F", "499", "--engine", engine, "--delay", delay, "-o"]);
+        command.arg(&out).args(["--", "sh", "-c", script]).arg(&program);
+        command.output().expect("it runs")
+    };
+    for engine in ["perf", "ebpf"] {
+        if engine == "ebpf" && !is_root("the_beginning_is_left_out, by programs in the kernel") {
+            continue;
+        }
+        let output = record(engine, "1.2", "\"$0\"; sleep 2; \"$0\"");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        let phases = Phase::all(&String::from_utf8_lossy(&output.stdout));
+        let [first @ .., early, _] = &phases[..] else { panic!("{said}") };
+        let is_early = first.iter().all(|phase| phase.0[1] < early.0[0] - 1.5);
+        assert!(first.len() == 2 && is_early, "{said}");
+        // 0.2 s of CPU time each, of the second run alone.
+        let folded = Folded::read(&out);
+        let is_known = |stack: &[String]| stack.iter().any(|of| of == "early" || of == "late");
+        let found = folded.share(is_known) / 100.0 * folded.total() / 1e9;
+        assert!((0.32..0.48).contains(&found), "{found} s: {said}");
+    }
+    let output = record("perf", "5", ":");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("it has ended before --delay was over"), "{said}");
+    assert_eq!(output.status.code(), Some(1), "{said}");
+}

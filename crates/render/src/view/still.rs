@@ -108,7 +108,8 @@ fn hottest(out: &mut String, data: &ViewData<'_>) {
     for (sample, value) in profile.samples.iter().zip(values) {
         let Some((_, frame)) = profile.stacks.get(sample.stack) else { continue };
         let name = profile.strings.get(profile.frames.get(frame).function);
-        *own.entry(name).or_default() += value;
+        let own = own.entry(name).or_default();
+        *own = own.saturating_add(*value);
     }
     let mut own: Vec<(&str, u64)> = own.into_iter().filter(|(name, _)| !name.is_empty()).collect();
     own.sort_by_key(|&(_, value)| Reverse(value));
