@@ -188,7 +188,9 @@ pub(crate) fn read_with(
 ) -> Result<Reading, ReadError> {
     let gate = Gate::new(&head, reader.name());
     let mut reading = reader.read(head, options)?;
-    gate.check(&reading)?;
+    if !reader.may_be_empty() {
+        gate.check(&reading)?;
+    }
     depth::limit(&mut reading.profile, &mut reading.warnings);
     reading.profile.recognize_markers();
     debug_assert_eq!(reading.profile.check(), Ok(()), "{}", reader.name());

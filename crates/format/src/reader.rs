@@ -27,6 +27,11 @@ pub trait Reader: Sync {
     /// Only if nothing at all can be read; everything less is a warning.
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError>;
 
+    /// True if an input without a sample is a whole one: a recording of nothing.
+    fn may_be_empty(&self) -> bool {
+        false
+    }
+
     /// True if it heeds [`Options::each_event`].
     fn reads_each_event(&self) -> bool {
         false

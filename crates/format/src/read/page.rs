@@ -54,6 +54,10 @@ impl Reader for Page {
             && has(b"<meta name=\"generator\" content=\"Pyrograph\">")
     }
 
+    fn may_be_empty(&self) -> bool {
+        true
+    }
+
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
         let name = input.name().to_owned();
         let (bytes, warnings) = input.into_bytes();
