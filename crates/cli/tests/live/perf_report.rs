@@ -71,7 +71,7 @@ fn shares_of_functions_are_those_of_perf_script() {
             for function in functions(&script) {
                 let (found, expected) = (ours.self_share(&function), script.self_share(&function));
                 assert!(
-                    (found - expected).abs() <= TOLERANCE,
+                    (found - expected).abs() <= tolerance,
                     "{form}: {function} has {found:.3} % itself, of {expected:.3} %"
                 );
                 let (found, expected) =
