@@ -5,12 +5,12 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 
-use libbpf_rs::{Link, PerfEventOpts, ProgramMut};
+use libbpf_rs::{Link, ProgramMut};
 
 /// Where tracefs may be mounted.
 const TRACING: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// What was probed.
+/// The code that a probe is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Probed {
     /// Code of programs and libraries.
@@ -19,7 +19,7 @@ pub(crate) enum Probed {
     Kernel,
 }
 
-/// What a tracepoint probes; `None` for those that the kernel's sources have.
+/// The code that a tracepoint made at run time is in; `None` for the kernel's static tracepoints.
 pub(crate) fn probed(category: &str, name: &str) -> Option<Probed> {
     let wanted = format!("{category}/{name}");
     // `p:probe_libc/malloc /usr/lib/libc.so.6:0x98930`, `r16:probe/read__return vfs_read`
@@ -44,11 +44,9 @@ pub(crate) fn attach(
     program: &ProgramMut<'_>,
     category: &str,
     name: &str,
-    cookie: u64,
 ) -> Result<Link, libbpf_rs::Error> {
     let event = open(category, name).map_err(libbpf_rs::Error::from)?;
-    let options = PerfEventOpts { cookie, ..PerfEventOpts::default() };
-    let link = program.attach_perf_event_with_opts(event.as_raw_fd(), options)?;
+    let link = program.attach_perf_event(event.as_raw_fd())?;
     // The link closes it when it goes.
     let _ = event.into_raw_fd();
     Ok(link)

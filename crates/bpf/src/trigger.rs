@@ -167,17 +167,18 @@ impl Programs for Trigger {
                     let _ = own.into_raw_fd();
                 }
             }
-            Self::Tracepoint { category, name } if probed(category, name).is_some() => {
+            Self::Tracepoint { category, name } => {
                 for program_name in self.programs() {
                     let program = program(object, program_name)?;
-                    let link = probes::attach(&program, category, name, 0);
+                    let link = match *program_name {
+                        "on_tracepoint" => {
+                            let category = TracepointCategory::Custom(category.clone());
+                            program.attach_tracepoint(category, name)
+                        }
+                        _ => probes::attach(&program, category, name),
+                    };
                     links.push(link.map_err(Error::attach(program_name))?);
                 }
-            }
-            Self::Tracepoint { category, name } => {
-                let category = TracepointCategory::Custom(category.clone());
-                let link = program(object, "on_tracepoint")?.attach_tracepoint(category, name);
-                links.push(link.map_err(Error::attach("on_tracepoint"))?);
             }
             Self::Function { path, name, offset, returns } => {
                 let func_name = Some(name.clone());

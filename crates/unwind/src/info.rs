@@ -11,10 +11,10 @@ use pyrograph_elf::{Image, Section as Contents, Segment};
 
 use crate::code::{self, Tableless};
 use crate::elf::{Layout, Mapped};
-use crate::embedded;
 use crate::gaps::GuessCache;
 use crate::index::{FdeIndex, HeaderTable};
 use crate::instructions::Guess;
+use crate::ranges::without;
 use crate::registers::Arch;
 use crate::rule::{self, Compiled, RowSource, Rule, Section};
 
@@ -390,8 +390,10 @@ impl UnwindInfo {
         sections.sort_unstable_by_key(|section| section.start);
         let code = if sections.is_empty() { segments } else { sections };
         match &self.bytes {
+            // V8's own compiler has made its builtins. They have no unwind tables, but frame pointers, as code has that V8 makes at
+            // run time; by instructions they cannot be left: they change their callers' frames.
             Bytes::File(image) => match pyrograph_elf::v8::code(image) {
-                Some(builtins) => embedded::without(&code, &builtins),
+                Some(builtins) => without(&code, &builtins),
                 None => code,
             },
             Bytes::Code(_) => code,

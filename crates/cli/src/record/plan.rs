@@ -188,7 +188,7 @@ pub(super) struct Plan {
     pub outputs: Vec<Output>,
     /// The picture is shown when it is written.
     pub open: bool,
-    /// What is left out of the beginning.
+    /// Length of the beginning that is left out.
     pub delay: Option<Duration>,
     /// Levels of frames at the root.
     pub levels: Vec<Level>,

@@ -10,7 +10,7 @@ use super::question;
 use crate::say::say;
 use crate::units::{counted, grouped, percent};
 
-/// What is less than this part of the whole is said with `--verbose` only.
+/// The smallest share of a cause that is printed without `--verbose`.
 const MATTERS: f64 = 0.01;
 
 /// Says what was sampled, and what makes the result less than whole; `verbose`: all of it, however little it is. `has_reason`:
@@ -34,7 +34,7 @@ pub fn say_verdict(
     }
 }
 
-/// Why there are no samples.
+/// The reason for a recording without samples.
 fn no_samples(summary: &Summary, question: &Question) -> String {
     let used = summary.used.unwrap_or_default().as_secs_f64();
     match question.noun() {

@@ -42,33 +42,13 @@ impl Reader for GperftoolsHeap {
     }
 
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
-        let name = input.name().to_owned();
-        let mut lines = Lines::new(input);
-        let mut file = File::default();
-        while lines.advance() {
-            if !file.line(lines.line().trim()) {
-                lines.warn(WarningKind::UnreadableLine);
-            }
-        }
-        if file.rate.is_none() {
-            let reason = "it has no first line of a heap profile".to_owned();
-            return Err(ReadError::Malformed { name, reason });
-        }
-        let mut warnings = lines.warnings;
-        if file.maps.is_none() {
-            let cause = "its list of mapped files is missing: functions have no names".to_owned();
-            warnings.add(WarningKind::Truncated(cause), 1, []);
-        }
-        Ok(build(&file.stacks, file.maps.unwrap_or_default(), options, warnings))
+        read_heap(input, options, "a heap profile", rate, |line, rate, stacks| {
+            let stack = stack(line, rate);
+            let is_stack = stack.is_some();
+            stacks.extend(stack);
+            is_stack
+        })
     }
-}
-
-#[derive(Default)]
-struct File {
-    /// Bytes between samples; 0 if all is counted.
-    rate: Option<f64>,
-    stacks: Vec<Stack>,
-    maps: Option<Maps>,
 }
 
 /// Live objects and bytes, those ever allocated, and the addresses of instructions, leaf first.
@@ -77,38 +57,52 @@ pub(super) struct Stack {
     pub addresses: Vec<u64>,
 }
 
-impl File {
-    /// Takes a line; `false` if it is nothing that is known.
-    fn line(&mut self, line: &str) -> bool {
-        match (self.rate, &mut self.maps) {
+/// Reads a heap profile whose first line names the rate of samples (`rate_of`), before stacks and a list of mapped files. `take`
+/// takes a line of stacks, and returns `false` if it is none; `what` names the format.
+pub(super) fn read_heap(
+    input: Head,
+    options: &Options,
+    what: &str,
+    rate_of: impl Fn(&str) -> Option<f64>,
+    mut take: impl FnMut(&str, f64, &mut Vec<Stack>) -> bool,
+) -> Result<Reading, ReadError> {
+    let name = input.name().to_owned();
+    let mut lines = Lines::new(input);
+    let (mut rate, mut stacks, mut maps) = (None, Vec::new(), None::<Maps>);
+    while lines.advance() {
+        let line = lines.line().trim();
+        let is_known = match (rate, &mut maps) {
             _ if line.is_empty() => true,
             (None, _) => {
-                self.rate = rate(line);
-                self.rate.is_some()
+                rate = rate_of(line);
+                rate.is_some()
             }
             // Lines such as `build=/opt/app` stand between mappings.
             (Some(_), Some(maps)) => maps.line(line) || line.contains('='),
             (Some(_), None) if line == "MAPPED_LIBRARIES:" => {
-                self.maps = Some(Maps::default());
+                maps = Some(Maps::default());
                 true
             }
-            (Some(rate), None) => {
-                let stack = stack(line, rate);
-                let is_stack = stack.is_some();
-                self.stacks.extend(stack);
-                is_stack
-            }
+            (Some(rate), None) => take(line, rate, &mut stacks),
+        };
+        if !is_known {
+            lines.warn(WarningKind::UnreadableLine);
         }
     }
+    if rate.is_none() {
+        let reason = format!("it has no first line of {what}");
+        return Err(ReadError::Malformed { name, reason });
+    }
+    let mut warnings = lines.warnings;
+    if maps.is_none() {
+        let cause = "its list of mapped files is missing: functions have no names".to_owned();
+        warnings.add(WarningKind::Truncated(cause), 1, []);
+    }
+    Ok(build(&stacks, maps.unwrap_or_default(), options, warnings))
 }
 
 /// The profile of stacks whose addresses are those of mapped files.
-pub(super) fn build(
-    stacks: &[Stack],
-    maps: Maps,
-    options: &Options,
-    mut warnings: Warnings,
-) -> Reading {
+fn build(stacks: &[Stack], maps: Maps, options: &Options, mut warnings: Warnings) -> Reading {
     let of = ValueType::new;
     let types = vec![
         of("inuse_objects", "count"),

@@ -1,6 +1,4 @@
-//! Code of V8's builtins in a file: V8's compiler has made it, and not the file's. It has no unwind tables, but frame
-//! pointers, as code has that V8 makes at run time. By its instructions it cannot be left: builtins change their callers'
-//! frames.
+//! Ranges of addresses.
 
 use std::ops::Range;
 
