@@ -49,7 +49,7 @@ mod entry;
 
 use std::collections::BTreeMap;
 
-use hashbrown::HashSet;
+use hashbrown::{HashMap, HashSet};
 use pyrograph_profile::{FrameKind, ValueType};
 
 use self::chains::Chains;
@@ -350,11 +350,7 @@ impl Report {
     /// Adds all stacks. Returns the value of those that are not shown whole, and of all.
     fn add(&self, out: &mut Collector, callers_first: bool) -> (u64, u64) {
         let fractal = self.entries.iter().any(|entry| entry.chains.is_fractal(entry.percent));
-        let without_leaf = !callers_first
-            && self.entries.iter().any(|entry| {
-                !entry.symbol.is_empty()
-                    && entry.chains.firsts().any(|first| !entry.is_symbol(first))
-            });
+        let without_leaf = !callers_first && self.lack_leaves();
         let as_printed = !self.is_counted && self.has_plain_numbers();
         let (mut not_shown, mut all) = (0u64, 0u64);
         for entry in &self.entries {
@@ -394,27 +390,66 @@ impl Report {
         (not_shown, all)
     }
 
-    /// True if chains begin with the outermost caller; see the module.
-    fn callers_first(&self) -> bool {
-        let (mut first, mut last) = (0usize, 0usize);
-        let (mut firsts, mut lasts) = (HashSet::new(), HashSet::new());
-        for entry in &self.entries {
-            for path in entry.chains.paths() {
-                let (Some(&begin), Some(&end)) = (path.first(), path.last()) else { continue };
-                if path.len() < 2 {
-                    continue;
-                }
-                // Of what an entry calls, chains begin with it in both orders.
-                let is_own = !entry.symbol.is_empty() && entry.own == entry.percent;
-                first += usize::from(is_own && entry.is_symbol(end));
-                last += usize::from(is_own && entry.is_symbol(begin));
-                first += usize::from(is_root(begin));
-                last += usize::from(is_root(end));
-                firsts.insert(begin);
-                lasts.insert(end);
+    /// True if most graphs, callees first, begin with a caller: see the module on `-s sym`.
+    fn lack_leaves(&self) -> bool {
+        let (mut with, mut without) = (0usize, 0usize);
+        for entry in self.entries.iter().filter(|entry| !entry.symbol.is_empty()) {
+            for first in entry.chains.firsts() {
+                let is_own = entry.is_symbol(first);
+                with += usize::from(is_own);
+                without += usize::from(!is_own);
             }
         }
+        without > with
+    }
+
+    /// True if chains begin with the outermost caller; see the module.
+    fn callers_first(&self) -> bool {
+        if self.columns.has_children
+            && let Some(callers_first) = self.callers_first_of_children()
+        {
+            return callers_first;
+        }
+        let (mut first, mut last) = (0usize, 0usize);
+        let (mut firsts, mut lasts) = (HashSet::new(), HashSet::new());
+        for (entry, begin, end) in self.ends_of_paths() {
+            let is_own = !entry.symbol.is_empty() && entry.own == entry.percent;
+            first += usize::from(is_own && entry.is_symbol(end));
+            last += usize::from(is_own && entry.is_symbol(begin));
+            first += usize::from(is_root(begin));
+            last += usize::from(is_root(end));
+            firsts.insert(begin);
+            lasts.insert(end);
+        }
         if first == last { firsts.len() <= lasts.len() } else { first > last }
+    }
+
+    /// The same where entries count what they call, too. Chains of an entry that calls nothing begin or end with it; those of
+    /// all others begin with it in both orders, but end in what they call, or in what called them. None if nothing decides.
+    fn callers_first_of_children(&self) -> Option<bool> {
+        let calls_nothing = |entry: &Entry| entry.own == entry.percent && entry.own > 0;
+        let by_symbol: HashMap<&str, &Entry> =
+            self.entries.iter().map(|entry| (entry.symbol.as_str(), entry)).collect();
+        let (mut own, mut called) = (0isize, 0isize);
+        for (entry, begin, end) in self.ends_of_paths() {
+            if calls_nothing(entry) {
+                own += isize::from(entry.is_symbol(end)) - isize::from(entry.is_symbol(begin));
+            } else if entry.is_symbol(begin) {
+                let last = by_symbol.get(end);
+                called += isize::from(last.is_some_and(|last| calls_nothing(last)));
+                called -= isize::from(is_root(end) || last.is_some_and(|last| last.own == 0));
+            }
+        }
+        [own, called].into_iter().find(|&votes| votes != 0).map(|votes| votes > 0)
+    }
+
+    /// The first and the last frame of each chain that has two or more, and its entry.
+    fn ends_of_paths<'a>(&'a self) -> impl Iterator<Item = (&'a Entry, &'a str, &'a str)> {
+        let paths = |entry: &'a Entry| entry.chains.paths().map(move |path| (entry, path));
+        self.entries.iter().flat_map(paths).filter_map(|(entry, path)| match path[..] {
+            [begin, .., end] => Some((entry, begin, end)),
+            _ => None,
+        })
     }
 }
 
@@ -456,7 +491,7 @@ fn push_path(out: &mut Collector, path: &[&str], entry: &Entry) {
             Some(name) => (name, true),
             None => (frame, false),
         };
-        let is_entry = place == leaf && name == entry.symbol;
+        let is_entry = place == leaf && entry.is_symbol(name);
         let (module, kind) = match (is_entry, &entry.kind) {
             (true, Some(kind)) => (entry.module.as_str(), *kind),
             (true, None) => (entry.module.as_str(), FrameKind::User),
@@ -517,5 +552,39 @@ mod tests {
         let said =
             error(columns, dots, "    90.00%    40.00%  app\n    60.00%    60.00%  libc.so\n");
         assert!(said.is_some_and(|said| said.contains("--no-children separates them")));
+    }
+
+    const CHILDREN: (&str, &str) = (
+        "# Children      Self  Symbol              ",
+        "# ........  ........  ....................",
+    );
+
+    #[test]
+    fn functions_that_call_nothing_and_have_no_callers_do_not_say_what_comes_first() {
+        let callees = "    99.00%    99.00%  [.] bits\n            |\n            ---bits\n\n     \
+                       1.00%     0.00%  [k] asm_exc_page_fault\n            |\n            \
+                       ---asm_exc_page_fault\n               __strrchr_evex\n               _dl_main\n\n     \
+                       1.00%     0.00%  [.] _dl_main\n            |\n            ---_dl_main\n\n";
+        let said = error(CHILDREN.0, CHILDREN.1, callees);
+        assert!(said.is_some_and(|said| said.contains("callees first")));
+    }
+
+    #[test]
+    fn leaves_of_stripped_programs_were_there_twice() {
+        let text = "# Overhead  Command  Shared Object  Symbol                \n\
+                    # ........  .......  .............  ......................\n#\n    \
+                    60.00%  tar      tar            [.] 0x000000000000ad60\n            |\n            \
+                    ---0x56426c962d60\n               main\n\n    \
+                    40.00%  tar      tar            [.] read\n            |\n            \
+                    ---read\n               main\n\n";
+        let input = Input::bytes("x", text).begin().expect("bytes in memory");
+        let reading = PerfReport.read(input, &Options::default()).expect("a report");
+        let depths: Vec<usize> = reading
+            .profile
+            .samples
+            .iter()
+            .map(|sample| reading.profile.stacks.leaf_first(sample.stack).count())
+            .collect();
+        assert_eq!(depths, [2, 2]);
     }
 }

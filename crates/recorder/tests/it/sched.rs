@@ -44,12 +44,27 @@ fn command(folder: &Path, arguments: &[&str]) -> (Vec<String>, PathBuf) {
     (words.iter().chain(arguments).map(ToString::to_string).collect(), file)
 }
 
+/// Waits until the program is asleep, which it first is where it reads: before, that would be one of the waits that are followed.
+fn until_it_reads(pid: u32) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
+        if stat.contains("(schedule) S") {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{stat}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 impl Program {
     fn start(arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let (command, file) = command(folder.path(), arguments);
         let child = Command::new(&command[0]).args(&command[1..]).stdin(Stdio::piped()).spawn();
-        Self { child: child.expect("it runs"), file, _folder: folder }
+        let child = child.expect("it runs");
+        until_it_reads(child.id());
+        Self { child, file, _folder: folder }
     }
 
     fn target(&self) -> Target {

@@ -131,6 +131,14 @@ impl Columns {
     }
 }
 
+/// True for two addresses that may be of the same code: entries have those in files, chains those in memory.
+fn is_same_code(one: &str, other: &str) -> bool {
+    /// Files are mapped by whole pages.
+    const PAGE: u64 = 4096;
+    let address = |name: &str| u64::from_str_radix(name.strip_prefix("0x")?, 16).ok();
+    address(one).zip(address(other)).is_some_and(|(one, other)| one % PAGE == other % PAGE)
+}
+
 /// Drops what `perf report -v` prints before a symbol: `0x116a             B [.] leaf_a`.
 fn without_address(symbol: &str) -> &str {
     let after = symbol.strip_prefix("0x").and_then(|rest| rest.split_once(' '));
@@ -188,7 +196,8 @@ impl Entry {
 
     /// True if a frame is the entry's own function.
     pub fn is_symbol(&self, frame: &str) -> bool {
-        frame.strip_suffix(" (inlined)").unwrap_or(frame) == self.symbol
+        let frame = frame.strip_suffix(" (inlined)").unwrap_or(frame);
+        frame == self.symbol || is_same_code(frame, &self.symbol)
     }
 
     /// Stacks with weights in any unit, and what is missing of them, as parts of what the entry has.
