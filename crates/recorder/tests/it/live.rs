@@ -3,10 +3,13 @@
 use std::process::{Child, Command, Stdio};
 
 use pyrograph_profile::Profile;
-use pyrograph_recorder::{Engine, Error, Plan, Recorder, Target};
+use pyrograph_recorder::{Engine, Error, Plan, Rate, Recorder, Target};
 
 #[path = "../../examples/itself.rs"]
 mod itself;
+
+/// Samples a second of CPU time.
+const RATE: u64 = 997;
 
 /// A shell that computes until this is dropped.
 struct Busy(Child);
@@ -41,7 +44,8 @@ impl Drop for Busy {
 /// A recorder of a busy process; `None`, and a word about it, where that is not permitted.
 fn recorder(engine: Engine, busy: &Busy) -> Option<Recorder> {
     let target = Target::Processes(vec![busy.pid()]);
-    let plan = Plan { engine: Some(engine), ..Plan::new(target) };
+    let rate = Some(Rate::Hertz(RATE));
+    let plan = Plan { engine: Some(engine), rate, ..Plan::new(target) };
     match Recorder::open(&plan, |_| {}) {
         Err(error) if error.is_refusal() => {
             eprintln!("skipped: {error}");
@@ -93,8 +97,8 @@ fn snapshots_add_up(engine: Engine) {
         total += since;
     }
     recorder.stop();
-    // Samples are at least 10 ms apart, at 99 a second.
-    let most = (busy.used() - last) / 10_000_000 + 2;
+    // The last half of a second may come with the end; or more, where this thread itself has to wait for a CPU.
+    let most = RATE * (busy.used() - last + 600_000_000) / 1_000_000_000;
     while recorder.step().expect("it ends") {}
     let finished = recorder.finish().expect("a profile");
     let all = sum(&finished.resolved.profile);
