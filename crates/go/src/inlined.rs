@@ -5,10 +5,10 @@
 //! (`runtime.moduledata`), whose fields differ from version to version: the word that leads to what looks like lists of
 //! calls, for many functions, is taken for it.
 
-use object::elf::{SHF_ALLOC, SHF_EXECINSTR, SHT_PROGBITS};
-use object::{Object, ObjectSection, ObjectSegment, SectionFlags};
+use object::{Object, ObjectSegment};
 
 use crate::layout::Form;
+use crate::module::Module;
 use crate::table::{Function, Place, Table};
 
 /// Deeper nesting than this is damage.
@@ -52,31 +52,9 @@ impl<'a> InlineTrees<'a> {
                 of.data().ok()?.get(distance..).filter(|data| !data.is_empty())
             })
         };
-        let start = table.layout.range().start as u64;
-        let is_it = |range: Option<(u64, u64)>| range.is_some_and(|(at, _)| at == start);
-        let section = elf.sections().find(|section| is_it(section.file_range()))?;
-        // The module begins with the address of the table, and then that of the names in it.
-        let table_at = section.address();
-        let names_at = table_at.checked_add(table.layout.names as u64)?;
-        let begin = [table_at, names_at].map(u64::to_le_bytes);
-        for section in elf.sections() {
-            let SectionFlags::Elf { sh_type, sh_flags, .. } = section.flags() else { continue };
-            let is_data = sh_flags.contains(SHF_ALLOC) && !sh_flags.contains(SHF_EXECINSTR);
-            if sh_type != SHT_PROGBITS || !is_data || section.address() == table_at {
-                continue;
-            }
-            let Ok(data) = section.data() else { continue };
-            let words = data.as_chunks::<8>().0;
-            let modules = words.windows(2).enumerate().filter(|(_, pair)| **pair == begin);
-            let found = modules.flat_map(|(module, _)| words.get(module..)?.get(FIELDS));
-            for word in found.flatten() {
-                let trees = data_at(u64::from_le_bytes(*word)).map(|data| Self { data });
-                if let Some(trees) = trees.filter(|trees| trees.is_plausible(table)) {
-                    return Some(trees);
-                }
-            }
-        }
-        None
+        let module = Module::find(elf, table.layout.address, table.layout.names)?;
+        let trees = module.words(FIELDS).iter().filter_map(|&word| data_at(word));
+        trees.map(|data| Self { data }).find(|trees| trees.is_plausible(table))
     }
 
     /// True if the first calls in the lists of some functions are such as can be.

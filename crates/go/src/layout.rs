@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use object::{Object, ObjectSection, ObjectSegment};
 
+use crate::module::Module;
 use crate::table::Table;
 
 /// The forms of the table, by the version of Go that brought them.
@@ -19,6 +20,8 @@ pub(crate) enum Form {
 #[derive(Clone, Debug, Hash)]
 pub struct Layout {
     place: Range<usize>,
+    /// Its virtual address.
+    pub(crate) address: u64,
     pub(crate) form: Form,
     /// The unit of distances between instructions, in bytes.
     pub(crate) quantum: u64,
@@ -44,19 +47,42 @@ impl Layout {
             return None;
         }
         let names = [".gopclntab", ".data.rel.ro.gopclntab"];
-        let section = names.iter().find_map(|name| elf.section_by_name(name))?;
-        let (offset, size) = section.file_range()?;
-        let start = usize::try_from(offset).ok()?;
-        let place = start..start.checked_add(usize::try_from(size).ok()?)?;
+        let layout = match names.iter().find_map(|name| elf.section_by_name(name)) {
+            Some(section) => Self::in_section(&section, |_| Some(0))?,
+            // The system's linker puts it among other data of files that are loaded anywhere.
+            None => {
+                elf.section_by_name(".go.buildinfo")?;
+                Self::in_section(&elf.section_by_name(".data.rel.ro")?, first_table)?
+            }
+        };
         let is_code = |address: &u64| {
             let mut code = elf.segments().filter(|segment| segment.permissions().executable());
             code.any(|of| address.checked_sub(of.address()).is_some_and(|at| at < of.size()))
         };
-        let layout = Self::parse(section.data().ok()?, place)?;
-        // In files that are loaded anywhere it is left to the loader.
-        let text = || elf.section_by_name(".text").map(|text| text.address());
-        let text = Some(layout.text).filter(is_code).or_else(text)?;
+        // Since Go 1.26 the table does not say it, and in files that are loaded anywhere it is left to the loader. The section
+        // begins elsewhere where code of C was linked before it.
+        let in_module = || {
+            let module = Module::find(elf, layout.address, layout.names)?;
+            Some(module.text()).filter(|_| layout.is_relative()).filter(is_code)
+        };
+        let of_section = || elf.section_by_name(".text").map(|text| text.address());
+        let text = Some(layout.text).filter(is_code).or_else(in_module).or_else(of_section)?;
         Some(Self { text, ..layout })
+    }
+
+    /// The table that begins somewhere in a section.
+    fn in_section<'a>(
+        section: &impl ObjectSection<'a>,
+        at: impl Fn(&[u8]) -> Option<usize>,
+    ) -> Option<Self> {
+        let (offset, size) = section.file_range()?;
+        let start = usize::try_from(offset).ok()?;
+        let end = start.checked_add(usize::try_from(size).ok()?)?;
+        let data = section.data().ok()?;
+        let at = at(data)?;
+        let place = start.checked_add(at)?..end;
+        let address = section.address().checked_add(at as u64)?;
+        Some(Self { address, ..Self::parse(data.get(at..)?, place)? })
     }
 
     fn parse(table: &[u8], place: Range<usize>) -> Option<Self> {
@@ -76,6 +102,7 @@ impl Layout {
         let count = word(0).filter(|&count| count <= table.len() / 8)?;
         let layout = Self {
             place,
+            address: 0,
             form,
             quantum: quantum.into(),
             text: 0,
@@ -124,4 +151,19 @@ impl Layout {
     pub fn table<'a>(&'a self, file: &'a [u8]) -> Table<'a> {
         Table { layout: self, bytes: file.get(self.place.clone()).unwrap_or_default() }
     }
+}
+
+/// Where the first table in some data begins: what looks like one, whose parts are in it, in their order.
+fn first_table(data: &[u8]) -> Option<usize> {
+    const ALIGNMENT: usize = 8;
+    (0..data.len()).step_by(ALIGNMENT).find(|&at| {
+        Layout::parse(&data[at..], 0..0).is_some_and(|of| {
+            let parts = [of.names, of.units, of.files, of.steps, of.functions];
+            of.is_relative()
+                && of.count > 0
+                && parts.is_sorted()
+                && of.names > 0
+                && parts[4] < data.len() - at
+        })
+    })
 }

@@ -4,6 +4,7 @@
 
 mod inlined;
 mod layout;
+mod module;
 mod steps;
 mod table;
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
+use object::{Object, ObjectSymbol};
 use pyrograph_go::{Function, InlineTrees, Layout, Table};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -52,6 +53,60 @@ fn program(name: &str, (number, go): (usize, PathBuf)) -> Option<Vec<u8>> {
     build.args(["build", "-ldflags=-s -w", "-o"]).args([&out, &source]);
     assert!(build.status().ok()?.success());
     Some(std::fs::read(out).expect("it was built"))
+}
+
+/// With C in it, the system's linker makes the program: it puts other code first, and the table among other data.
+#[test]
+fn functions_are_where_the_symbols_say_in_programs_with_c() {
+    let named = std::env::var_os("GO").map(PathBuf::from);
+    let compilers = [PathBuf::from("go")].into_iter().chain(named);
+    let mut any = false;
+    for (number, go) in compilers.enumerate() {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("go-with-c-{number}"));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let source = SOURCE.replace("package main", "package main\nimport \"C\"");
+        std::fs::write(folder.join("main.go"), source).expect("a file");
+        std::fs::write(folder.join("go.mod"), "module c\ngo 1.19\n").expect("a file");
+        for mode in ["exe", "pie"] {
+            let mut build = Command::new(&go);
+            build.envs([("GOTOOLCHAIN", "local"), ("CGO_ENABLED", "1")]).current_dir(&folder);
+            // Some compilers link what has no code of C themselves.
+            let flags = ["-ldflags=-linkmode=external", "-o", mode];
+            let Ok(built) = build.args(["build", "-buildmode", mode]).args(flags).status() else {
+                continue;
+            };
+            assert!(built.success());
+            let file = std::fs::read(folder.join(mode)).expect("it was built");
+            check_places(&file);
+            any = true;
+        }
+    }
+    if !any {
+        eprintln!(
+            "skipped: functions_are_where_the_symbols_say_in_programs_with_c needs golang-go"
+        );
+    }
+}
+
+fn check_places(file: &[u8]) {
+    let elf = elf(file).expect("an ELF file");
+    let layout = Layout::find(&elf).expect("a program of Go");
+    let table = layout.table(file);
+    let mut compared = 0;
+    for symbol in elf.symbols() {
+        let Ok(name) = symbol.name_bytes() else { continue };
+        if !name.starts_with(b"runtime.") || symbol.kind() != object::SymbolKind::Text {
+            continue;
+        }
+        let Some(function) = table.lookup(symbol.address()) else { continue };
+        let found = function.name().expect("a name");
+        // Entries of other calling conventions have names of their own in the symbol table.
+        if name == found || name.strip_suffix(b".abi0") == Some(found) {
+            assert_eq!(function.start, symbol.address());
+            compared += 1;
+        }
+    }
+    assert!(compared > 500, "{compared} functions");
 }
 
 fn elf(file: &[u8]) -> Option<object::File<'_>> {

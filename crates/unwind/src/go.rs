@@ -8,27 +8,35 @@ use crate::code::Tableless;
 use crate::info::UnwindInfo;
 use crate::instructions::is_signal_return;
 use crate::registers::Arch;
-use crate::rule::{Cfa, Compact, Rule};
+use crate::rule::{Cfa, Compact, Goroutine, Rule};
 
 /// Where stacks begin: goroutines return to `goexit`; the others run on the scheduler's stack of a
 /// thread, and change to it from that of a goroutine, or never return. There Go's own traceback stops,
 /// too, or goes on with what only the runtime knows of the goroutine.
-const FIRST: [&[u8]; 14] = [
+const FIRST: [&[u8]; 11] = [
     b"runtime.goexit",
     b"runtime.mstart",
     b"runtime.mcall",
     b"runtime.gogo",
     b"gogo",
-    b"runtime.systemstack",
     b"runtime.morestack",
-    b"runtime.asmcgocall",
     b"runtime.rt0_go",
     b"_rt0_amd64",
     b"_rt0_amd64_linux",
     b"runtime.goexit.abi0",
     b"runtime.mstart.abi0",
+];
+
+/// These run a function on the thread's stack for a goroutine, and go back to it.
+const LEAVE_GOROUTINE: [&[u8]; 4] = [
+    b"runtime.systemstack",
+    b"runtime.systemstack.abi0",
+    b"runtime.asmcgocall",
     b"runtime.asmcgocall.abi0",
 ];
+
+/// C calls Go by this.
+const CALL_BACK: [&[u8]; 2] = [b"runtime.cgocallback", b"runtime.cgocallback.abi0"];
 
 /// These call the vDSO on the scheduler's stack, and keep their stack pointer in a register.
 const CALL_VDSO: [&[u8]; 4] =
@@ -70,10 +78,8 @@ impl UnwindInfo {
                 for (range, size) in function.frame_sizes() {
                     let start = range.start.min(function.end);
                     rules.extend(kind.rule(start, Some(size)).map(|rule| (start, rule)));
-                    if let Kind::CallsVdso { kept, .. } = kind
-                        && range.contains(&kept)
-                    {
-                        rules.extend(kind.rule(kept, Some(size)).map(|rule| (kept, rule)));
+                    for change in kind.changes().filter(|change| range.contains(change)) {
+                        rules.extend(kind.rule(change, Some(size)).map(|rule| (change, rule)));
                     }
                 }
             }
@@ -92,9 +98,18 @@ impl UnwindInfo {
         if FIRST.contains(&name) {
             return Kind::First;
         }
+        let len = (function.end - function.start).min(LONGEST) as usize;
+        let code = || self.code(function.start, len).unwrap_or_default();
+        if LEAVE_GOROUTINE.contains(&name) {
+            let frame = function.frame_size(function.start + len as u64 / 2);
+            let left = Left::find(function.start, code(), frame.unwrap_or(0));
+            return left.map_or(Kind::First, Kind::LeavesGoroutine);
+        }
+        if CALL_BACK.contains(&name) {
+            return self.calls_back(function, code());
+        }
         if CALL_VDSO.contains(&name) {
-            let len = (function.end - function.start).min(LONGEST) as usize;
-            let code = self.code(function.start, len).unwrap_or_default();
+            let code = code();
             let keeps = code.windows(KEEP.len()).position(|code| code == KEEP);
             if let Some(at) = keeps {
                 let kept = function.start + (at + KEEP.len()) as u64;
@@ -102,6 +117,34 @@ impl UnwindInfo {
             }
         }
         Kind::Plain
+    }
+
+    /// `cgocallback` calls Go on the stack of the goroutine that called C: there its frame returns to the first instruction of
+    /// `systemstack_switch` (since Go 1.21 to one that is behind a call), which stands for the function that left the goroutine.
+    fn calls_back(&self, function: &Function<'_>, code: &[u8]) -> Kind {
+        let Some(table) = self.go_table() else { return Kind::Plain };
+        let is_named = |function: &Function<'_>, names: [&[u8]; 2]| {
+            function.name().is_some_and(|name| names.contains(&name))
+        };
+        let switch = [b"runtime.systemstack_switch", b"runtime.systemstack_switch.abi0" as &[u8]];
+        let switch = table.functions().find(|of| is_named(of, switch));
+        if switch.is_none_or(|switch| switch.frame_sizes().any(|(_, size)| size > 0)) {
+            return Kind::Plain;
+        }
+        let back = [b"runtime.cgocallbackg", b"runtime.cgocallbackg.abi0" as &[u8]];
+        // lea …(%rip),%rax; call *%rax
+        let call = code.windows(9).enumerate().find_map(|(at, code)| {
+            let target = i32::from_le_bytes(*code[3..].first_chunk()?);
+            let next = function.start + at as u64 + 7;
+            let target = next.wrapping_add_signed(target.into());
+            let is_call = code[..3] == [0x48, 0x8d, 0x05] && code[7..] == [0xff, 0xd0];
+            let is_it = is_call && table.lookup(target).is_some_and(|of| is_named(&of, back));
+            is_it.then_some(next)
+        });
+        call.map_or(Kind::Plain, |call| Kind::CallsBack {
+            call,
+            size: function.frame_size(call).unwrap_or(0),
+        })
     }
 }
 
@@ -116,9 +159,97 @@ enum Kind {
         kept: u64,
         size: i32,
     },
+    LeavesGoroutine(Left),
+    /// The call at this address is made on another stack, with a frame of this size below a second return address.
+    CallsBack {
+        call: u64,
+        size: i32,
+    },
+}
+
+/// How long `call *%rax` is.
+const CALL: u64 = 2;
+
+/// Where a function is on the stack of the thread, and how it finds that of the goroutine: for calls by way of a goroutine's
+/// stack, and, of `asmcgocall`, for those that were on the thread's already.
+#[derive(Clone, Copy)]
+struct Left([Option<(u64, u64, Goroutine)>; 2]);
+
+impl Left {
+    /// What instructions say (runtime/asm_amd64.s of Go 1.17 to 1.26): offsets in structures and frames change with releases.
+    fn find(start: u64, code: &[u8], frame: i32) -> Option<Self> {
+        // With the return address.
+        let add = i16::try_from(frame).ok()?.checked_add(8)?;
+        Self::by_current(start, code, add).or_else(|| Self::by_frame(start, code, add))
+    }
+
+    /// `systemstack`: from where it has the thread's stack to where it has the goroutine's again.
+    fn by_current(start: u64, code: &[u8], add: i16) -> Option<Self> {
+        // mov 0x30(%rax),%rbx; mov %rdx,%r14
+        after(code, 0, &[0x48, 0x8b, 0x58, Goroutine::THREAD])?;
+        let set = after(code, 0, &[0x49, 0x89, 0xd6])?;
+        // mov 0x38(%rdx),%rsp, or by way of %rbx.
+        let pointer = Goroutine::STACK_POINTER;
+        let from = after(code, set, &[0x48, 0x8b, 0x62, pointer])
+            .or_else(|| after(code, set, &[0x48, 0x8b, 0x5a, pointer, 0x48, 0x89, 0xdc]))?;
+        // cmp …(%rbx),%rax: the goroutine that the thread runs is the one that calls.
+        let at = after(&code[..set], 0, &[0x48, 0x3b, 0x83])?;
+        let current = i32::from_le_bytes(*code.get(at..)?.first_chunk()?);
+        // mov 0x38(%rax),%rsp
+        let to = after(code, from, &[0x48, 0x8b, 0x60, pointer])?;
+        let found = Goroutine::Current { current, add };
+        Some(Self([Some((start + from as u64, start + to as u64, found)), None]))
+    }
+
+    /// `asmcgocall`: it keeps what it needs in its frame.
+    fn by_frame(start: u64, code: &[u8], add: i16) -> Option<Self> {
+        // mov 8(%rdi),%rdi; sub %rdx,%rdi
+        let end = [0x48, 0x8b, 0x7f, Goroutine::STACK_END, 0x48, 0x29, 0xd7];
+        let below = after(code, 0, &end)?;
+        // mov %rdi,…(%rsp), before and after it; movq $0,…(%rsp); mov %rdx,…(%rsp)
+        let (goroutine, _) = stored(&code[..below], 0, 0x3c)?;
+        let (depth, from) = stored(code, below, 0x3c)?;
+        let (same_depth, from_thread) = stored(code, from, 0x14)?;
+        // mov %rsi,%rsp
+        let back = |from: usize| after(code, from, &[0x48, 0x89, 0xf4]);
+        let found = (depth == same_depth).then_some(Goroutine::Kept { goroutine, depth, add })?;
+        let part = |from: usize| Some((start + from as u64, start + back(from)? as u64, found));
+        Some(Self([part(from), part(from_thread)]))
+    }
+}
+
+/// Behind the first of some instructions, in code from `from` on.
+fn after(code: &[u8], from: usize, instructions: &[u8]) -> Option<usize> {
+    let rest = code.get(from..)?;
+    let at = rest.windows(instructions.len()).position(|code| code == instructions)?;
+    Some(from + at + instructions.len())
+}
+
+/// The offset of the first `mov %reg,…(%rsp)`, of 0 to 127, and where the code goes on. The register is that of a ModR/M byte
+/// without an offset.
+fn stored(code: &[u8], from: usize, register: u8) -> Option<(u8, usize)> {
+    let without = after(code, from, &[0x48, 0x89, register, 0x24]).map(|at| (0, at));
+    let with = after(code, from, &[0x48, 0x89, register | 0x40, 0x24])
+        .and_then(|at| Some((*code.get(at)?, at + 1)));
+    [without, with].into_iter().flatten().min_by_key(|&(_, at)| at)
 }
 
 impl Kind {
+    /// Where another rule begins to hold, besides where the size of the frame changes.
+    fn changes(self) -> impl Iterator<Item = u64> {
+        let places = match self {
+            Self::CallsVdso { kept, .. } => [Some(kept), None, None, None],
+            Self::CallsBack { call, .. } => [Some(call), Some(call + CALL), None, None],
+            Self::LeavesGoroutine(Left([one, other])) => {
+                let from = |part: Option<(u64, u64, _)>| part.map(|(from, _, _)| from);
+                let to = |part: Option<(u64, u64, _)>| part.map(|(_, to, _)| to);
+                [from(one), to(one), from(other), to(other)]
+            }
+            _ => [None; 4],
+        };
+        places.into_iter().flatten()
+    }
+
     fn rule(self, svma: u64, size: Option<i32>) -> Option<Rule> {
         match self {
             Self::First => Some(Rule::Root),
@@ -126,7 +257,22 @@ impl Kind {
             Self::CallsVdso { kept, size } if svma >= kept => {
                 Some(Rule::Switch { register: R12, offset: size.checked_add(8)? })
             }
-            Self::Plain | Self::CallsVdso { .. } => {
+            Self::LeavesGoroutine(Left(parts))
+                if let Some((_, _, goroutine)) = parts
+                    .into_iter()
+                    .flatten()
+                    .find(|(from, to, _)| (*from..*to).contains(&svma)) =>
+            {
+                Some(Rule::Goroutine(goroutine))
+            }
+            Self::CallsBack { call, size } if (call..call + CALL).contains(&svma) => {
+                let cfa = Cfa::Offset { register: RSP, offset: size.checked_add(16)? };
+                Some(Rule::Compact(Compact { cfa, saved: [0; 12] }))
+            }
+            Self::Plain
+            | Self::CallsVdso { .. }
+            | Self::LeavesGoroutine(_)
+            | Self::CallsBack { .. } => {
                 let offset = size.filter(|&size| size >= 0)?.checked_add(8)?;
                 let cfa = Cfa::Offset { register: RSP, offset };
                 Some(Rule::Compact(Compact { cfa, saved: [0; 12] }))

@@ -257,6 +257,17 @@ impl<'a> Memory<'a> {
         }
     }
 
+    /// The 8 bytes at an address that need not be of a stack, for a frame that is left at `sp`.
+    #[cold]
+    pub(crate) fn anywhere(&self, address: u64, sp: u64) -> Option<u64> {
+        let left = self.left.get().unwrap_or(sp);
+        self.copied(address).or_else(|| {
+            let found = self.live?.elsewhere(address, left)?;
+            self.went_beyond.set(true);
+            Some(found)
+        })
+    }
+
     /// The 8 bytes at an address, if they were copied.
     pub(crate) fn copied(&self, address: u64) -> Option<u64> {
         let at = usize::try_from(address.checked_sub(self.copy.start)?).ok()?;

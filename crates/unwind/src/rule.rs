@@ -66,10 +66,57 @@ pub(crate) enum Rule {
         register: u8,
         offset: i32,
     },
+    /// The caller's frame is on the stack of a goroutine.
+    Goroutine(Goroutine),
     /// The tables say nothing about this address, but the code may.
     Missing(Tableless),
     /// The tables say something that makes no sense.
     Bad,
+}
+
+/// How Go's runtime finds the stack of the goroutine for which it runs code on the stack of the thread. Each has the canonical
+/// frame address of the frame there, and the return address below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Goroutine {
+    /// `r14` points to the thread's own `g`, that to its `m`, which holds at `current` the goroutine, in which the stack
+    /// pointer was saved: `*(*(*(r14 + 0x30) + current) + 0x38) + add`.
+    Current { current: i32, add: i16 },
+    /// The frame keeps at `rsp + goroutine` where the goroutine is, and at `rsp + depth` how far its stack pointer was below its
+    /// stack's end: `*(goroutine + 8) - depth + add`. Where the goroutine is 0, the other word is the stack pointer.
+    Kept { goroutine: u8, depth: u8, add: i16 },
+}
+
+impl Goroutine {
+    /// In a `g`: where the end of its stack is kept (`stack.hi`), its `m`, and its stack pointer (`sched.sp`), as in all releases
+    /// since Go 1.5 (runtime/runtime2.go). Code by which a rule is found has these numbers.
+    pub(crate) const STACK_END: u8 = 0x08;
+    pub(crate) const THREAD: u8 = 0x30;
+    pub(crate) const STACK_POINTER: u8 = 0x38;
+
+    /// The canonical frame address, by what reads memory.
+    pub(crate) fn cfa(
+        self,
+        rsp: Option<u64>,
+        r14: Option<u64>,
+        read: impl Fn(u64) -> Option<u64>,
+    ) -> Option<u64> {
+        let at = |base: u64, offset: u8| read(base.wrapping_add(offset.into()));
+        let (sp, add) = match self {
+            Self::Current { current, add } => {
+                let thread = at(r14?, Self::THREAD)?;
+                let goroutine = read(thread.wrapping_add_signed(current.into()))?;
+                (at(goroutine, Self::STACK_POINTER)?, add)
+            }
+            Self::Kept { goroutine, depth, add } => {
+                let kept = at(rsp?, depth)?;
+                match at(rsp?, goroutine)? {
+                    0 => (kept, add),
+                    goroutine => (at(goroutine, Self::STACK_END)?.wrapping_sub(kept), add),
+                }
+            }
+        };
+        Some(sp.wrapping_add_signed(add.into()))
+    }
 }
 
 /// One row of a DWARF table, for what [`Compact`] cannot say.

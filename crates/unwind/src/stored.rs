@@ -66,7 +66,7 @@ impl UnwindInfo {
 impl Table {
     /// To be raised whenever [`UnwindInfo::table`] makes anything else of the same file, or [`Self::to_bytes`]
     /// means something else.
-    pub const VERSION: u8 = 9;
+    pub const VERSION: u8 = 10;
 
     /// The table as bytes, for [`Self::from_bytes`].
     pub fn to_bytes(&self) -> Vec<u8> {

@@ -13,7 +13,7 @@ use gimli::{
 use crate::code::{self, Tableless};
 use crate::info::{Context, Slice, UnwindInfo};
 use crate::registers::Arch;
-use crate::rule::{self, Cfa, Compact, Compiled, ENCODING, RowSource, Rule, Section};
+use crate::rule::{self, Cfa, Compact, Compiled, ENCODING, Goroutine, RowSource, Rule, Section};
 
 mod gaps;
 
@@ -41,10 +41,19 @@ pub enum TableRuleKind {
     Bad = 6,
     /// The CFA is `rsp + offset`, and the return address is in register `base`.
     Link = 7,
+    /// Of Go: register `base` points to what stands for the thread; the CFA is `*(*(*(base + 0x30) + offset) + 0x38) + add`, on the
+    /// stack of the goroutine for which it runs.
+    Goroutine = 8,
+    /// Of Go: with `goroutine = *(rsp + offset)` and `depth = *(rsp + base)`, the CFA is `*(goroutine + 8) - depth + add`, or
+    /// `depth + add` where there is no goroutine.
+    KeptGoroutine = 9,
 }
 
+/// Where Go's code keeps what stands for the goroutine or the thread.
+const R14: u8 = 14;
+
 impl TableRuleKind {
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::None,
         Self::Offset,
         Self::Deref,
@@ -53,6 +62,8 @@ impl TableRuleKind {
         Self::Signal,
         Self::Bad,
         Self::Link,
+        Self::Goroutine,
+        Self::KeptGoroutine,
     ];
 }
 
@@ -229,6 +240,18 @@ impl<'a> Builder<'a> {
                         add: 1,
                         offset: *offset,
                         ..TableRule::of(TableRuleKind::Offset)
+                    },
+                    Rule::Goroutine(Goroutine::Current { current, add }) => TableRule {
+                        base: R14,
+                        add: *add,
+                        offset: *current,
+                        ..TableRule::of(TableRuleKind::Goroutine)
+                    },
+                    Rule::Goroutine(Goroutine::Kept { goroutine, depth, add }) => TableRule {
+                        base: *depth,
+                        add: *add,
+                        offset: i32::from(*goroutine),
+                        ..TableRule::of(TableRuleKind::KeptGoroutine)
                     },
                     _ => TableRule::default(),
                 };

@@ -102,6 +102,9 @@ impl Cached {
     }
 }
 
+/// Go's code keeps there where the goroutine is, or what stands for one on the stack of a thread.
+const R14: u8 = 14;
+
 /// With 65,536 entries of 32 bytes 99.8 % of the rules of a large recording (3.2 million frames) are
 /// found, with 512 some 91 %.
 const CACHE_BITS: u32 = 16;
@@ -224,7 +227,8 @@ impl Unwinder {
         match self.rule(info, place, is_call) {
             Rule::Compact(rule) => rule.cfa.lost().is_some(),
             Rule::Missing(_) => true,
-            Rule::Row(_) | Rule::Root | Rule::Prepared | Rule::Switch { .. } | Rule::Bad => false,
+            Rule::Row(_) | Rule::Root | Rule::Prepared | Rule::Bad => false,
+            Rule::Switch { .. } | Rule::Goroutine(_) => false,
         }
     }
 
@@ -403,7 +407,18 @@ impl Walk<'_> {
             }
             Rule::Root => return Step::End(StackEnd::Root),
             Rule::Prepared => return Step::Prepared,
-            Rule::Switch { register, offset } => return self.switched(register, offset),
+            Rule::Switch { register, offset } => {
+                let base = self.registers.get(register);
+                return self.switched(base.map(|base| base.wrapping_add_signed(offset.into())));
+            }
+            Rule::Goroutine(goroutine) => {
+                let (sp, r14) = (self.registers.sp(), self.registers.get(R14));
+                let read = |address| self.stack.anywhere(address, self.sp);
+                return match goroutine.cfa(sp, r14, read) {
+                    Some(cfa) => self.switched(Some(cfa)),
+                    None => Step::End(StackEnd::OffStack),
+                };
+            }
             Rule::Bad => return Step::End(StackEnd::BadRule),
             Rule::Missing(code) => return self.without_table(code, interrupted),
         };
@@ -417,13 +432,9 @@ impl Walk<'_> {
     }
 
     /// Leaves a frame whose caller's is on another stack.
-    fn switched(&mut self, register: u8, offset: i32) -> Step {
+    fn switched(&mut self, cfa: Option<u64>) -> Step {
         let arch = self.unwinder.arch;
-        let Some(cfa) =
-            self.registers.get(register).map(|it| it.wrapping_add_signed(offset.into()))
-        else {
-            return Step::End(StackEnd::BadRule);
-        };
+        let Some(cfa) = cfa else { return Step::End(StackEnd::BadRule) };
         self.switch(cfa);
         let Some(return_address) = self.stack.u64(cfa.wrapping_sub(8)) else {
             return Step::End(StackEnd::Truncated);
@@ -560,7 +571,8 @@ mod tests {
                 Rule::Root | Rule::Prepared => continue,
                 Rule::Compact(rule) => rule.cfa.lost().is_some(),
                 Rule::Missing(_) => true,
-                Rule::Row(_) | Rule::Switch { .. } | Rule::Bad => false,
+                Rule::Row(_) | Rule::Bad => false,
+                Rule::Switch { .. } | Rule::Goroutine(_) => false,
             };
             assert_eq!(by_tables.has_no_table(&info, svma, is_call), expect, "{svma:#x} {is_call}");
             without += u32::from(expect);

@@ -150,6 +150,10 @@ enum rule_kind {
 	RULE_BAD,
 	// CFA = rsp + offset; the return address is in register `base`.
 	RULE_LINK,
+	// Of Go: CFA = *(*(*(base + 0x30) + offset) + 0x38) + add
+	RULE_GOROUTINE,
+	// Of Go: goroutine = *(rsp + offset), depth = *(rsp + base); CFA = *(goroutine + 8) - depth + add, or depth + add
+	RULE_KEPT_GOROUTINE,
 };
 
 // Why a stack ends where it does.

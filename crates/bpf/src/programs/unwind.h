@@ -181,6 +181,29 @@ static __always_inline int leads_behind_call(struct scratch *s, struct task_stru
 	return is_behind_call(s);
 }
 
+// From a function of Go that runs on the stack of the thread to that of the goroutine for which it does: its canonical frame
+// address, or 0. See `Goroutine` of the crate unwind.
+static __always_inline u64 goroutine_frame(struct scratch *s, struct task_struct *other, struct rule *rule)
+{
+	u64 *words = s->words;
+
+	if (rule->kind == RULE_GOROUTINE) {
+		if (!(s->known >> R14 & 1) || read_user(other, words, 8, s->registers[R14] + 0x30) ||
+		    read_user(other, words, 8, words[0] + (s64)rule->offset) ||
+		    read_user(other, words, 8, words[0] + 0x38))
+			return 0;
+		return words[0] + (s64)rule->add;
+	}
+	if (read_user(other, words, 8, s->registers[RSP] + rule->base) ||
+	    read_user(other, words + 1, 8, s->registers[RSP] + (s64)rule->offset))
+		return 0;
+	if (!words[1])
+		return words[0] + (s64)rule->add;
+	if (read_user(other, words + 1, 8, words[1] + 8))
+		return 0;
+	return words[1] - words[0] + (s64)rule->add;
+}
+
 static __always_inline int check_guess(struct scratch *s, struct task_struct *other, u8 flags)
 {
 	if (!leads_behind_call(s, other))
@@ -226,6 +249,11 @@ static __always_inline int apply(struct scratch *s, struct task_struct *other,
 				return stop(s, END_UNREADABLE);
 			cfa = s->words[0] + (s64)rule->add;
 		}
+		break;
+	case RULE_GOROUTINE:
+	case RULE_KEPT_GOROUTINE:
+		cfa = goroutine_frame(s, other, rule);
+		sp = 0;
 		break;
 	default:
 		return stop(s, END_BAD_RULE);

@@ -208,7 +208,10 @@ fn go_program(test: &str, folder: &Path, flags: &[&str]) -> Option<PathBuf> {
 }
 
 fn check_go(folded: &Folded, engine: &str) {
-    check(folded, engine, 99.0, &[]);
+    // What runs on the stack of the thread for a goroutine, as the collector does at times, has its callers on that of the
+    // goroutine, of which there is no copy.
+    let whole = if engine == "perf" { 85.0 } else { 99.0 };
+    check(folded, engine, whole, &[]);
     let ends = |path: &[&str]| {
         folded.share(|stack| {
             let tail = stack.len().checked_sub(path.len()).map(|from| &stack[from..]);
@@ -221,10 +224,10 @@ fn check_go(folded: &Folded, engine: &str) {
     let most = 1.0 + tolerance(66.7, folded.total() * (deep + direct) / 100.0);
     assert!((part - 66.7).abs() < most, "{}", context());
     // Goroutines, threads and the scheduler begin in one of these.
-    let roots = ["runtime.goexit", "runtime.mcall", "runtime.mstart", "runtime.systemstack"];
+    let roots = ["runtime.goexit", "runtime.mcall", "runtime.mstart"];
     let is_root = |frame: &String| roots.contains(&frame.trim_end_matches(".abi0"));
     let begun = folded.share(|stack| stack.iter().take(2).any(is_root));
-    assert!(begun > 97.0, "{begun:.1} %, {}", context());
+    assert!(begun > whole - 2.0, "{begun:.1} %, {}", context());
 }
 
 #[test]
@@ -266,6 +269,47 @@ fn waiting_threads_of_go_are_whole() {
             .arg("--")
             .args([program.as_os_str(), "800".as_ref()]));
         check(&Folded::read(&folded), question, 99.0, &[]);
+    }
+}
+
+/// C runs on the stack of the thread: its callers are on that of the goroutine, where Go is when C calls it, too.
+#[test]
+fn callers_of_c_are_those_on_the_stack_of_the_goroutine() {
+    let test = "callers_of_c_are_those_on_the_stack_of_the_goroutine";
+    let folder = tempfile::tempdir().expect("a folder");
+    let all = [&["-buildmode=exe"][..], &["-buildmode=pie", "-ldflags=-s -w"]];
+    for &flags in slice(&all, 1) {
+        for name in ["main.go", "burn.c", "burn.h"] {
+            let source = crate::common::program_source(&format!("cgo/{name}"));
+            std::fs::copy(source, folder.path().join(name)).expect("a file");
+        }
+        std::fs::write(folder.path().join("go.mod"), "module calls\ngo 1.19\n").expect("a file");
+        let mut build = Command::new("go");
+        build.arg("build").args(flags).args(["-o", "calls"]).current_dir(folder.path());
+        build.envs([("GOTOOLCHAIN", "local"), ("CGO_ENABLED", "1")]);
+        let Ok(built) = build.status() else {
+            eprintln!("skipped: {test} needs golang-go");
+            return;
+        };
+        assert!(built.success());
+        if !is_root(test) {
+            return;
+        }
+        let folded = record(&folder.path().join("calls"), sharp("1000", "5000"), "ebpf");
+        let context = || format!("{flags:?}: {:?}", folded.stacks);
+        for (function, expected) in [("main.one", 20.0), ("main.two", 40.0), ("main.back", 40.0)] {
+            let found = folded.total_share(function);
+            let most = 1.0 + tolerance(expected, folded.total());
+            assert!((found - expected).abs() < most, "{function}: {found:.1} %, {}", context());
+        }
+        let in_order = |stack: &[String]| {
+            let mut frames = stack.iter();
+            ["runtime.main", "main.main", "runtime.cgocall"]
+                .iter()
+                .all(|of| frames.any(|frame| frame.trim_end_matches(".abi0") == *of))
+        };
+        let whole = folded.share(in_order);
+        assert!(whole > 98.0, "{whole:.1} %, {}", context());
     }
 }
 

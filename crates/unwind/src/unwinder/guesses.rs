@@ -73,9 +73,8 @@ impl Walk<'_> {
                 evaluate::compact(&rule, registers, self.stack).is_ok()
                     && registers.ip().is_some_and(|ip| is_return_address(self.space, ip))
             }
-            Rule::Row(_) | Rule::Missing(_) | Rule::Prepared | Rule::Switch { .. } | Rule::Bad => {
-                false
-            }
+            Rule::Switch { .. } | Rule::Goroutine(_) => false,
+            Rule::Row(_) | Rule::Missing(_) | Rule::Prepared | Rule::Bad => false,
         }
     }
 
