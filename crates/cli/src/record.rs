@@ -1,6 +1,7 @@
 //! `pyrograph record`: samples, and writes what came of it.
 
 pub mod filters;
+mod goroutines;
 pub mod messages;
 mod plan;
 pub mod question;

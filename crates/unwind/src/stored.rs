@@ -223,7 +223,8 @@ mod tests {
         };
         assert!(with(rows, 7).is_none(), "offsets that do not grow");
         assert!(with(rows + 12, 2).is_none(), "a rule that is not there");
-        assert!(with(HEADER, 8).is_none(), "a kind of rule that is not known");
+        let unknown = TableRuleKind::ALL.len() as u8;
+        assert!(with(HEADER, unknown).is_none(), "a kind of rule that is not known");
         // Counts that are not those of the bytes, also where their product is beyond all numbers.
         for count in [1, 3, 0x7f, 0xff] {
             assert!(with(0, count).is_none() && with(8, count ^ 4).is_none());

@@ -6,6 +6,7 @@ use pyrograph_profile::UnitKind;
 use pyrograph_recorder::{Question, Resolved, Summary};
 use pyrograph_resolve::{LanguageStats, Stats};
 
+use super::goroutines::idle_share;
 use super::question;
 use crate::say::say;
 use crate::units::{counted, grouped, percent};
@@ -30,6 +31,16 @@ pub fn say_verdict(
     for (share, cause) in causes(&resolved.stats, summary) {
         if verbose || share >= MATTERS {
             say!("{cause}");
+        }
+    }
+    if question.noun() == "wait" || question.own_name() == Some("wall") {
+        let idle = idle_share(resolved);
+        if idle >= MATTERS {
+            say!(
+                "{:.0} % of it are threads of Go's that wait for work: a goroutine that waits has no thread, and is not seen; Go's \
+                 own profiles (runtime/pprof: block, mutex) have its waits",
+                100.0 * idle
+            );
         }
     }
 }

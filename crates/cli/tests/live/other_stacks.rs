@@ -263,11 +263,13 @@ fn waiting_threads_of_go_are_whole() {
     let Some(program) = go_program(test, folder.path(), &[]) else { return };
     for question in ["--wall", "--off-cpu"] {
         let folded = program.with_extension("folded");
-        run(pyrograph()
+        let output = run(pyrograph()
             .args(["record", "-u", question, "--count", "samples", "-o"])
             .arg(&folded)
             .arg("--")
             .args([program.as_os_str(), "800".as_ref()]));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("threads of Go's that wait for work"), "{said}");
         check(&Folded::read(&folded), question, 99.0, &[]);
     }
 }
