@@ -75,6 +75,62 @@ fn threads_of_perl_have_their_shares() {
     }
 }
 
+/// A thread that goes to another interpreter and back, and another thread that is in one all the time: of the CPU time of the
+/// first one, 60 % are of its own code, 30 % of that of the other interpreter, and 10 % of one inside of that.
+const INTERPRETERS: &str = "
+import sys, threading, time
+try: import _interpreters as other
+except ImportError: import _xxsubinterpreters as other
+run = other.exec if hasattr(other, 'exec') else other.run_string
+SPIN = '''
+import time
+def spin(t):
+    end = time.thread_time() + t
+    while time.thread_time() < end: pass
+'''
+exec(SPIN)
+SECOND = SPIN + '''
+def second(): spin(0.03)
+def worker(): spin(0.1)
+'''
+def first(): spin(0.06)
+def beside():
+    there = other.create()
+    run(there, SECOND + 'for i in range(6): worker()')
+thread = threading.Thread(target=beside)
+thread.start()
+there = other.create()
+for i in range(10):
+    first()
+    run(there, SECOND + 'second()')
+    run(other.create(), SPIN + 'def third(): spin(0.01)\\nthird()')
+thread.join()
+";
+
+#[test]
+fn functions_of_other_interpreters_of_python_have_their_shares() {
+    let test = "functions_of_other_interpreters_of_python_have_their_shares";
+    if !is_root(test) {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = write(folder.path(), "interpreters.py", INTERPRETERS);
+    let out = folder.path().join("interpreters.folded");
+    let script = script.to_str().expect("a path");
+    for (name, interpreter) in interpreters("python", "/usr/bin/python3") {
+        let (folded, _, said) =
+            record(&["-F", "2999", "--count", "samples"], &interpreter, &[script], &out);
+        let in_thread = |stack: &[String]| stack.iter().any(|frame| frame == "worker");
+        check_shares(&folded, &|stack| !in_thread(stack), ["first", "second", "third"], &said);
+        let of_main = |stack: &[String]| {
+            stack.iter().any(|frame| ["first", "second", "third"].contains(&frame.as_str()))
+        };
+        let part = folded.share(in_thread) / folded.share(of_main);
+        assert!((part - 0.6).abs() < 0.1, "{name}: {part:.2}\n{said}");
+        check_said(&said);
+    }
+}
+
 /// Stacks that are put in the place of a thread's own: each is begun at one depth of calls, and gone on with at others.
 const GREENLETS: &str = "
 import time, greenlet

@@ -43,7 +43,7 @@ enum python_offset {
 };
 
 // The walker's own words.
-enum { PYTHON_STATE, PYTHON_AT_FRAME, PYTHON_AT_INTERPRETER, PYTHON_AT_THREAD };
+enum { PYTHON_STATE, PYTHON_OUTER_STATE, PYTHON_AT_FRAME, PYTHON_AT_INTERPRETER, PYTHON_AT_THREAD };
 
 // The states of threads, by the kernel's numbers of these.
 struct python_thread {
@@ -59,7 +59,8 @@ struct {
 	__type(value, struct python_thread);
 } python_threads SEC(".maps");
 
-// One thread of the list of an interpreter: its identifier is what `fs` points to (`pthread_self`).
+// One thread of the list of an interpreter: its identifier is what `fs` points to (`pthread_self`). A thread has a state in
+// each interpreter whose code it runs: the newest comes first, which runs inside of another's.
 static __always_inline long next_python_thread(u64 index, struct language_walk *w)
 {
 	struct calls *c = w->c;
@@ -77,8 +78,13 @@ static __always_inline long next_python_thread(u64 index, struct language_walk *
 		return 0;
 	}
 	if (read_word(w, state + offset_of(it, PYTHON_THREAD_ID)) == c->fs) {
+		if (c->at[PYTHON_STATE]) {
+			c->at[PYTHON_OUTER_STATE] = state;
+			return 1;
+		}
 		c->at[PYTHON_STATE] = state;
-		return 1;
+		if (!c->at[PYTHON_AT_INTERPRETER])
+			return 1;
 	}
 	c->at[PYTHON_AT_THREAD] = read_word(w, state + offset_of(it, PYTHON_NEXT_THREAD));
 	return 0;
@@ -92,16 +98,19 @@ static __always_inline u64 find_python_thread(struct language_walk *w)
 	u32 thread = c->thread;
 	struct python_thread *known = bpf_map_lookup_elem(&python_threads, &thread), found = {};
 	u64 interpreter = read_word(w, symbol_of(w, PYTHON_RUNTIME) + offset_of(it, PYTHON_INTERPRETERS));
-	u64 first;
+	u64 first, is_single;
 
+	c->at[PYTHON_OUTER_STATE] = 0;
 	if (!interpreter)
 		return 0;
-	if (known && known->state &&
+	// A thread that goes to another interpreter has another state there, for as long as it does.
+	is_single = !read_word(w, interpreter + offset_of(it, PYTHON_NEXT_INTERPRETER));
+	if (is_single && known && known->state &&
 	    read_word(w, known->state + offset_of(it, PYTHON_THREAD_ID)) == c->fs)
 		return known->state;
 	first = read_word(w, interpreter + offset_of(it, PYTHON_THREADS));
 	// New ones come to the front of the list.
-	if (known && !known->state && known->first == first)
+	if (is_single && known && !known->state && known->first == first)
 		return 0;
 	c->at[PYTHON_STATE] = 0;
 	c->at[PYTHON_AT_THREAD] = 0;
@@ -156,14 +165,12 @@ static __always_inline long next_python_frame(u64 index, struct language_walk *w
 }
 STEP(next_python_frame)
 
-static __always_inline void walk_python(struct language_walk *w)
+// The calls in the state of a thread.
+static __always_inline void walk_python_state(struct language_walk *w, u64 state)
 {
 	struct calls *c = w->c;
 	struct interpreter *it = w->it;
-	u64 state = find_python_thread(w);
 
-	if (!state)
-		return;
 	if (offset_of(it, PYTHON_CFRAME) != NO_OFFSET) {
 		state = read_word(w, state + offset_of(it, PYTHON_CFRAME));
 		if (!state)
@@ -171,6 +178,18 @@ static __always_inline void walk_python(struct language_walk *w)
 	}
 	c->at[PYTHON_AT_FRAME] = read_word(w, state + offset_of(it, PYTHON_FRAME));
 	LOOP(2 * MAX_CALLS, next_python_frame, w);
+}
+
+static __always_inline void walk_python(struct language_walk *w)
+{
+	u64 state = find_python_thread(w);
+
+	if (!state)
+		return;
+	walk_python_state(w, state);
+	state = w->c->at[PYTHON_OUTER_STATE];
+	if (state)
+		walk_python_state(w, state);
 }
 
 #endif
