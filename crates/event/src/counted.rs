@@ -72,6 +72,9 @@ pub struct Waker<'a, F> {
     pub user: Option<UserStack<'a, F>>,
 }
 
+/// In the number of a [`Kind::Call`]: it is one of those that 32-bit programs have. One less stands for all that are not smaller.
+pub const COMPAT_CALL: u32 = 1 << 29;
+
 /// Kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -81,7 +84,7 @@ pub enum Kind {
     Wait(Wait),
     /// A tracepoint, or a probe in a program.
     Probe,
-    /// A system call, by its number.
+    /// A system call, by its number, with [`COMPAT_CALL`] if that is one of 32-bit programs.
     Call(u32),
     /// A wait for a lock of the kernel, whose kind the `LCB_F_` flags of `include/trace/events/lock.h` say.
     KernelLock(u32),

@@ -7,12 +7,28 @@
 
 #include "sample.h"
 
-// Returns true if a system call is one of those that are recorded. 32-bit programs have other numbers.
-static __always_inline int is_wanted(struct pt_regs *regs, u64 number)
+// Numbers from here on, of 32-bit programs as well, are wanted where this bit is set: no call has the number.
+#define OTHER_CALLS 511
+// In a number: it is one of those that 32-bit programs have. What is larger, as -1 is, is one less.
+#define COMPAT_CALL (1u << 29)
+
+// How a system call is counted: its number, and whether that is one of 32-bit programs.
+static __always_inline u32 call_detail(struct pt_regs *regs, u64 number)
 {
-	return number < 64 * 8 && config.calls[index_below(8, number >> 6)] >> (number & 63) & 1 &&
-	       // Read as a whole word, for that is how the verifier wants it.
-	       (*(volatile unsigned long *)&regs->cs & 0xff) == CODE_64;
+	// Read as a whole word, for that is how the verifier wants it.
+	int is_native = (*(volatile unsigned long *)&regs->cs & 0xff) == CODE_64;
+
+	if (number >= COMPAT_CALL)
+		number = COMPAT_CALL - 1;
+	return is_native ? number : number | COMPAT_CALL;
+}
+
+// Returns true if a system call is one of those that are recorded.
+static __always_inline int is_wanted(u32 detail)
+{
+	if (detail >= OTHER_CALLS)
+		return config.calls[7] >> 63 && !config.futexes && !config.files;
+	return config.calls[index_below(8, detail >> 6)] >> (detail & 63) & 1;
 }
 
 static __always_inline int is_regular_file(struct task_struct *task, u32 number)
@@ -42,7 +58,7 @@ static __always_inline int is_of_file(struct task_struct *task, struct pt_regs *
 
 static __always_inline int call_counts(struct task_struct *task, struct pt_regs *regs, u64 number)
 {
-	return is_target(task) && is_wanted(regs, number) &&
+	return is_target(task) && is_wanted(call_detail(regs, number)) &&
 	       (!config.futexes || (waits_for_futex(regs, number) &&
 				    (!config.no_idle || is_for_lock(regs, number)))) &&
 	       (!config.files || is_of_file(task, regs, number));
@@ -55,7 +71,7 @@ static __always_inline int take_call(struct scratch *s, struct task_struct *task
 	// The kernel's part is the same for all.
 	if (!take_stacks(s, NULL, task, 0))
 		return 0;
-	s->blocked.key.detail = number;
+	s->blocked.key.detail = call_detail(regs, number);
 	return 1;
 }
 
@@ -64,14 +80,16 @@ int BPF_PROG(on_call, struct pt_regs *regs, long number)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct scratch *s;
+	u32 detail;
 
 	if (!call_counts(task, regs, number))
 		return 0;
 	// These do not return.
-	if (config.measure == MEASURE_TIME && (number == NR_EXIT || number == NR_EXIT_GROUP))
+	detail = call_detail(regs, number);
+	if (config.measure == MEASURE_TIME && (detail == NR_EXIT || detail == NR_EXIT_GROUP))
 		return 0;
 	if (config.measure != MEASURE_TIME) {
-		sample_here(NULL, task, KIND_CALL, number, 1);
+		sample_here(NULL, task, KIND_CALL, detail, 1);
 		return 0;
 	}
 	s = take_scratch();
@@ -94,7 +112,7 @@ int BPF_PROG(on_return, struct pt_regs *regs, long result)
 		end(task->pid);
 	else if (result > 0 && call_counts(task, regs, regs->orig_ax))
 		// The kernel's part is the same for all.
-		sample_here(NULL, task, KIND_CALL, regs->orig_ax, result);
+		sample_here(NULL, task, KIND_CALL, call_detail(regs, regs->orig_ax), result);
 	return 0;
 }
 

@@ -236,7 +236,7 @@ enum kind {
 	KIND_PREEMPTED,
 	// A tracepoint or a place in a program: the kernel's part begins with what took it.
 	KIND_PROBE,
-	// A system call: `detail` is its number.
+	// A system call: `detail` is its number, and bit 29 that it is one of 32-bit programs.
 	KIND_CALL,
 	// A lock of the kernel: `detail` has the flags of `contention_begin`.
 	KIND_KERNEL_LOCK,

@@ -241,7 +241,7 @@ int on_task(struct bpf_iter__task *ctx)
 		return 0;
 	regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	if (config.futexes &&
-	    (!is_wanted(regs, regs->orig_ax) || !waits_for_futex(regs, regs->orig_ax)))
+	    (!is_wanted(call_detail(regs, regs->orig_ax)) || !waits_for_futex(regs, regs->orig_ax)))
 		return 0;
 	if (config.no_idle && is_idle(task, NUMBER_IN(task, __state)))
 		return 0;

@@ -72,9 +72,11 @@ pub fn compile(compiler: &[&str], source: &str, folder: &Path) -> PathBuf {
     let compiled = kept().join(format!("programs/{source}-{:016x}", hasher.finish()));
     if !compiled.exists() {
         std::fs::create_dir_all(kept().join("programs")).expect("a folder");
-        let own = compiled.with_extension(format!("{}", std::process::id()));
+        // Other tests, threads or processes, may compile it as well.
+        let own = tempfile::NamedTempFile::new_in(kept().join("programs")).expect("a file");
+        let own = own.into_temp_path();
         run(Command::new(compiler[0]).args(&compiler[1..]).arg("-o").arg(&own).arg(path));
-        std::fs::rename(&own, &compiled).expect("a file of the same folder");
+        own.persist(&compiled).expect("a file of the same folder");
     }
     std::fs::copy(&compiled, &program).expect("a copy");
     program

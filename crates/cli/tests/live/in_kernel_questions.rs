@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::common::in_kernel::{C, has_feature, record_command, value_of};
-use crate::common::{Folded, compile, is_root, pyrograph, sharp, wait_until};
+use crate::common::{Folded, compile, compile32, is_root, pyrograph, sharp, wait_until};
 
 /// A folder and a program in it; `None`, which is said, if it cannot be recorded.
 fn program(test: &str, source: &str) -> Option<(tempfile::TempDir, PathBuf)> {
@@ -92,6 +92,28 @@ fn system_calls_have_names() {
     assert_eq!(some.share(is_other), 0.0, "{:?}", some.stacks);
     let time = record(&["--syscalls=write", "--time"]);
     assert!(value_of(&time, "sys_write") > 20_000.0, "{:?}", time.stacks);
+}
+
+/// Calls with numbers that have no name, or are those of 32-bit programs, were left out without a word.
+#[test]
+fn all_system_calls_count_whatever_their_numbers() {
+    let test = "all_system_calls_count_whatever_their_numbers";
+    let Some((folder, program)) = program(test, "unknown_calls.c") else { return };
+    let all = record_command(&program, &[], &["--syscalls", "--engine", "ebpf", "--exact"]).0;
+    for call in ["sys_getppid", "sys_1000", "sys_[unknown]"] {
+        assert_eq!(value_of(&all, call), 100.0, "{call}: {:?}", all.stacks);
+    }
+    let Some(program) = compile32("calls32.c", folder.path()) else { return };
+    let all = folder.path().join("all.folded");
+    let mut record = pyrograph();
+    record.args(["record", "--syscalls", "--exact", "-o"]).arg(&all).arg("--").arg(program);
+    // It exits with 3.
+    assert_eq!(record.output().expect("it runs").status.code(), Some(3));
+    let all = Folded::read(&all);
+    for call in ["open", "openat", "write", "mmap2", "exit_group"] {
+        assert_eq!(value_of(&all, &format!("ia32_sys_{call}")), 1.0, "{call}: {:?}", all.stacks);
+    }
+    assert!(value_of(&all, "ia32_sys_times") > 2.0, "{:?}", all.stacks);
 }
 
 // Where the kernel is called very often not all stacks are taken; how often each thread called it is exact all the same.

@@ -1,6 +1,6 @@
 //! Frames at the leaf of counted stacks that are no code: names of system calls, kinds of locks and sockets.
 
-use pyrograph_event::counted::{Kind, Socket};
+use pyrograph_event::counted::{COMPAT_CALL, Kind, Socket};
 use pyrograph_resolve::Label;
 
 /// The frames at the leaf of a stack that are no code, leaf first. `returned`: the function that
@@ -65,9 +65,16 @@ fn socket_name(socket: Socket) -> String {
 
 /// The name of a call, as the kernel calls its function.
 fn call_name(number: u32) -> String {
-    match pyrograph_syscall::by_number(number) {
-        Some(call) => format!("sys_{}", call.name),
-        None => format!("sys_{number}"),
+    const LARGER: u32 = COMPAT_CALL - 1;
+    let (prefix, name) = match number & COMPAT_CALL {
+        0 => ("sys", pyrograph_syscall::by_number(number).map(|call| call.name)),
+        _ => ("ia32_sys", pyrograph_syscall::compat_name(number & !COMPAT_CALL)),
+    };
+    match (name, number & !COMPAT_CALL) {
+        (Some(name), _) => format!("{prefix}_{name}"),
+        // `syscall(-1)`, for one.
+        (None, LARGER) => format!("{prefix}_[unknown]"),
+        (None, number) => format!("{prefix}_{number}"),
     }
 }
 
@@ -79,6 +86,9 @@ mod tests {
     fn calls_locks_and_sockets_have_names() {
         assert_eq!(call_name(0), "sys_read");
         assert_eq!(call_name(511), "sys_511");
+        assert_eq!(call_name(COMPAT_CALL - 1), "sys_[unknown]");
+        assert_eq!(call_name(COMPAT_CALL | 3), "ia32_sys_read");
+        assert_eq!(call_name(COMPAT_CALL | 999), "ia32_sys_999");
         let check = |flags, expect| assert_eq!(lock_name(flags), expect);
         check(0, "[semaphore]");
         check(1, "[spinlock]");
