@@ -8,10 +8,10 @@ use pyrograph_analyze::{Level, StackView};
 use pyrograph_format::{Detail, SymbolOptions};
 use pyrograph_output::{Output, Picture};
 use pyrograph_profile::LabelOptions;
-use pyrograph_recorder::{Engine, Filters, Question, Rate, StackMode, Target, Trigger};
+use pyrograph_recorder::{Engine, Filters, Question, StackMode, Target, Trigger};
 
 use super::filters::{FilterArgs, check_names};
-use super::question::{QuestionArgs, possible_engine};
+use super::question::{QuestionArgs, possible_engine, rate};
 use crate::code::CodeArgs;
 use crate::found;
 use crate::languages::LanguageArgs;
@@ -216,6 +216,7 @@ impl Plan {
         check_names(&filters, &target, !args.no_inherit)?;
         let question = args.question.question(args.count, &target)?;
         let is_filtered = !filters.is_all() || !levels.is_empty();
+        let rate = rate(args.frequency, args.every, &question);
         refuse_what_has_no_effect(&args, &question, &target, is_filtered)?;
         let engine = engine(&args, &question, is_filtered)?;
         Ok(Self {
@@ -233,7 +234,7 @@ impl Plan {
                 duration: args.duration.map(|time| time + args.delay.unwrap_or_default()),
                 output_to_stderr: outputs.iter().any(Output::is_standard),
                 question,
-                rate: args.frequency.map(Rate::Hertz).or(args.every.map(Rate::Every)),
+                rate,
                 user: !args.kernel_only,
                 kernel: !args.user_only,
                 engine,

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use pyrograph_recorder::{Engine, Error, Measure, Question, Target, Trigger, Waits, capabilities};
+use pyrograph_recorder::{
+    Engine, Error, Measure, Question, Rate, Target, Trigger, Waits, capabilities,
+};
 
-use crate::say::misuse;
+use crate::say::{misuse, say};
 use crate::units::parse_duration;
 
 /// The flags. At most one question is asked; some can be measured in several ways.
@@ -223,6 +225,17 @@ fn needs_in_kernel() -> anyhow::Error {
     let text =
         "only the in-kernel engine can record this: leave out --engine perf and --call-graph";
     crate::say::Usage(text.to_owned()).into()
+}
+
+/// The rate that was asked for. For what the kernel counts one by one there is no frequency: it would guess the period of the
+/// next samples from the last few, which happen in bursts, so that their sum is many times what happened.
+pub fn rate(frequency: Option<u64>, every: Option<u64>, question: &Question) -> Option<Rate> {
+    let counted = question.event.as_ref().filter(|event| event.is_counted_by_kernel());
+    if let (Some(hertz), Some(event)) = (frequency, counted) {
+        say!("-F {hertz} has no effect: each of {} counts; -c N takes every Nth", event.name());
+        return None;
+    }
+    frequency.map(Rate::Hertz).or(every.map(Rate::Every))
 }
 
 /// Object of what was counted, for the closing line: ` of cpu-clock`, ` for locks`.

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use clap::ArgAction;
 use pyrograph_profile::ThreadDetail;
-use pyrograph_recorder::{Engine, Question, Rate, Target, Trigger};
+use pyrograph_recorder::{Engine, Question, Target, Trigger};
 use pyrograph_symbol::Options as SymbolOptions;
 use pyrograph_tui::{Code, Grouping};
 
 use crate::languages::LanguageArgs;
 use crate::record::filters::{ChoiceArgs, check_names};
-use crate::record::question::{QuestionArgs, possible_engine};
+use crate::record::question::{QuestionArgs, possible_engine, rate};
 use crate::say::{be_quiet, misuse};
 use crate::tables::TableArgs;
 use crate::targets::TargetArgs;
@@ -199,6 +199,7 @@ impl Plan {
         let target = target(&mut args)?;
         check_names(&filters, &target, !args.no_inherit)?;
         let question = args.question.question(args.count, &target)?;
+        let rate = rate(args.frequency, args.every, &question);
         refuse_what_has_no_effect(&args, &question, !filters.is_all())?;
         let is_of_threads = !args.tid.is_empty();
         let engine = possible_engine(
@@ -230,7 +231,7 @@ impl Plan {
                 // Tables are on standard output.
                 output_to_stderr: true,
                 question,
-                rate: args.frequency.map(Rate::Hertz).or(args.every.map(Rate::Every)),
+                rate,
                 user: !args.kernel_only,
                 kernel: !args.user_only,
                 engine,

@@ -161,6 +161,23 @@ fn one_sample_for_each_count() {
     refused(&["-e", "cpu-clock", "-c", "1"], 1, "10000 at least");
 }
 
+/// At 99 a second, the kernel's periods of 10,050 page faults had a sum of 800,000.
+#[test]
+fn events_that_are_counted_have_no_frequency() {
+    let folder = folder();
+    let command = ["--", "perl", "-e", "my $x = 'a' x 40_000_000"];
+    let faults = |flags: &[&str]| {
+        let flags = [&["-e", "page-faults", "-o", "x.folded"], flags, &command].concat();
+        let output = record(folder.path(), &flags);
+        assert!(output.status.success(), "{}", stderr(&output));
+        (stderr(&output), Folded::read(&folder.path().join("x.folded")).total())
+    };
+    let (_, each) = faults(&[]);
+    let (said, same) = faults(&["-F", "99"]);
+    assert!(said.contains("-F 99 has no effect: each of page-faults counts"), "{said}");
+    assert!((0.8..1.2).contains(&(each / same)), "{each} and {same} page faults");
+}
+
 #[test]
 fn r_is_the_frequency_of_other_tools() {
     let folder = folder();
