@@ -588,7 +588,8 @@ impl<F: Files> Resolver<F> {
         };
         let (process, name) = (intern(process), intern(name));
         let cgroup = cgroup.map_or(StringId::EMPTY, |path| intern(&path));
-        let (pid, tid) = (Some(pid), Some(tid));
+        // In another PID namespace, they have no numbers here.
+        let [pid, tid] = [pid, tid].map(|id| Some(id).filter(|&id| id >= 0));
         let thread = Thread { pid, tid, process, name, cgroup, ..Thread::default() };
         let thread = self.options.threads.keep(thread);
         match self.profile.threads.find(thread) {

@@ -563,6 +563,17 @@ fn processes_are_recorded_from_inside_of_a_pid_namespace() {
         let folded = Folded::read(&folder.path().join(name).with_extension("folded"));
         assert!(folded.total_share("main") > 90.0, "{name}: {said} {:?}", folded.leaves());
     }
+    // A program outside has no number in there.
+    let outside = Running(Command::new(&program).arg("1000000").spawn().expect("it runs"));
+    let all = "$PYROGRAPH record --engine ebpf -F 499 -d 0.5 -a --by process -o all.folded";
+    run(Command::new("unshare")
+        .args(["-m", "-p", "-f", "--mount-proc", "sh", "-c", all])
+        .envs(pyrograph.get_envs().filter_map(|(name, value)| Some((name, value?))))
+        .env("PYROGRAPH", pyrograph.get_program())
+        .current_dir(folder.path()));
+    drop(outside);
+    let all = fs::read_to_string(folder.path().join("all.folded")).expect("it was written");
+    assert!(all.contains("ns_split-?;") && !all.contains("ns_split--1"), "{all}");
 }
 
 /// The stack of a 32-bit program is not unwound, but where it was interrupted has a name.
