@@ -82,6 +82,13 @@ pub fn compile(compiler: &[&str], source: &str, folder: &Path) -> PathBuf {
     program
 }
 
+/// A program as `nobody`, a user without privileges, who must be able to reach it.
+pub fn as_nobody(program: impl AsRef<std::ffi::OsStr>) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program);
+    command
+}
+
 /// Runs a command that must succeed.
 pub fn run(command: &mut Command) -> Output {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use crate::common::in_kernel::Running;
-use crate::common::{Folded, binary, compile, is_root, pyrograph, run};
+use crate::common::{Folded, as_nobody, binary, compile, is_root, pyrograph, run};
 
 /// Runs `pyrograph record` in a folder.
 fn record(folder: &Path, arguments: &[&str]) -> Output {
@@ -258,9 +258,7 @@ fn a_file_that_may_not_be_written_is_not_replaced() {
         let readonly = folder.path().join("x.svg");
         fs::write(&readonly, "mine").expect("a file");
         fs::set_permissions(&readonly, fs::Permissions::from_mode(0o444)).expect("own file");
-        let output = Command::new("setpriv")
-            .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
-            .arg(&own)
+        let output = as_nobody(&own)
             .args(["record", "-o", "x.svg", "--", "touch", "ran"])
             .current_dir(folder.path())
             .output()

@@ -6,7 +6,8 @@ use std::process::{Command, Output, Stdio};
 
 use crate::common::in_kernel::Running;
 use crate::common::{
-    Folded, binary, compile, cpu_time, is_root, pyrograph, sharp, slice, stolen, wait_until,
+    Folded, as_nobody, binary, compile, cpu_time, is_root, pyrograph, sharp, slice, stolen,
+    wait_until,
 };
 
 const C: &[&str] =
@@ -162,11 +163,6 @@ fn threads_that_run_for_too_little_each_are_said() {
     let program = compile(C, "crowd.c", folder.path());
     let pyrograph = folder.path().join("pyrograph");
     std::fs::copy(binary(), &pyrograph).expect("a copy");
-    let as_nobody = |program: &Path| {
-        let mut command = Command::new("setpriv");
-        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program);
-        command
-    };
     let crowd = Running(as_nobody(&program).args(["900", "300"]).spawn().expect("it runs"));
     let pid = crowd.0.id().to_string();
     let tasks = format!("/proc/{pid}/task");

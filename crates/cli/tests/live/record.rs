@@ -11,7 +11,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::{
-    Folded, binary, compile, cpu_time, is_root, pyrograph, record_until, run, wait_until,
+    Folded, as_nobody, binary, compile, cpu_time, is_root, pyrograph, record_until, run, wait_until,
 };
 
 /// A second of CPU time and more gives 2,000 samples or more at the rate of [`OFTEN`]: one standard
@@ -524,9 +524,8 @@ fn without_privileges_the_users_own_part_is_recorded() {
     let own = case.path("pyrograph");
     fs::copy(binary(), &own).expect("a copy");
     let as_nobody = |args: &[&str]| {
-        let mut command = Command::new("setpriv");
-        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&own).args(args);
-        command.current_dir(case.folder.path());
+        let mut command = as_nobody(&own);
+        command.args(args).current_dir(case.folder.path());
         command
     };
     let folded = case.folded();

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use crate::common::in_kernel::Running;
-use crate::common::{Counts, binary, compile, is_root, of, pyrograph, stolen, text};
+use crate::common::{Counts, as_nobody, binary, compile, is_root, of, pyrograph, stolen, text};
 use serde_json::Value;
 
 const C: &[&str] = &["gcc", "-O1", "-pthread"];
@@ -198,9 +198,7 @@ fn a_user_without_privilege_counts_what_is_permitted() {
             "skipped: a_user_without_privilege_counts_what_is_permitted: perf_event_paranoid is not 2"
         );
     }
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program);
-    let output = command.args(["stat", "--", "true"]).output().expect("setpriv runs");
+    let output = as_nobody(&program).args(["stat", "--", "true"]).output().expect("setpriv runs");
     let table = text(&output.stderr);
     assert!(output.status.success(), "{table}");
     assert!(table.contains("task-clock:u") && table.contains("page-faults:u"), "{table}");

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::common::in_kernel::Running;
-use crate::common::{Counts, binary, compile, counts, is_root, of, pyrograph, stolen, text};
+use crate::common::{
+    Counts, as_nobody, binary, compile, counts, is_root, of, pyrograph, stolen, text,
+};
 use serde_json::Value;
 
 const C: &[&str] = &["gcc", "-O1", "-pthread"];
@@ -479,9 +481,7 @@ fn a_user_without_privilege_is_told_what_is_missing() {
     let ours = folder.path().join("pyrograph");
     std::fs::copy(binary(), &ours).expect("a copy");
     let as_nobody = |arguments: &[&str]| {
-        let mut command = Command::new("setpriv");
-        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).args(arguments);
-        command.output().expect("setpriv runs")
+        as_nobody(arguments[0]).args(&arguments[1..]).output().expect("setpriv runs")
     };
     let ours = ours.to_str().expect("a plain path");
     let refused = as_nobody(&[ours, "stat", "--by", "process", "--", "true"]);

@@ -6,7 +6,9 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::in_kernel::{C, Running};
-use crate::common::{Folded, binary, compile, is_root, pyrograph, record_until, wait_until};
+use crate::common::{
+    Folded, as_nobody, binary, compile, is_root, pyrograph, record_until, wait_until,
+};
 
 /// A shell with a program below it and one below a shell below it, and what ends when it does: both programs.
 struct Family(Running);
@@ -147,8 +149,7 @@ fn another_users_process_is_refused_or_recorded_as_capabilities_say() {
     let busy = Running(Command::new(program).arg("100000000").spawn().expect("it runs"));
     let pid = busy.0.id().to_string();
     let as_nobody = |program: &Path, flags: &[&str]| {
-        let mut command = Command::new("setpriv");
-        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program);
+        let mut command = as_nobody(program);
         command
             .args(["record", "-p", &pid, "-d", "0.5", "-o"])
             .arg(folder.path().join("out.folded"));
@@ -269,8 +270,7 @@ fn a_program_that_gets_other_rights_is_said_not_to_be_recorded() {
     std::fs::copy(binary(), &own).expect("a copy that others may run");
     let program = compile(C, "split.c", folder.path());
     let record = |verb: &str| {
-        let mut command = Command::new("setpriv");
-        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&own);
+        let mut command = as_nobody(&own);
         command.arg(verb).arg("-o").arg(folder.path().join("out.folded"));
         command.arg("--").arg(&program).arg("300");
         command.env("XDG_CACHE_HOME", folder.path().join("cache")).output().expect("setpriv runs")

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::{binary, compile, is_root, pyrograph, wait_until};
+use crate::common::{as_nobody, binary, compile, is_root, pyrograph, wait_until};
 use serde_json::Value;
 
 /// Runs `pyrograph trace` of a command, with its output in a file; returns the lines and what it said.
@@ -272,22 +272,21 @@ fn the_line_of_execve_has_the_name_of_the_program() {
 }
 
 /// `pyrograph trace` without privilege in this folder.
-fn as_nobody(folder: &Path, args: &[&str]) -> Command {
+fn tracer_as_nobody(folder: &Path, args: &[&str]) -> Command {
     let open = std::fs::Permissions::from_mode(0o777);
     std::fs::set_permissions(folder, open).expect("own folder");
     let own = folder.join("pyrograph");
     if !own.exists() {
         std::fs::copy(binary(), &own).expect("a copy that others may run");
     }
-    let mut command = Command::new("setpriv");
-    command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&own);
+    let mut command = as_nobody(&own);
     command.arg("trace").args(args).current_dir(folder);
     command
 }
 
 /// Runs it; returns its exit code and what it said.
 fn trace_as_nobody(folder: &Path, args: &[&str]) -> (Option<i32>, String) {
-    let output = as_nobody(folder, args).output().expect("setpriv runs");
+    let output = tracer_as_nobody(folder, args).output().expect("setpriv runs");
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
@@ -300,7 +299,7 @@ fn a_command_that_is_traced_by_ptrace_outlives_a_tracer_that_is_killed() {
     let folder = tempfile::tempdir().expect("a folder");
     let script = "echo > begun; while [ ! -e killed ]; do sleep 0.05; done; echo > ended";
     let args = ["-o", "trace.txt", "--", "sh", "-c", script];
-    let mut tracing = as_nobody(folder.path(), &args).spawn().expect("setpriv runs");
+    let mut tracing = tracer_as_nobody(folder.path(), &args).spawn().expect("setpriv runs");
     let exists = |name: &str| folder.path().join(name).exists();
     wait_until("the command runs", || exists("begun"));
     tracing.kill().expect("own child");
