@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use pyrograph_profile::{Frame, FrameId, Frames, Profile, StackId, Stacks, StringId};
+use pyrograph_profile::{Frame, Profile, StringId};
 use pyrograph_symbol::demangle;
 
 /// The profile with readable names of functions, where its text holds them as compilers made them (C++, Rust).
@@ -25,17 +25,12 @@ pub fn demangled(mut profile: Profile) -> Profile {
     if !any_is_mangled {
         return profile;
     }
-    let mut frames = Frames::default();
-    let renamed = |frame: Frame| {
-        let function = names[frame.function.index()].unwrap_or(frame.function);
-        frames.intern(Frame { function, ..frame })
-    };
-    let new: Vec<FrameId> = profile.frames.iter().map(renamed).collect();
-    let mut stacks = Stacks::default();
-    let rows = profile.stacks.rows().map(|(caller, frame)| (caller.index(), new[frame.index()]));
-    let moved: Vec<StackId> = stacks.intern_tree(rows);
-    profile.samples.map_stacks(|stack| moved[stack.index()]);
-    (profile.frames, profile.stacks) = (frames, stacks);
+    let names: Vec<StringId> = names
+        .into_iter()
+        .enumerate()
+        .map(|(name, readable)| readable.unwrap_or(StringId::from_index(name)))
+        .collect();
+    profile.rename_functions(&names);
     profile
 }
 
