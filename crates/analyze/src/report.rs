@@ -1,6 +1,7 @@
 //! The figures of a profile in one view: its functions and its call tree.
 
-use pyrograph_profile::{LabelOptions, Profile, ValueType};
+use pyrograph_names::distinct;
+use pyrograph_profile::{FrameKind, LabelOptions, Profile, ValueType};
 
 use crate::{CallTree, CallTreeOptions, TopRow, call_tree, top};
 
@@ -36,6 +37,23 @@ pub struct Report {
     pub tree: Option<CallTree>,
     /// The share of the whole below which nodes of the tree were left out.
     pub min_share: f64,
+}
+
+impl Report {
+    /// Gives functions short names, as far as these tell them apart: for tables that people read.
+    pub fn shorten_names(&mut self) {
+        let nodes = self.tree.iter_mut().flat_map(|tree| &mut tree.nodes);
+        let functions = self.functions.iter_mut().map(|row| (&mut row.name, row.kind));
+        let all = functions.chain(nodes.map(|node| (&mut node.name, node.kind)));
+        let is_function = |kind| !matches!(kind, FrameKind::Marker(_));
+        let mut names: Vec<&mut String> =
+            all.filter(|(_, kind)| is_function(*kind)).map(|(name, _)| name).collect();
+        let texts: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
+        let short: Vec<String> = distinct(&texts).into_iter().map(Into::into).collect();
+        for (name, short) in names.iter_mut().zip(short) {
+            **name = short;
+        }
+    }
 }
 
 /// The report of a profile.
