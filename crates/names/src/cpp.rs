@@ -122,7 +122,9 @@ pub(crate) fn last_parts(name: &str, elide: bool) -> Cow<'_, str> {
     let all = path(name);
     let is_noise = |part: &str| part == "(anonymous namespace)" || VERSIONS.contains(&part);
     let parts: Vec<&str> = all.iter().copied().filter(|part| !is_noise(part)).collect();
-    let mut wanted = 2;
+    // `sort::<u8>` is one part of the path as people read it.
+    let ends_with_types = parts.len() > 1 && parts.last().is_some_and(|part| is_types(part));
+    let mut wanted = if ends_with_types { 3 } else { 2 };
     while let Some(first) = parts.len().checked_sub(wanted)
         && first > 0
         && (parts[first].starts_with(['{', '(', '\'', '$']) || parts[first].starts_with("<("))
@@ -138,7 +140,18 @@ pub(crate) fn last_parts(name: &str, elide: bool) -> Cow<'_, str> {
     shown.join("::").into()
 }
 
+/// `<u8>` behind a function of Rust.
+pub(crate) fn is_types(part: &str) -> bool {
+    part.starts_with('<')
+        && part.ends_with('>')
+        && !part.starts_with("<impl ")
+        && !part.contains(" as ")
+}
+
 fn part_of(part: &str, elide: bool) -> Cow<'_, str> {
+    if elide && is_types(part) && part.chars().count() > SHORT_ARGUMENTS + 2 {
+        return "<…>".into();
+    }
     if let Some(inner) = part.strip_prefix('<').and_then(|part| part.strip_suffix('>')) {
         let types: Vec<Cow<'_, str>> =
             inner.splitn(2, " as ").map(|of| last_type(of, elide)).collect();

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use crate::cpp::last_parts;
-use crate::scan::digits;
+use crate::cpp::{is_types, last_parts};
+use crate::scan::{digits, path};
 use crate::{Language, Name, suffix};
 
 /// What stands for signs in legacy names that were taken for C++.
@@ -30,8 +30,19 @@ const SIGNS: &[(&str, &str)] = &[
 
 /// Takes a name apart; `None` if it shows no sign of Rust.
 pub(crate) fn name(name: &str) -> Option<Name<'_>> {
-    const MARKS: &[&str] =
-        &["{closure", "{{", "{impl#", "{shim:", "$LT$", "$u7b$", " as ", "{async", "{constant#"];
+    const MARKS: &[&str] = &[
+        "{closure",
+        "{{",
+        "{impl#",
+        "{shim:",
+        "$LT$",
+        "$u7b$",
+        " as ",
+        "{async",
+        "{constant#",
+        "::<",
+        "::<",
+    ];
     let bare = suffix::without(name);
     let without_hash = without_hash(bare);
     let is_hashed = without_hash.len() < bare.len();
@@ -45,7 +56,7 @@ pub(crate) fn name(name: &str) -> Option<Name<'_>> {
         return None;
     }
     let full = readable(&crates);
-    let identity = without_numbers(&full);
+    let identity = without_types(&without_numbers(&full));
     let short = last_parts(&full, true).into_owned();
     Some(Name {
         identity: identity.into(),
@@ -54,6 +65,17 @@ pub(crate) fn name(name: &str) -> Option<Name<'_>> {
         language: Some(Language::Rust),
         tier: None,
     })
+}
+
+/// `sort::<u8>` and `<Vec<u8>>::len` of v0 names are `sort` and `Vec<u8>::len`, as legacy names have them.
+fn without_types(name: &str) -> String {
+    let parts = path(name);
+    let mut all = parts.iter().copied();
+    let first = all.next().unwrap_or_default();
+    let inner = first.strip_prefix('<').and_then(|part| part.strip_suffix('>'));
+    let first = inner.filter(|inner| !inner.contains(" as ")).unwrap_or(first);
+    let is_kept = |part: &&str| !is_types(part);
+    std::iter::once(first).chain(all.filter(is_kept)).collect::<Vec<_>>().join("::")
 }
 
 /// Without `::h` and 16 digits, which end legacy names.

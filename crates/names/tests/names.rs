@@ -125,6 +125,8 @@ fn rust() {
                 "<alloc::vec::Vec<T,A> as core::ops::drop::Drop>::drop",
                 "<Vec<T,A> as Drop>::drop",
             ),
+            ("app::sort::<alloc::vec::Vec<u8>>", "app::sort", "app::sort::<…>"),
+            ("<app::Cart>::add::{closure#1}", "app::Cart::add::{closure}", "add::{closure#1}"),
             // As DTrace prints it.
             (
                 "core::ptr::drop_in_place$LT$alloc..string..String$GT$::h0123456789abcdef",

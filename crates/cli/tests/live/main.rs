@@ -27,6 +27,7 @@ mod languages_php_ruby;
 #[cfg(all(feature = "bpf", target_arch = "x86_64"))]
 mod languages_threads;
 mod mapped_files;
+mod names;
 mod no_tables;
 #[cfg(all(feature = "bpf", target_arch = "x86_64"))]
 mod numbers;
