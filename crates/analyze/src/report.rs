@@ -89,3 +89,47 @@ pub fn report(profile: &Profile, options: &ReportOptions) -> Report {
         min_share: options.tree.min_share,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pyrograph_profile::{Sample, ValueType};
+
+    use super::*;
+
+    #[test]
+    fn short_names_tell_functions_apart() {
+        let mut profile = Profile::new(vec![ValueType::samples()]);
+        let names = [
+            "void java.util.ComparableTimSort.mergeLo(int, int, int, int)",
+            "void java.util.ComparableTimSort.mergeHi(int, int, int, int)",
+            "void java.util.ComparableTimSort.sort(java.lang.Object[])",
+            "void java.util.ComparableTimSort.sort(java.lang.Object[], int)",
+            "shop::Cart::add(int)",
+            "depot::Cart::add(int)",
+            "walk",
+            "walk.part.0",
+        ];
+        for (value, name) in (1..).zip(names) {
+            let stack = profile.stack_of_names(["main", name]);
+            profile.push(Sample::new(stack), &[value]);
+        }
+        let mut report = report(&profile, &ReportOptions::default());
+        report.shorten_names();
+        let found: Vec<&str> = report.functions.iter().map(|row| row.name.as_str()).collect();
+        let expect = [
+            "walk.part.0",
+            "walk",
+            "depot::Cart::add",
+            "shop::Cart::add",
+            "ComparableTimSort.sort(java.lang.Object[], int)",
+            "ComparableTimSort.sort(java.lang.Object[])",
+            "ComparableTimSort.mergeHi",
+            "ComparableTimSort.mergeLo",
+            "main",
+        ];
+        assert_eq!(found, expect);
+        // The tree has the same names.
+        let tree = report.tree.expect("a tree");
+        assert!(tree.nodes.iter().all(|node| expect.contains(&node.name.as_str())));
+    }
+}

@@ -29,7 +29,10 @@ pub(super) fn unite(
     rules: &NameRules<'_>,
 ) -> (Profile, Vec<Vec<StackId>>) {
     let &NameRules { alike, before, .. } = rules;
-    let identities = if rules.by_identity { Identities::new(runs) } else { Identities::default() };
+    let identities = match rules.by_identity {
+        true => Identities::new(runs, before),
+        false => Identities::default(),
+    };
     let decimals = value_types.first().map_or(0, |of| of.decimals);
     let mut union = Profile::new(value_types);
     // One frame a label: the first that has it gives its kind and module.

@@ -193,6 +193,12 @@ fn overloads_were_one_function() {
     assert!(names.contains(";shop::Gift::Gift"), "{names}");
     assert!(!names.contains("shop::Gift::Gift("), "{names}");
     assert!(fold(&["--names", "full"]).contains("shop::Gift::Gift(long)"));
+    let picture = text(&run(pyrograph().arg("flamegraph").arg(&profile)).stdout);
+    let details = picture.split("<title>").find(|title| title.starts_with("shop::Gift::Gift\n"));
+    assert!(
+        details.is_some_and(|title| title.contains("\nshop::Gift::Gift(long)\n")),
+        "{details:?}"
+    );
     let report = text(&run(pyrograph().arg("report").arg(&profile)).stdout);
     assert!(report.contains("Gift::Gift") && !report.contains("shop::Gift::Gift"), "{report}");
 }
