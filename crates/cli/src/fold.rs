@@ -222,6 +222,5 @@ fn label_options(args: &Args) -> LabelOptions {
         mark_guessed: args.mark_guesses,
         source: args.srcline || (args.inline && args.context),
         lines: args.lines && !args.srcline,
-        ..LabelOptions::default()
     }
 }
