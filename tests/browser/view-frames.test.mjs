@@ -44,7 +44,7 @@ function samplesOf(next, isTimed) {
     // Stacks that begin as others did, and recursion.
     const frames = callers.length && next() < 0.6 ? pick(callers).slice(0, 1 + Math.floor(next() * 4)) : [];
     for (let more = (frames.length ? 0 : 1) + Math.floor(next() * 4); more > 0; more--) {
-      if (frames.length && next() < 0.15) { frames.push(frames[frames.length - 1]); continue; }
+      if (frames.length && next() < 0.15) { frames.push(pick(frames)); continue; }
       const module = isTimed ? pick(MODULES) : "";
       const mark = !isTimed && next() < 0.2 ? pick(["_[k]", "_[j]", "_[i]"]) : "";
       frames.push({ name: pick(NAMES) + mark, module: module === "inlined" ? "" : module,
@@ -85,7 +85,8 @@ function stackOf(sample, state, isTimed) {
   for (const frame of sample.frames) {
     begun ||= from.some((of) => of.frame(frame));
     if (!begun || hide.some((of) => of.frame(frame))) { continue; }
-    if (state.recursion && frames.length && frames[frames.length - 1].name === frame.name) { continue; }
+    const first = frames.findIndex((known) => known.name === frame.name);
+    if (state.recursion && first >= 0) { frames.length = first + 1; continue; }
     frames.push(frame);
   }
   return { rows, frames };

@@ -8,6 +8,7 @@ use pyrograph_profile::{
     spans,
 };
 
+use crate::flame::full_names;
 use crate::{FlameFrame, FlameGraph, FlameOptions};
 
 /// A frame whose parent is not known yet.
@@ -47,8 +48,10 @@ pub(crate) fn time_chart(
         rows = chart.thread(*thread, spans, rows);
     }
     let frames = linked(chart.drawn, total);
+    let full_names = full_names(profile, &mut chart.names);
     Some(FlameGraph {
         names: chart.names,
+        full_names,
         value_type: ValueType::new("time", "ns"),
         rows,
         frames,

@@ -5,6 +5,7 @@
 
 mod alike;
 mod functions;
+mod identity;
 mod layout;
 mod noise;
 pub(crate) mod spread;
@@ -27,6 +28,7 @@ pub use weight::SampleBasis;
 
 use functions::functions;
 use noise::Sampling;
+use union::NameRules;
 use verdict::Judge;
 use weight::{Weights, sample_value};
 
@@ -84,6 +86,9 @@ pub struct DiffOptions {
     pub sample: Option<f64>,
     /// Take all hexadecimal numbers in names for the same one.
     pub strip_addresses: bool,
+    /// Take names that differ only in what a build or run numbers for the same one: clones, closures, generated classes,
+    /// tiers, hashes, lines.
+    pub by_identity: bool,
 }
 
 impl Default for DiffOptions {
@@ -95,6 +100,7 @@ impl Default for DiffOptions {
             each: false,
             sample: None,
             strip_addresses: false,
+            by_identity: true,
         }
     }
 }
@@ -235,8 +241,13 @@ pub fn diff(
     let types =
         runs.iter().enumerate().map(|(run, _)| if run < before.len() { &old } else { &new });
     let types = types.cloned().collect();
-    let names = (alike, before.len());
-    let (profile, places) = union::unite(&runs, types, |run| run, options.strip_addresses, names);
+    let names = NameRules {
+        alike,
+        before: before.len(),
+        strip_addresses: options.strip_addresses,
+        by_identity: options.by_identity,
+    };
+    let (profile, places) = union::unite(&runs, types, |run| run, &names);
     let labels = LabelOptions { process: ProcessLabel::None, ..LabelOptions::default() };
     let tree = Tree::new(&profile, &labels);
 
@@ -418,8 +429,9 @@ pub fn two_columns(
     let types = of.before_and_after().to_vec();
     let column = |run| usize::from(run >= before.len());
     // As the established script does, for which names are what they are.
-    let names = (&Alike::default(), before.len());
-    let (united, _) = union::unite(&runs, types, column, strip_addresses, names);
+    let alike = &Alike::default();
+    let names = NameRules { alike, before: before.len(), strip_addresses, by_identity: false };
+    let (united, _) = union::unite(&runs, types, column, &names);
     if !normalize {
         return Ok(united);
     }

@@ -3,6 +3,7 @@
 //! Conditions on frames are checked once for each distinct label, and on paths once for each distinct
 //! stack, never of each sample.
 
+mod recursion;
 mod rewrite;
 mod select;
 mod shorten;
@@ -11,7 +12,7 @@ mod time;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use pyrograph_profile::{FrameId, FrameKind, LabelOptions, Labels, Profile, ThreadDetail};
+use pyrograph_profile::{FrameKind, LabelOptions, Labels, Profile, ThreadDetail};
 use regex::Regex;
 
 use self::select::Rows;
@@ -51,7 +52,7 @@ pub struct Filter {
     pub stacks: StackView,
     /// Leave out frames that any of these matches; their values go to their callers.
     pub hide: Vec<Pattern>,
-    /// Make one frame of a function that calls itself directly.
+    /// Let stacks go back to the first frame of a function that calls itself, directly or through others.
     pub fold_recursion: bool,
     /// Write Java packages by their first letters: `j.u.List.get`.
     pub shorten_packages: bool,
@@ -264,11 +265,9 @@ fn has_language(profile: &Profile) -> bool {
     kinds.any(|kind| matches!(kind, FrameKind::Interpreted | FrameKind::Jit))
 }
 
-/// True if a function calls itself directly.
+/// True if a function calls itself, directly or through others.
 fn has_recursion(profile: &Profile, labels: &Labels) -> bool {
-    let label = |frame: FrameId| labels.frames[frame.index()];
-    let leaf = |stack| profile.stacks.get(stack).map(|(_, frame)| label(frame));
-    profile.stacks.rows().any(|(caller, frame)| leaf(caller) == Some(label(frame)))
+    recursion::recursive(profile, labels).contains(&true)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! (`foo 3`, `foo::bar 1`, `foo;x 2` in this order).
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 use pyrograph_profile::{
     FrameKind, LabelOptions, Labels, Profile, StringId, Strings, Tree, ValueType,
@@ -61,6 +62,8 @@ pub struct FlameGraph {
     pub narrow_below: u64,
     /// The baseline of a differential graph.
     pub comparison: Option<Comparison>,
+    /// Names with parameters, for details, of frames whose name has none; both in [`FlameGraph::names`].
+    pub full_names: BTreeMap<StringId, StringId>,
     /// In a chart of true time, whose values are nanoseconds, the row that each thread's group of
     /// rows begins with: there stands its name. Else empty.
     pub threads: Vec<u32>,
@@ -203,6 +206,7 @@ fn lay_out<C: Calls>(
         narrow: (calls.len() - kept.len()) as u64,
         narrow_below: least.ceil() as u64,
         comparison: None,
+        full_names: BTreeMap::new(),
         threads: Vec::new(),
     };
     let (mut names, mut modules) = (Moved::default(), Moved::default());
@@ -256,6 +260,7 @@ fn lay_out<C: Calls>(
         }
         at += 1;
     }
+    graph.full_names = full_names(profile, &mut graph.names);
     graph.rows = graph.frames.last().map_or(0, |frame| frame.depth + 1);
     if let Some(baseline) = options.baseline {
         let kept: Vec<u32> = nodes.iter().map(|&slot| kept[slot as usize]).collect();
@@ -265,6 +270,17 @@ fn lay_out<C: Calls>(
         }
     }
     Ok(graph)
+}
+
+/// The names with parameters of those of `names` that are functions which have such.
+pub(crate) fn full_names(profile: &Profile, names: &mut Strings) -> BTreeMap<StringId, StringId> {
+    let mut full_names = BTreeMap::new();
+    for (function, full) in profile.full_names.iter() {
+        if let Some(name) = names.find(profile.strings.get(function)) {
+            full_names.insert(name, names.intern(profile.strings.get(full)));
+        }
+    }
+    full_names
 }
 
 /// Texts by their numbers in another table: of many frames each text is looked up once.

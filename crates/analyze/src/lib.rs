@@ -44,6 +44,7 @@ mod heatmap;
 mod history;
 mod latency;
 mod nameless;
+mod names;
 mod neighbors;
 mod offsets;
 mod origin;
@@ -80,6 +81,7 @@ pub use heatmap::{
 pub use history::{History, PartCounts, Recent};
 pub use latency::{Latencies, Pairs};
 pub use nameless::{Nameless, nameless};
+pub use names::{NameForm, named};
 pub use neighbors::{FunctionName, Neighbor, Neighbors, neighbors};
 pub use offsets::{Offsets, TimedGraph, TimedSample, offsets, timed_graph};
 pub use origin::{Origin, origin};

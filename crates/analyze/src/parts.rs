@@ -74,7 +74,7 @@ mod tests {
         mark_inlined: false,
         mark_guessed: false,
         source: false,
-        script_lines: false,
+        lines: false,
     };
 
     /// Names in capitals are of the kernel.

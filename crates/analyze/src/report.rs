@@ -1,6 +1,7 @@
 //! The figures of a profile in one view: its functions and its call tree.
 
-use pyrograph_profile::{LabelOptions, Profile, ValueType};
+use pyrograph_names::distinct;
+use pyrograph_profile::{FrameKind, LabelOptions, Profile, ValueType};
 
 use crate::{CallTree, CallTreeOptions, TopRow, call_tree, top};
 
@@ -38,6 +39,23 @@ pub struct Report {
     pub min_share: f64,
 }
 
+impl Report {
+    /// Gives functions short names, as far as these tell them apart: for tables that people read.
+    pub fn shorten_names(&mut self) {
+        let nodes = self.tree.iter_mut().flat_map(|tree| &mut tree.nodes);
+        let functions = self.functions.iter_mut().map(|row| (&mut row.name, row.kind));
+        let all = functions.chain(nodes.map(|node| (&mut node.name, node.kind)));
+        let is_function = |kind| !matches!(kind, FrameKind::Marker(_));
+        let mut names: Vec<&mut String> =
+            all.filter(|(_, kind)| is_function(*kind)).map(|(name, _)| name).collect();
+        let texts: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
+        let short: Vec<String> = distinct(&texts).into_iter().map(Into::into).collect();
+        for (name, short) in names.iter_mut().zip(short) {
+            **name = short;
+        }
+    }
+}
+
 /// The report of a profile.
 ///
 /// # Panics
@@ -69,5 +87,49 @@ pub fn report(profile: &Profile, options: &ReportOptions) -> Report {
         tree: (options.tree.depth != Some(0))
             .then(|| call_tree(profile, &options.labels, &options.tree)),
         min_share: options.tree.min_share,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pyrograph_profile::{Sample, ValueType};
+
+    use super::*;
+
+    #[test]
+    fn short_names_tell_functions_apart() {
+        let mut profile = Profile::new(vec![ValueType::samples()]);
+        let names = [
+            "void java.util.ComparableTimSort.mergeLo(int, int, int, int)",
+            "void java.util.ComparableTimSort.mergeHi(int, int, int, int)",
+            "void java.util.ComparableTimSort.sort(java.lang.Object[])",
+            "void java.util.ComparableTimSort.sort(java.lang.Object[], int)",
+            "shop::Cart::add(int)",
+            "depot::Cart::add(int)",
+            "walk",
+            "walk.part.0",
+        ];
+        for (value, name) in (1..).zip(names) {
+            let stack = profile.stack_of_names(["main", name]);
+            profile.push(Sample::new(stack), &[value]);
+        }
+        let mut report = report(&profile, &ReportOptions::default());
+        report.shorten_names();
+        let found: Vec<&str> = report.functions.iter().map(|row| row.name.as_str()).collect();
+        let expect = [
+            "walk.part.0",
+            "walk",
+            "depot::Cart::add",
+            "shop::Cart::add",
+            "ComparableTimSort.sort(java.lang.Object[], int)",
+            "ComparableTimSort.sort(java.lang.Object[])",
+            "ComparableTimSort.mergeHi",
+            "ComparableTimSort.mergeLo",
+            "main",
+        ];
+        assert_eq!(found, expect);
+        // The tree has the same names.
+        let tree = report.tree.expect("a tree");
+        assert!(tree.nodes.iter().all(|node| expect.contains(&node.name.as_str())));
     }
 }

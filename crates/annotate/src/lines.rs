@@ -106,7 +106,8 @@ fn add_jit_lines(annotation: &mut Annotation, JitLines { dump, number }: &mut Ji
     for instruction in &mut annotation.instructions {
         let Some(found) = dump.function(*number, instruction.address) else { continue };
         let file = found.file.map(Arc::from);
-        let frame = Frame { function: found.name.into(), file, line: found.line, start_line: 0 };
+        let (function, line) = (found.name.into(), found.line);
+        let frame = Frame { function, full: None, file, line, start_line: 0 };
         instruction.place = tables.place(&frame);
     }
     annotation.files = tables.files;

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use pyrograph_analyze::{
-    Alike, Diff, DiffError, DiffOptions, Measure, Renamed, SampleBasis, Scale, Side, diff,
-    to_total_after, two_columns, view_data,
+    Alike, Diff, DiffError, DiffOptions, Measure, NameForm, Renamed, SampleBasis, Scale, Side,
+    diff, to_total_after, two_columns, view_data,
 };
 use pyrograph_format::{FoldedColumns, counts_of_folded, write_folded};
 use pyrograph_profile::{LabelOptions, Tree};
@@ -367,6 +367,7 @@ fn options(args: &Args) -> DiffOptions {
         each: args.each,
         sample: args.sample,
         strip_addresses: args.strip_hex,
+        by_identity: args.reading.names() != Some(NameForm::Raw),
     }
 }
 

@@ -40,7 +40,7 @@ pub struct FilterArgs {
     #[arg(long, value_name = "VIEW", value_parser = views(), default_value = "merged", hide_default_value = true)]
     stacks: StackView,
 
-    /// One frame for a function that calls itself directly
+    /// One frame for a function that calls itself, directly or through others: stacks go back to its first
     #[arg(long)]
     fold_recursion: bool,
 

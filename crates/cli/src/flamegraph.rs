@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use pyrograph_analyze::{
     FlameError, FlameGraph, FlameOptions, flame, flame_chart, flame_reversed, origin,
 };
-use pyrograph_format::{Detail, Options, ThreadDetail, write_file};
+use pyrograph_format::{Detail, Options, SymbolOptions, ThreadDetail, write_file};
 use pyrograph_profile::{LabelOptions, Profile, Tree};
 use pyrograph_render::{
     Background, Encoding, MinWidth, NameAttributes, Palette, PaletteMap, SvgOptions, Theme, Tone,
@@ -109,6 +109,11 @@ pub struct Args {
     #[arg(long, conflicts_with = "reverse", help_heading = "Layout")]
     flamechart: bool,
 
+    /// A frame for each line of a function that calls or runs, where the input or debug information has lines:
+    /// work (app.c:12)
+    #[arg(long, help_heading = "Layout")]
+    lines: bool,
+
     /// The value of the whole width, if more than the input adds up to
     #[arg(long, value_name = "COUNT", value_parser = above_zero, help_heading = "Layout")]
     total: Option<f64>,
@@ -184,7 +189,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
     }
     // A chart needs each sample, its time and its thread; everything else is drawn from totals.
-    let mut reading = Options::default();
+    let symbols = SymbolOptions { lines: args.lines, ..SymbolOptions::default() };
+    let mut reading = Options { symbols, ..Options::default() };
     if args.flamechart {
         (reading.detail, reading.threads) = (Detail::Samples, ThreadDetail::Thread);
     }
@@ -192,6 +198,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         Ok(read) => read,
         Err(error) => return refuse(&args, &options, &format!("failed to draw: {error:#}")),
     };
+    if args.lines && profile.frames.iter().all(|frame| frame.line == 0) {
+        say!("--lines has no effect: neither the input nor debug information has source lines");
+    }
     if args.subtitle.is_none()
         && !profile.is_comparison()
         && let Some(origin) = origin(&profile, profile.shown)
@@ -265,7 +274,7 @@ fn name_attributes(path: &Path) -> anyhow::Result<NameAttributes> {
 }
 
 fn lay_out(args: &Args, profile: &Profile, options: &SvgOptions) -> Result<FlameGraph, FlameError> {
-    let labels = LabelOptions::default();
+    let labels = LabelOptions { lines: args.lines, ..LabelOptions::default() };
     let compared = profile.is_comparison();
     let flame_options = FlameOptions {
         column: if compared { 1 } else { profile.shown },

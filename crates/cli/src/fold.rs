@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use pyrograph_format::{Count, Options, counts_of_folded, expand_inlined, write_folded};
+use pyrograph_format::{
+    Count, Options, SymbolOptions, counts_of_folded, expand_inlined, write_folded,
+};
 use pyrograph_profile::{Frame, FrameKind, LabelOptions, ProcessLabel, Profile, Tree};
 
 use crate::reading::ReadArgs;
@@ -68,7 +70,11 @@ pub struct Args {
     #[arg(long)]
     context: bool,
 
-    /// Add the file and line that `perf script -F +srcline` printed to names
+    /// Add file and line to names, where the input or debug information has them: work (app.c:12)
+    #[arg(long)]
+    lines: bool,
+
+    /// The same as work:/src/app.c:12, for lines that `perf script -F +srcline` printed
     #[arg(long)]
     srcline: bool,
 
@@ -179,6 +185,12 @@ fn say_without_effect(args: &Args, profile: &Profile) {
             "--srcline",
             "no source lines are in it, as `perf script -F +srcline` prints them",
         ),
+        (
+            args.lines,
+            none(&|of| of.line != 0),
+            "--lines",
+            "neither the input nor debug information has source lines",
+        ),
     ];
     for (is_asked, is_vain, option, why) in asked {
         if is_asked && is_vain {
@@ -188,7 +200,9 @@ fn say_without_effect(args: &Args, profile: &Profile) {
 }
 
 fn read_options(args: &Args) -> Options {
+    let lines = args.lines || args.srcline || (args.inline && args.context);
     Options {
+        symbols: SymbolOptions { lines, ..SymbolOptions::default() },
         count: args.count,
         unknown_addresses: args.addrs,
         addresses: args.inline,
@@ -207,6 +221,6 @@ fn label_options(args: &Args) -> LabelOptions {
         mark_inlined: args.jit || args.all,
         mark_guessed: args.mark_guesses,
         source: args.srcline || (args.inline && args.context),
-        ..LabelOptions::default()
+        lines: args.lines && !args.srcline,
     }
 }

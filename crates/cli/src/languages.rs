@@ -20,7 +20,7 @@ pub struct LanguageArgs {
     #[arg(long, value_name = "VIEW", value_parser = views(), default_value = "merged", hide_default_value = true)]
     stacks: StackView,
 
-    /// A frame for each line of an interpreted function that calls or runs
+    /// A frame for each line of a function that calls or runs: work (app.c:12)
     #[arg(long)]
     pub lines: bool,
 }
@@ -80,6 +80,6 @@ impl LanguageArgs {
     /// The flag that only programs in the kernel can do, if there is one.
     pub fn needs_in_kernel(&self) -> Option<&'static str> {
         let asks = self.lang.iter().any(|choice| matches!(choice, Choice::Language(_)));
-        asks.then_some("--lang").or(self.lines.then_some("--lines"))
+        asks.then_some("--lang")
     }
 }

@@ -20,6 +20,7 @@ mod interactive;
 mod languages;
 mod list;
 mod manual;
+mod names;
 mod other_rights;
 mod reading;
 mod record;

@@ -1,7 +1,7 @@
 //! Reading of inputs: the options that all verbs have that read profiles.
 
 use anyhow::{Context, bail};
-use pyrograph_analyze::{Filter, Level};
+use pyrograph_analyze::{Filter, Level, NameForm, named};
 use pyrograph_format::{
     Input, Options, READERS, Reader, SymbolOptions, WarningKind, Warnings, demangled, label_all,
     read, read_each_event, reader_named, remove_unfinished,
@@ -10,6 +10,7 @@ use pyrograph_memory::{limit, usual_limit};
 use pyrograph_profile::{Profile, ValueType};
 
 use crate::filters::FilterArgs;
+use crate::names::NameArgs;
 use crate::say::say;
 use crate::symbols::SymbolArgs;
 use crate::units::parse_size;
@@ -44,6 +45,9 @@ pub struct ReadArgs {
     no_demangle: bool,
 
     #[command(flatten)]
+    names: NameArgs,
+
+    #[command(flatten)]
     filters: FilterArgs,
 
     #[command(flatten)]
@@ -60,6 +64,11 @@ impl ReadArgs {
         }
         self.limit_memory();
         self.filters.of_events()
+    }
+
+    /// The form of names that the user asks for, if any.
+    pub fn names(&self) -> Option<NameForm> {
+        self.names.form()
     }
 
     /// Number of rows the user has asked for below each stack: processes, threads, hosts.
@@ -81,6 +90,7 @@ impl ReadArgs {
     pub fn keeps_all(&self) -> bool {
         !self.asks_for_profiles()
             && !self.filters.merge()
+            && self.names.form().is_none()
             && self.filters.filter(&Profile::default()).is_empty()
     }
 
@@ -168,7 +178,13 @@ impl ReadArgs {
             profile.shown = column;
         }
         let profile = prepare(profile);
-        let profile = if self.no_demangle { profile } else { demangled(profile) };
+        let form = self.names.form();
+        let keeps = self.no_demangle || form == Some(NameForm::Raw);
+        let profile = if keeps { profile } else { demangled(profile) };
+        let profile = match form {
+            Some(form) => named(profile, form),
+            None => profile,
+        };
         say_saturated(&profile);
         Ok((profile, warnings))
     }

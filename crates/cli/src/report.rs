@@ -137,7 +137,11 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         line.text = texts.line(&line.file, line.line).unwrap_or_default();
     }
     let output = args.output.as_deref();
-    match form(&args, output) {
+    let form = form(&args, output);
+    if form != Form::Json && args.reading.names().is_none() {
+        report.shorten_names();
+    }
+    match form {
         Form::Json => write_output(output, |out| report_json(&report, out))?,
         Form::Markdown => write_output(output, |out| report_markdown(&report, out))?,
         Form::Text => write_text(&report, &args, output)?,

@@ -6,36 +6,37 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use pyrograph_profile::{Frame, FrameId, Frames, Profile, StackId, Stacks, StringId};
-use pyrograph_symbol::demangle;
+use pyrograph_profile::{Profile, StringId};
+use pyrograph_symbol::{demangle, demangle_with_parameters};
 
 /// The profile with readable names of functions, where its text holds them as compilers made them (C++, Rust).
 pub fn demangled(mut profile: Profile) -> Profile {
     // By name, once it was looked at, its readable form.
     let mut names: Vec<Option<StringId>> = vec![None; profile.strings.len()];
     let mut any_is_mangled = false;
-    for Frame { function, .. } in profile.frames.iter() {
+    let functions: Vec<StringId> = profile.frames.iter().map(|frame| frame.function).collect();
+    for function in functions {
         if names[function.index()].is_none() {
-            let name = readable(profile.strings.get(function));
+            let text = profile.strings.get(function);
+            let (name, full) = (readable(text), demangle_with_parameters(text));
             any_is_mangled |= name.is_some();
-            let name = name.map_or(function, |name| profile.strings.intern(&name));
-            names[function.index()] = Some(name);
+            names[function.index()] = Some(match (name, full) {
+                (Some(name), Some(full)) => profile.function_named(&name, &full),
+                (Some(name), None) => profile.strings.intern(&name),
+                (None, _) => function,
+            });
         }
     }
     if !any_is_mangled {
         return profile;
     }
-    let mut frames = Frames::default();
-    let renamed = |frame: Frame| {
-        let function = names[frame.function.index()].unwrap_or(frame.function);
-        frames.intern(Frame { function, ..frame })
-    };
-    let new: Vec<FrameId> = profile.frames.iter().map(renamed).collect();
-    let mut stacks = Stacks::default();
-    let rows = profile.stacks.rows().map(|(caller, frame)| (caller.index(), new[frame.index()]));
-    let moved: Vec<StackId> = stacks.intern_tree(rows);
-    profile.samples.map_stacks(|stack| moved[stack.index()]);
-    (profile.frames, profile.stacks) = (frames, stacks);
+    let names: Vec<StringId> = names
+        .into_iter()
+        .enumerate()
+        .map(|(name, readable)| readable.unwrap_or(StringId::from_index(name)))
+        .collect();
+    profile.rename_functions(&names);
+    profile.tell_overloads_apart();
     profile
 }
 
@@ -88,6 +89,9 @@ mod tests {
         check("_ZN4core3fmt9Formatter3pad17h0123456789abcdefE", Some("core::fmt::Formatter::pad"));
         check("_RNvC6_123foo3bar", Some("123foo::bar"));
         check("_ZN3foo3barEv", Some("foo::bar"));
+        // As on macOS.
+        check("__ZN3foo3barEv", Some("foo::bar"));
+        check("__Znot_mangled", None);
         check("_ZN3foo3barEv_[i]", Some("foo::bar_[i]"));
         check("core::fmt::Formatter::pad::h0123456789abcdef", Some("core::fmt::Formatter::pad"));
         check(
@@ -101,6 +105,19 @@ mod tests {
         for name in ["main", "", "_Z", "_R", "a::h123", "::h0123456789abcdef", "_[k]", "é_[k]"] {
             check(name, None);
         }
+    }
+
+    #[test]
+    fn overloads_in_text_stay_apart() {
+        let mut profile = Profile::new(vec![ValueType::samples()]);
+        for name in ["_ZN4shop5priceEi", "_ZN4shop5priceEd", "_ZN4shop3addEi"] {
+            let stack = profile.stack_of_names(["main", name]);
+            profile.push(Sample::new(stack), &[1]);
+        }
+        let profile = demangled(profile);
+        let names = profile.frames.iter().map(|frame| profile.strings.get(frame.function));
+        let names: Vec<&str> = names.collect();
+        assert_eq!(names, ["main", "shop::price(int)", "shop::price(double)", "shop::add"]);
     }
 
     #[test]

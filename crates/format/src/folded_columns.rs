@@ -384,7 +384,9 @@ fn flags(text: &[u8]) -> u8 {
             let begins_name = (a == b';') | (a == b'\n');
             let is_trimmed = ((a == b' ') & (b == b';')) | ((a == b';') & (b == b' '));
             let is_nameless = begins_name & (b == b';');
-            let is_mangled = begins_name & (b == b'_') & ((c == b'Z') | (c == b'R'));
+            let is_tag = |byte: u8| (byte == b'Z') | (byte == b'R');
+            // On macOS names have one `_` more.
+            let is_mangled = begins_name & (b == b'_') & (is_tag(c) | ((c == b'_') & is_tag(d)));
             let is_control = (a < b' ') & (a != b'\n');
             let is_hex = |byte: u8| (byte.wrapping_sub(b'0') < 10) | (byte.wrapping_sub(b'a') < 6);
             let may_be_hash = (a == b':') & (b == b'h') & is_hex(c) & is_hex(d);
@@ -475,6 +477,7 @@ mod tests {
             "a\0;b 1",
             "a;b 18446744073709551615",
             "a;_ZN3foo3barEv 1",
+            "a;__ZN3foo3barEv 1",
             "_RNvC6_123foo3bar;a 1",
             "a;core::fmt::Formatter::pad::h0123456789abcdef 1",
         ] {

@@ -83,6 +83,7 @@ fn expand_calls(
         strings: profile.strings.clone(),
         threads: profile.threads.clone(),
         addresses: profile.addresses.clone(),
+        full_names: profile.full_names.clone(),
         ..Profile::new(profile.value_types.clone())
     };
     let expanded: Vec<Vec<FrameId>> =

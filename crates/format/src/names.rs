@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 
+use pyrograph_names::without_parameters;
 use pyrograph_profile::FrameKind;
 
 /// A function's name without its parameters, and without what folded text cannot hold.
@@ -53,74 +54,6 @@ fn java_class(symbol: &str) -> Option<&str> {
         Some(_) => false,
     };
     is_class.then_some(class)
-}
-
-/// Drops a whole list of parameters at the end, with what may follow it: qualifiers, a clone's
-/// name, or a JVM result type.
-fn without_parameters(symbol: &str) -> &str {
-    let body = without_qualifiers(symbol);
-    let Some(inner) = body.strip_suffix(')') else { return symbol };
-    let mut depth = 1;
-    for (at, byte) in inner.bytes().enumerate().rev() {
-        match byte {
-            b')' => depth += 1,
-            b'(' => depth -= 1,
-            _ => continue,
-        }
-        if depth == 0 {
-            let name = &inner[..at];
-            return if is_parameter_list(name, &inner[at + 1..]) { name } else { symbol };
-        }
-    }
-    symbol
-}
-
-/// True if what stands in the last brackets, after `name`, is a list of parameters.
-fn is_parameter_list(name: &str, inside: &str) -> bool {
-    let Some(&last) = name.as_bytes().last() else { return false };
-    // `Function (anonymous)`, `pkg.(*T)`.
-    if matches!(last, b' ' | b'.') || inside == "anonymous namespace" {
-        return false;
-    }
-    // `operator()` itself, but not `myoperator()`.
-    match name.strip_suffix("operator") {
-        Some(before) => {
-            before.bytes().last().is_some_and(|b| b.is_ascii_alphanumeric() || b == b'_')
-        }
-        None => true,
-    }
-}
-
-fn without_qualifiers(symbol: &str) -> &str {
-    let mut body = symbol.trim_ascii_end();
-    if body.ends_with(']')
-        && let Some(at) = body.find(" [clone ")
-    {
-        body = &body[..at];
-    }
-    loop {
-        let shorter = [" const", " volatile", " &&", " &", " noexcept"]
-            .iter()
-            .find_map(|qualifier| body.strip_suffix(qualifier));
-        match shorter {
-            Some(shorter) => body = shorter,
-            None => return without_jvm_result(body),
-        }
-    }
-}
-
-/// `java/lang/String.indexOf(II)I` is `java/lang/String.indexOf(II)`.
-fn without_jvm_result(body: &str) -> &str {
-    let Some(close) = body.rfind(')') else { return body };
-    let result = body[close + 1..].trim_start_matches('[');
-    let is_class = || {
-        result.starts_with('L')
-            && result.find(';') == Some(result.len() - 1)
-            && !result.contains(' ')
-    };
-    let is_result =
-        matches!(result, "B" | "C" | "D" | "F" | "I" | "J" | "S" | "Z" | "V") || is_class();
-    if is_result { &body[..=close] } else { body }
 }
 
 /// Names in square brackets that are not kernel modules, as the kernel's `arch_vma_name` and perf

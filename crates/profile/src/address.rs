@@ -49,6 +49,26 @@ impl Addresses {
         id
     }
 
+    /// Replaces the function of each address, unless there is such an address already.
+    pub(crate) fn set_functions(&mut self, function: impl Fn(StringId) -> StringId) {
+        for row in 0..self.rows.len() {
+            let old = self.rows[row];
+            let new = Address { function: function(old.function), ..old };
+            let hash = self.hasher.hash_one(new);
+            if old == new || self.index.find(hash, |id| self.rows[id.index()] == new).is_some() {
+                continue;
+            }
+            let id = AddressId::from_index(row);
+            let is_it = |known: &AddressId| *known == id;
+            if let Ok(entry) = self.index.find_entry(self.hasher.hash_one(old), is_it) {
+                entry.remove();
+            }
+            self.rows[row] = new;
+            let (rows, hasher) = (&self.rows, &self.hasher);
+            self.index.insert_unique(hash, id, |&id| hasher.hash_one(rows[id.index()]));
+        }
+    }
+
     /// The address with this identifier.
     pub fn get(&self, id: AddressId) -> Address {
         self.rows[id.index()]

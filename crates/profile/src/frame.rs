@@ -129,9 +129,18 @@ impl Frames {
 
     /// Replaces the kind of each frame, unless there is such a frame already.
     pub(crate) fn set_kinds(&mut self, kind: impl Fn(Frame) -> FrameKind) {
+        self.replace(|frame| Frame { kind: kind(frame), ..frame });
+    }
+
+    /// Replaces the function of each frame, unless there is such a frame already.
+    pub(crate) fn set_functions(&mut self, function: impl Fn(StringId) -> StringId) {
+        self.replace(|frame| Frame { function: function(frame.function), ..frame });
+    }
+
+    fn replace(&mut self, new: impl Fn(Frame) -> Frame) {
         for row in 0..self.rows.len() {
             let old = self.rows[row];
-            let new = Frame { kind: kind(old), ..old };
+            let new = new(old);
             if old == new || self.find(new).is_some() {
                 continue;
             }

@@ -38,8 +38,8 @@ pub struct LabelOptions {
     pub mark_guessed: bool,
     /// Add `:file:line` where it is known.
     pub source: bool,
-    /// Add the line of frames of interpreted languages: `function (file:line)`, the file without its folder.
-    pub script_lines: bool,
+    /// Add the line where it is known: `function (file:line)`, the file without its folder.
+    pub lines: bool,
 }
 
 /// The labels of all frames and threads of a profile.
@@ -178,7 +178,7 @@ fn write_frame(label: &mut String, strings: &Strings, frame: Frame, options: &La
             line => write!(label, ":{file}:{line}"),
         };
     }
-    if options.script_lines && frame.kind == FrameKind::Interpreted && frame.line > 0 {
+    if options.lines && frame.line > 0 {
         let file = strings.get(frame.file);
         let file = file.rsplit('/').next().unwrap_or(file);
         let _ = match file {
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_scripts_are_in_labels_that_ask_for_them() {
+    fn lines_are_in_labels_that_ask_for_them() {
         let mut profile = Profile::default();
         let mut add = |file: &str, line, kind| {
             let function = profile.strings.intern("f");
@@ -237,10 +237,10 @@ mod tests {
         add("/src/a.py", 0, FrameKind::Interpreted);
         add("", 7, FrameKind::Interpreted);
         add("/src/a.c", 7, FrameKind::User);
-        for (script_lines, expect) in
-            [(true, ["f (a.py:7)", "f", "f (line 7)", "f"]), (false, ["f"; 4])]
+        for (lines, expect) in
+            [(true, ["f (a.py:7)", "f", "f (line 7)", "f (a.c:7)"]), (false, ["f"; 4])]
         {
-            let options = LabelOptions { script_lines, ..LabelOptions::default() };
+            let options = LabelOptions { lines, ..LabelOptions::default() };
             let labels = Labels::new(&profile, &options);
             let found: Vec<&str> = labels.frames.iter().map(|&id| labels.names.get(id)).collect();
             assert_eq!(found, expect);

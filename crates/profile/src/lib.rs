@@ -11,12 +11,14 @@ mod counts;
 mod durations;
 mod event_record;
 mod frame;
+mod full_names;
 mod ids;
 mod info;
 mod label;
 mod marker;
 mod merge;
 mod profile;
+mod rename;
 mod sample;
 mod sched;
 mod sched_counts;
@@ -41,6 +43,7 @@ pub use event_record::{
     EventRecord, MappedFile, MappingDetails, MappingRecord, RecordGroup, TaskRecord,
 };
 pub use frame::{Frame, FrameKind, Frames};
+pub use full_names::FullNames;
 pub use ids::{AddressId, FrameId, NodeId, StackId, StringId, ThreadId};
 pub use info::{EventInfo, FieldInfo, ProcessInfo, RecordingInfo, SampleRate};
 pub use label::{LabelOptions, Labels, ProcessLabel};

@@ -34,12 +34,18 @@ impl Profile {
         self.code.extend(fresh);
 
         let strings: Vec<StringId> = other.strings.iter().map(|s| self.strings.intern(s)).collect();
+        let mut functions = strings.clone();
+        for (plain, full) in other.full_names.pairs() {
+            let [plain_text, full_text] = [plain, full].map(|text| other.strings.get(text));
+            let known = if other.full_names.get(plain) == Some(full) { plain } else { full };
+            functions[known.index()] = self.function_named(plain_text, full_text);
+        }
         let frames: Vec<FrameId> = other
             .frames
             .iter()
             .map(|frame| {
                 self.frames.intern(Frame {
-                    function: strings[frame.function.index()],
+                    function: functions[frame.function.index()],
                     module: strings[frame.module.index()],
                     file: strings[frame.file.index()],
                     ..frame
@@ -58,7 +64,7 @@ impl Profile {
                 self.addresses.intern(Address {
                     module: strings[address.module.index()],
                     build_id: strings[address.build_id.index()],
-                    function: strings[address.function.index()],
+                    function: functions[address.function.index()],
                     ..address
                 })
             })
@@ -80,6 +86,9 @@ impl Profile {
                 ..sample
             };
             self.push(sample, &values);
+        }
+        if other.full_names.pairs().next().is_some() {
+            self.tell_overloads_apart();
         }
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! The profile: all tables together.
 
 use crate::{
-    About, Addresses, Frame, FrameKind, Frames, Marker, Quantity, Sample, Samples, StackId, Stacks,
-    Strings, Thread, ThreadId, Threads, UnitKind, ValueType,
+    About, Addresses, Frame, FrameKind, Frames, FullNames, Marker, Quantity, Sample, Samples,
+    StackId, Stacks, Strings, Thread, ThreadId, Threads, UnitKind, ValueType,
 };
 
 /// A profile: what every reader makes and every view takes.
@@ -18,6 +18,8 @@ pub struct Profile {
     pub threads: Threads,
     /// The distinct addresses of samples, where they were asked for.
     pub addresses: Addresses,
+    /// Names of functions with parameters, where frames have them without.
+    pub full_names: FullNames,
     /// Types of the columns of values; at least one.
     pub value_types: Vec<ValueType>,
     /// The samples.

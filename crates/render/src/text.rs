@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use pyrograph_names::elide_arguments;
+
 /// Writes text that came from outside so that it is text, in an element or in an attribute's
 /// quotes. What XML cannot hold, and what would turn the line's direction round, is replaced.
 pub(crate) fn escape(out: &mut String, text: &str) {
@@ -90,8 +92,8 @@ impl Metrics {
         share * self.size
     }
 
-    /// The part of `text` that fits in `room` pixels: all, all but a hash, the end from a namespace on,
-    /// or the beginning; `None` if a name that is cut would have less than four letters left.
+    /// The part of `text` that fits in `room` pixels: all, all but a hash and long template arguments, the end from a
+    /// namespace on, or the beginning; `None` if a name that is cut would have less than four letters left.
     /// `script/names.js` has the same rule.
     pub(crate) fn fit(self, text: &str, room: f64) -> Option<String> {
         // Most frames are far too narrow.
@@ -102,6 +104,10 @@ impl Metrics {
             return Some(text.to_owned());
         }
         let text = without_hash(text);
+        if self.width(text) <= room {
+            return Some(text.to_owned());
+        }
+        let text = &*elide_arguments(text);
         if self.width(text) <= room {
             return Some(text.to_owned());
         }
@@ -228,6 +234,27 @@ mod tests {
         check("log::init::h2040ab7e0793ea3f", 27, Some("log::init"));
         check("log::init::h2040ab7e0793ea3f", 6, Some("…init"));
         check("", 3, Some(""));
+    }
+
+    #[test]
+    fn template_arguments_give_way_to_the_function() {
+        let metrics = Metrics { size: 10.0, uniform: Some(1.0) };
+        let check = |text, characters: u32, expect: Option<&str>| {
+            let room = f64::from(characters) * 10.0;
+            assert_eq!(metrics.fit(text, room).as_deref(), expect, "{text} in {characters}");
+        };
+        let find = "std::_Rb_tree<std::string, std::pair<std::string const, int> >::find";
+        check(find, 68, Some(find));
+        check(find, 67, Some("std::_Rb_tree<…>::find"));
+        check(find, 21, Some("…_Rb_tree<…>::find"));
+        check(find, 17, Some("…find"));
+        let operator = "operator<< <std::char_traits<char>, std::allocator<char> >";
+        check(operator, 20, Some("operator<< <std::ch…"));
+        check(
+            "f<std::vector<int> >(std::vector<int> const&)",
+            30,
+            Some("f<…>(std::vector<int> const&)"),
+        );
     }
 
     #[test]

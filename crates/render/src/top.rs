@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use pyrograph_analyze::{PartCounts, RootedRow};
+use pyrograph_names::distinct;
 use pyrograph_profile::ValueType;
 use serde_json::json;
 
@@ -64,10 +65,11 @@ pub fn top_text(table: &TopTable, out: &mut dyn Write) -> io::Result<()> {
     let (roots, modules) = (width(&root, &table.roots), width(&module, "Module"));
     let heading = format!("{:roots$}{:modules$}Function", table.roots, "Module");
     writeln!(out, "{:>8} {:>8}  {heading}", "Self", "Total")?;
-    for of in &table.rows {
+    let names: Vec<&str> = table.rows.iter().map(|of| of.row.name.as_str()).collect();
+    for (of, name) in table.rows.iter().zip(distinct(&names)) {
         let [own, total] =
             [of.row.self_value, of.row.total].map(|value| exact_percent(value, *whole));
-        let (root, module, name) = (root(of), module(of), plain(&of.row.name));
+        let (root, module, name) = (root(of), module(of), plain(&name));
         writeln!(out, "{own:>8} {total:>8}  {root:roots$}{module:modules$}{name}")?;
     }
     if table.more > 0 {

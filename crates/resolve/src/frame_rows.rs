@@ -209,6 +209,19 @@ impl<'a> FrameRows<'a> {
         profile.strings.intern(&name)
     }
 
+    /// The function of a frame, of which parameters may be known.
+    fn function_of(&self, frame: &pyrograph_symbol::Frame, profile: &mut Profile) -> StringId {
+        let Some(full) = &frame.full else { return self.function(&frame.function, profile) };
+        match self.options.rename.map(|rename| rename(&frame.function)) {
+            // What is taken from a name is not to be in the full one.
+            Some(plain) => {
+                let full = full.replace(&*frame.function, &plain);
+                profile.function_named(&plain, &full)
+            }
+            None => profile.function_named(&frame.function, full),
+        }
+    }
+
     fn named(&mut self, name: &Name, bare: Frame, profile: &mut Profile) -> Rows {
         let file = |file: Option<&str>, profile: &mut Profile| {
             file.map_or(StringId::EMPTY, |file| profile.strings.intern(file))
@@ -219,7 +232,7 @@ impl<'a> FrameRows<'a> {
                 // The symbolizer gives the innermost first.
                 let rows = frames.iter().enumerate().rev().map(|(index, frame)| {
                     let file = file(frame.file.as_deref(), profile);
-                    let function = self.function(&frame.function, profile);
+                    let function = self.function_of(frame, profile);
                     let kind = if index == outermost { bare.kind } else { FrameKind::Inlined };
                     let (line, start_line) = (frame.line, frame.start_line);
                     profile.frames.intern(Frame { function, file, line, start_line, kind, ..bare })

@@ -116,6 +116,7 @@ pub fn name_stacks(
         let mut rows = FrameRows::new(names, labels, modules, options);
         add_stacks(raw, &mut rows, options, profile);
     }
+    profile.tell_overloads_apart();
     stats
 }
 
@@ -163,6 +164,7 @@ pub fn name_chains(
     samples.map_stacks(|chain| stacks[chain.index()]);
     debug_assert!(profile.samples.is_empty());
     profile.samples = samples;
+    profile.tell_overloads_apart();
     stats
 }
 

@@ -99,6 +99,7 @@ pub(crate) fn locate(chains: &Chains, named: &Named, modules: &Held, naming: &Na
             rows: first..locations.rows.len() as u32,
         });
     }
+    profile.tell_overloads_apart();
     (locations.strings, locations.frames) = (profile.strings, profile.frames);
     locations
 }

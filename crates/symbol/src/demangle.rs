@@ -38,17 +38,46 @@ const MAX_DEPTH: u32 = 192;
 /// ```
 pub fn demangle(name: &str) -> Cow<'_, str> {
     let name = without_llvm_suffix(name);
+    let readable = readable(name, Parameters::LeftOut);
+    readable.map_or(Cow::Borrowed(name), Cow::Owned)
+}
+
+/// The same with the parameters of a function of C++, which tell overloads apart; `None` if there are none to be known.
+///
+/// ```
+/// use pyrograph_symbol::demangle_with_parameters;
+///
+/// assert_eq!(demangle_with_parameters("_ZN4shop5priceEd.cold").as_deref(), Some("shop::price(double).cold"));
+/// assert_eq!(demangle_with_parameters("main"), None);
+/// ```
+pub fn demangle_with_parameters(name: &str) -> Option<String> {
+    readable(without_llvm_suffix(name), Parameters::Shown)
+}
+
+/// Whether the parameters of functions are in their names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Parameters {
+    LeftOut,
+    Shown,
+}
+
+fn readable(name: &str, parameters: Parameters) -> Option<String> {
     if name.len() > MAX_MANGLED {
-        return Cow::Borrowed(name);
+        return None;
     }
-    let readable = if name.starts_with("_R") {
-        rust_v0(name)
-    } else if name.starts_with("_Z") {
-        rust_legacy(name).or_else(|| cpp(name))
+    // On macOS every name of C begins with one `_` more.
+    let mangled =
+        if name.starts_with("__Z") || name.starts_with("__R") { &name[1..] } else { name };
+    if mangled.starts_with("_R") {
+        rust_v0(mangled).filter(|_| parameters == Parameters::LeftOut)
+    } else if mangled.starts_with("_Z") {
+        match rust_legacy(mangled) {
+            Some(rust) => Some(rust).filter(|_| parameters == Parameters::LeftOut),
+            None => cpp(mangled, parameters),
+        }
     } else {
         None
-    };
-    readable.map_or(Cow::Borrowed(name), Cow::Owned)
+    }
 }
 
 fn rust_v0(name: &str) -> Option<String> {
@@ -74,7 +103,7 @@ fn rust(mangled: &str, suffix: &str) -> Option<String> {
     Some(text.0)
 }
 
-fn cpp(name: &str) -> Option<String> {
+fn cpp(name: &str, parameters: Parameters) -> Option<String> {
     let (mangled, suffix) = split_suffix(name);
     let parse = ParseOptions::default().recursion_limit(MAX_DEPTH);
     let (symbol, tail) =
@@ -85,7 +114,8 @@ fn cpp(name: &str) -> Option<String> {
     if !tail.is_empty() && !mangled[..mangled.len() - tail.len()].ends_with('E') {
         return None;
     }
-    let print = DemangleOptions::new().no_params().no_return_type().recursion_limit(MAX_DEPTH);
+    let print = DemangleOptions::new().no_return_type().recursion_limit(MAX_DEPTH);
+    let print = if parameters == Parameters::Shown { print } else { print.no_params() };
     let mut text = Limited::default();
     symbol.structured_demangle(&mut text, &print).ok()?;
     let mut text = tidy(&text.0);
@@ -93,7 +123,7 @@ fn cpp(name: &str) -> Option<String> {
     // lambdas, `_ZZ…NK…clE…`, are const. A conversion to `char const` is not local, so stays.
     let qualifiers: &[&str] =
         if mangled.starts_with("_ZZ") { &[" &&", " &", " const"] } else { &[" &&", " &"] };
-    for qualifier in qualifiers {
+    for qualifier in qualifiers.iter().filter(|_| parameters == Parameters::LeftOut) {
         if let Some(stripped) = text.strip_suffix(qualifier) {
             text.truncate(stripped.len());
         }

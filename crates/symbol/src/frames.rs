@@ -8,6 +8,7 @@ use pyrograph_elf::Image;
 
 use crate::debug::{DwarfFile, DwarfInfo};
 use crate::dwarf::{Dwarf, Unit, UnitIndex};
+use crate::function_name::FunctionName;
 use crate::inline::{self, Chain};
 use crate::lines::{self, Files, Row};
 use crate::names::{Declared, Names};
@@ -26,7 +27,7 @@ pub(crate) struct DwarfFrames {
 /// A function and a place in it, as far as they are known.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DwarfFrame {
-    pub function: Option<Arc<str>>,
+    pub function: Option<FunctionName>,
     pub file: Option<Arc<str>>,
     pub line: u32,
     /// Where the function is declared.

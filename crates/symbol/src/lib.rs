@@ -10,6 +10,7 @@ mod embedded;
 mod entries;
 mod extent;
 mod frames;
+mod function_name;
 mod go;
 mod inline;
 mod jitdump;
@@ -35,7 +36,7 @@ mod v8;
 
 pub use build_id::{BuildId, InvalidBuildId};
 pub use debuginfod::Debuginfod;
-pub use demangle::demangle;
+pub use demangle::{demangle, demangle_with_parameters};
 pub use jitdump::{JitDump, JitDumpDamage, JitDumpError, JitFunction, JitUnwinding};
 pub use kallsyms::{Kallsyms, KernelSymbol};
 pub use locate::Locator;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use gimli::{AttributeValue, DebugInfoOffset, UnitOffset};
 
-use crate::demangle::demangle;
 use crate::dwarf::{Dwarf, Reader, Unit, UnitIndex, light_unit};
+use crate::function_name::FunctionName;
 use crate::scopes::Scopes;
 
 /// An entry may refer to another for its name, and that to the next. Real chains have up to three
@@ -22,7 +22,7 @@ const SUPPLEMENTARY: usize = 1;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Declared {
     /// Demangled.
-    pub name: Option<Arc<str>>,
+    pub name: Option<FunctionName>,
     /// From 1; 0 if it is not known.
     pub line: u32,
 }
@@ -98,7 +98,8 @@ impl<'a> Names<'a> {
             self.resolve(file, origin, references)
         });
         let name = names.linkage_name.map(readable).or(declared.name);
-        let name = name.or_else(|| Some(self.qualify(file, &unit, at, names.name?, references)));
+        let qualified = || Some(self.qualify(file, &unit, at, names.name?, references).into());
+        let name = name.or_else(qualified);
         Some(Declared { name, line: if names.line > 0 { names.line } else { declared.line } })
     }
 
@@ -111,13 +112,15 @@ impl<'a> Names<'a> {
         name: Reader<'a>,
         references: usize,
     ) -> Arc<str> {
-        let mut parts = vec![readable(name)];
+        let mut parts = vec![readable(name).name];
         for scope in self.scopes(file, unit).around(at) {
             if scope.tag == gimli::DW_TAG_subprogram {
                 // Its name is qualified already.
                 let offset = scope.offset.to_debug_info_offset(&unit.header);
                 let around = offset.map(|offset| self.resolve(file, offset, references));
-                parts.extend(around.and_then(|function| function.name));
+                parts.extend(
+                    around.and_then(|function| function.name).map(|function| function.name),
+                );
                 break;
             }
             // A class without a name that can be called is a lambda's.
@@ -192,8 +195,8 @@ fn read<'a>(
     Ok(names)
 }
 
-fn readable(name: Reader<'_>) -> Arc<str> {
-    demangle(&text(&name)).into()
+fn readable(name: Reader<'_>) -> FunctionName {
+    FunctionName::demangled(&text(&name))
 }
 
 fn text<'a>(name: &Reader<'a>) -> Cow<'a, str> {

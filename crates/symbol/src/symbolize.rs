@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::demangle::demangle;
 use crate::entries::Entries;
 use crate::frames::{self, DwarfFrame, DwarfFrames};
+use crate::function_name::FunctionName;
 use crate::go;
 use crate::kept::{self, Tables};
 use crate::locate::Locator;
@@ -41,8 +41,10 @@ impl Default for Options {
 /// A function, and a place in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Name, demangled.
+    /// Name, demangled, without parameters.
     pub function: Arc<str>,
+    /// The same with parameters, which tell overloads apart, where they are known.
+    pub full: Option<Arc<str>>,
     /// Source file, absolute unless the compiler had only a relative one.
     pub file: Option<Arc<str>>,
     /// Source line, from 1; 0 if it is not known.
@@ -52,8 +54,9 @@ pub struct Frame {
 }
 
 impl Frame {
-    pub(crate) fn named(function: Arc<str>) -> Self {
-        Self { function, file: None, line: 0, start_line: 0 }
+    pub(crate) fn named(function: impl Into<FunctionName>) -> Self {
+        let FunctionName { name, full } = function.into();
+        Self { function: name, full, file: None, line: 0, start_line: 0 }
     }
 }
 
@@ -193,8 +196,8 @@ impl Module {
         go::complete(&self.image, addresses, &is_known, options, answers);
         v8::complete(&self.image, addresses, answers);
         for (i, stub) in plt::stubs(elf, addresses, &text) {
-            let function = format!("{}@plt", readable(stub.callee)).into();
-            let frames = Arc::from([Frame::named(function)]);
+            let function = format!("{}@plt", readable(stub.callee).name);
+            let frames = Arc::from([Frame::named(FunctionName::plain(&function))]);
             result.addresses[i] = Symbolized { frames, start: Some(stub.start) };
         }
         result
@@ -221,7 +224,7 @@ impl<'a> Combiner<'a> {
         };
         let symbol = symbol.filter(|symbol| symbol.size > 0 || outermost.function.is_none());
         let start = symbol.map(|symbol| symbol.start).or(dwarf.start);
-        let name = symbol.map(|symbol| Arc::clone(&self.alone(symbol)[0].function));
+        let name = symbol.map(|symbol| FunctionName::of(&self.alone(symbol)[0]));
         let Some(function) = name.or(outermost.function.take()) else {
             return Symbolized::default();
         };
@@ -229,15 +232,18 @@ impl<'a> Combiner<'a> {
         if !inlines {
             frames.clear();
         }
-        let placed = |function, frame: DwarfFrame| match lines {
-            true => {
-                Frame { function, file: frame.file, line: frame.line, start_line: frame.start_line }
-            }
+        let placed = |function: FunctionName, frame: DwarfFrame| match lines {
+            true => Frame {
+                file: frame.file,
+                line: frame.line,
+                start_line: frame.start_line,
+                ..Frame::named(function)
+            },
             false => Frame::named(function),
         };
-        let inlined = frames
-            .into_iter()
-            .map(|mut frame| placed(frame.function.take().unwrap_or_else(|| "??".into()), frame));
+        let inlined = frames.into_iter().map(|mut frame| {
+            placed(frame.function.take().unwrap_or_else(|| FunctionName::plain("??")), frame)
+        });
         let frames: Vec<_> = inlined.chain([placed(function, outermost)]).collect();
         Symbolized { frames: frames.into(), start }
     }
@@ -251,8 +257,8 @@ impl<'a> Combiner<'a> {
     }
 }
 
-fn readable(name: &[u8]) -> Arc<str> {
-    demangle(&String::from_utf8_lossy(name)).into()
+fn readable(name: &[u8]) -> FunctionName {
+    FunctionName::demangled(&String::from_utf8_lossy(name))
 }
 
 #[cfg(test)]

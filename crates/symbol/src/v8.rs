@@ -17,7 +17,7 @@ pub(crate) fn complete(image: &Image, addresses: &[u64], answers: &mut [Symboliz
         let at = builtins.partition_point(|(range, _)| range.start <= *address);
         let Some((range, name)) = at.checked_sub(1).map(|at| &builtins[at]) else { continue };
         if answer.frames.is_empty() && range.contains(address) {
-            let frames = Arc::from([Frame::named(name.as_str().into())]);
+            let frames = Arc::from([Frame::named(name.as_str())]);
             *answer = Symbolized { frames, start: Some(range.start) };
         }
     }

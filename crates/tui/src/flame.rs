@@ -529,6 +529,7 @@ fn side(compared: &DiffGraph, before: bool) -> FlameGraph {
         narrow: compared.narrow,
         narrow_below: 0,
         comparison: None,
+        full_names: Default::default(),
         threads: Vec::new(),
     }
 }

@@ -157,7 +157,7 @@ mod tests {
     use rand::rngs::StdRng;
     use rand::{RngExt, SeedableRng};
 
-    use super::super::union::unite;
+    use super::super::union::{NameRules, unite};
     use super::*;
 
     type Stacks = BTreeMap<String, u64>;
@@ -179,7 +179,9 @@ mod tests {
         let (before, after) = (run(0), run(1));
         let alike = Alike::new(&before, &after, levels);
         let types = vec![ValueType::samples(); 2];
-        let (both, _) = unite(&[before, after].concat(), types, |run| run, false, (&alike, 1));
+        let names =
+            NameRules { alike: &alike, before: 1, strip_addresses: false, by_identity: false };
+        let (both, _) = unite(&[before, after].concat(), types, |run| run, &names);
         let tree = Tree::new(&both, &LabelOptions::default());
         let counts = |column: usize| tree.self_values(column);
         let rows = tree.nodes().map(|node| {

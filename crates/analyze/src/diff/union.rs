@@ -1,22 +1,38 @@
 //! Several profiles as one: every path of labels, and what each run counted there.
 
 use pyrograph_profile::{
-    Frame, FrameId, NodeId, Profile, Sample, StackId, StringId, Tree, UnitKind, ValueType,
+    Frame, FrameId, NodeId, Profile, Sample, StackId, StringId, UnitKind, ValueType,
 };
 
 use super::alike::{Alike, depths};
+use super::identity::Identities;
 use super::{DiffError, Run, Scale};
 
+/// Which names are compared as one.
+pub(super) struct NameRules<'a> {
+    /// Those at the root of stacks.
+    pub alike: &'a Alike,
+    /// Number of runs, the first ones, that are before.
+    pub before: usize,
+    /// Those that differ in hexadecimal numbers.
+    pub strip_addresses: bool,
+    /// Those of functions that differ in what a build or run numbers.
+    pub by_identity: bool,
+}
+
 /// Brings runs into one profile whose frames are the labels of their trees. Run `i` goes into the
-/// column that `column_of` names, of `value_types`. The first runs, as many as `before` says, are those before, for
-/// names that are compared as one. Returned is also, of each run, where each node of its tree is.
+/// column that `column_of` names, of `value_types`. Returned is also, of each run, where each node of its tree is.
 pub(super) fn unite(
     runs: &[Run<'_>],
     value_types: Vec<ValueType>,
     column_of: impl Fn(usize) -> usize,
-    strip_addresses: bool,
-    (alike, before): (&Alike, usize),
+    rules: &NameRules<'_>,
 ) -> (Profile, Vec<Vec<StackId>>) {
+    let &NameRules { alike, before, .. } = rules;
+    let identities = match rules.by_identity {
+        true => Identities::new(runs, before),
+        false => Identities::default(),
+    };
     let decimals = value_types.first().map_or(0, |of| of.decimals);
     let mut union = Profile::new(value_types);
     // One frame a label: the first that has it gives its kind and module.
@@ -24,7 +40,7 @@ pub(super) fn unite(
     let mut values = vec![0; union.value_types.len()];
     let mut places = Vec::with_capacity(runs.len());
     for (index, run) in runs.iter().enumerate() {
-        let names = Names::new(&mut union, run.tree, strip_addresses);
+        let names = Names::new(&mut union, run, &identities, rules.strip_addresses);
         let depths = depths(run, alike.levels());
         let factor =
             10u64.saturating_pow(decimals.saturating_sub(run.value_type().decimals).into());
@@ -124,9 +140,15 @@ pub(super) fn words(of: &ValueType) -> String {
 struct Names(Vec<StringId>);
 
 impl Names {
-    fn new(union: &mut Profile, tree: &Tree, strip_addresses: bool) -> Self {
+    fn new(
+        union: &mut Profile,
+        run: &Run<'_>,
+        identities: &Identities,
+        strip_addresses: bool,
+    ) -> Self {
         let mut stripped = String::new();
-        let intern = |name: &str| {
+        let intern = |(id, name): (usize, &str)| {
+            let name = identities.name(run, StringId::from_index(id), name);
             if strip_addresses && name.contains("0x") {
                 stripped.clear();
                 strip(name, &mut stripped);
@@ -135,7 +157,7 @@ impl Names {
                 union.strings.intern(name)
             }
         };
-        Self(tree.names.iter().map(intern).collect())
+        Self(run.tree.names.iter().enumerate().map(intern).collect())
     }
 
     fn get(&self, name: StringId) -> StringId {

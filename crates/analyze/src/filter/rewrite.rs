@@ -7,6 +7,7 @@ use pyrograph_profile::{
     StackId, StringId, ThreadId, ValueType,
 };
 
+use super::recursion::recursive;
 use super::select::Matches;
 use super::shorten::shorten;
 use super::{Filter, FilterError, Level, StackView};
@@ -30,6 +31,7 @@ pub(super) fn rewrite(
         frames: profile.frames.clone(),
         threads: profile.threads.clone(),
         addresses: profile.addresses.clone(),
+        full_names: profile.full_names.clone(),
         shown: if events { 0 } else { profile.shown },
         rooted: profile.rooted,
         code: profile.code.clone(),
@@ -160,9 +162,12 @@ struct Rules {
     skip_after: Matches,
     hide: Matches,
     stacks: StackView,
-    fold_recursion: bool,
+    /// By label, whether it is a function's that calls itself, and frames of it are folded.
+    recursive: Vec<bool>,
     /// The frame that each one becomes.
     renamed: Vec<FrameId>,
+    /// The label of each of these.
+    label_of: Vec<StringId>,
 }
 
 impl Rules {
@@ -188,10 +193,36 @@ impl Rules {
             skip_after: matches(&filter.skip_after),
             hide: matches(&filter.hide),
             stacks: filter.stacks,
-            fold_recursion: filter.fold_recursion,
+            recursive: match filter.fold_recursion {
+                true => recursive(profile, labels),
+                false => vec![false; labels.names.len()],
+            },
+            label_of: labels_of(&renamed, labels),
             renamed,
         }
     }
+
+    /// The stack up to the frame with a label, if it has one.
+    fn back_to(&self, label: StringId, stack: StackId, out: &Profile) -> Option<StackId> {
+        let mut at = stack;
+        while let Some((caller, frame)) = out.stacks.get(at) {
+            if self.label_of.get(frame.index()) == Some(&label) {
+                return Some(at);
+            }
+            at = caller;
+        }
+        None
+    }
+}
+
+/// The label of each of the frames that others become: that of the first of them.
+fn labels_of(renamed: &[FrameId], labels: &Labels) -> Vec<StringId> {
+    let len = renamed.iter().map(|frame| frame.index() + 1).max().unwrap_or(0);
+    let mut of = vec![StringId::EMPTY; len];
+    for (frame, &label) in renamed.iter().zip(&labels.frames).rev() {
+        of[frame.index()] = label;
+    }
+    of
 }
 
 /// Prefix of the stacks of each thread.
@@ -311,8 +342,6 @@ fn level_frame(out: &mut Profile, name: &str) -> FrameId {
 struct State {
     /// The stack so far.
     stack: StackId,
-    /// The label of its last frame.
-    last: Option<StringId>,
     /// True if the frame that it is to begin at was there.
     begun: bool,
     /// True if there was a frame, which may be the process's.
@@ -379,7 +408,7 @@ fn step(
     labels: &Labels,
     out: &mut Profile,
 ) -> State {
-    let label = Some(labels.frames[frame.index()]);
+    let label = labels.frames[frame.index()];
     state.begun |= rules.from_frame.frame(frame);
     if !state.begun {
         return state;
@@ -388,10 +417,13 @@ fn step(
         let State { has_frames, out_of_view, .. } = state;
         state = State { begun: true, has_frames, out_of_view, ..root };
     }
-    let recursion = rules.fold_recursion && state.last == label;
-    if !recursion && !state.out_of_view && !rules.hide.frame(frame) {
-        state.stack = out.stacks.intern(state.stack, rules.renamed[frame.index()]);
-        state.last = label;
+    if state.out_of_view || rules.hide.frame(frame) {
+        return state;
     }
+    let first = rules.recursive[label.index()].then(|| rules.back_to(label, state.stack, out));
+    state.stack = match first.flatten() {
+        Some(first) => first,
+        None => out.stacks.intern(state.stack, rules.renamed[frame.index()]),
+    };
     state
 }

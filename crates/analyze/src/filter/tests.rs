@@ -160,9 +160,11 @@ fn callers_are_skipped_and_the_process_stays() {
 }
 
 #[test]
-fn direct_recursion_is_one_frame() {
+fn recursion_goes_back_to_the_first_frame() {
     let filter = Filter { fold_recursion: true, ..Filter::default() };
-    check("a;f;f;f;b;f 1\na;f 2\n", &filter, &["a;f 2", "a;f;b;f 1"]);
+    check("a;f;f;f;c 1\na;f 2\n", &filter, &["a;f 2", "a;f;c 1"]);
+    // Through another function, too, wherever the stack ends.
+    check("a;f;g;f;g;f;c 1\na;f;g;f;g 2\na;g;f 4\n", &filter, &["a;f;c 1", "a;f;g 2", "a;g;f 4"]);
     let filter = Filter { hide: patterns(&["^b$"]), ..filter };
     check("a;f;b;f;c 1\n", &filter, &["a;f;c 1"]);
 }
@@ -321,6 +323,30 @@ proptest! {
             let hidden = folded(&left).join(";");
             prop_assert!(filter.hide.is_empty() || !wanted_frames(&hidden, &wanted));
         }
+    }
+
+    #[test]
+    fn no_function_is_twice_on_a_stack_without_recursion(text in stacks()) {
+        let filter = Filter { fold_recursion: true, ..Filter::default() };
+        let mut expect = std::collections::BTreeMap::new();
+        for line in folded(&profile(&text)) {
+            let (stack, count) = line.rsplit_once(' ').expect("a count");
+            let mut path: Vec<&str> = Vec::new();
+            for frame in stack.split(';') {
+                match path.iter().position(|known| *known == frame) {
+                    Some(first) => path.truncate(first + 1),
+                    None => path.push(frame),
+                }
+            }
+            *expect.entry(path.join(";")).or_insert(0) += count.parse::<u64>().expect("a number");
+        }
+        let left = folded(&filter.apply(profile(&text)).expect("all is left"));
+        let mut expect: Vec<String> =
+            expect.into_iter().map(|(stack, count)| format!("{stack} {count}")).collect();
+        expect.sort();
+        let mut left = left;
+        left.sort();
+        prop_assert_eq!(left, expect);
     }
 
     #[test]

@@ -259,7 +259,7 @@ impl Plan {
                 stack_memory: args.stack_memory,
                 symbols: SymbolOptions {
                     inlines: !args.no_inline,
-                    lines: outputs.iter().any(Output::holds_sources),
+                    lines: args.languages.lines || outputs.iter().any(Output::holds_sources),
                     cache: args.tables.cache(),
                     ..SymbolOptions::default()
                 },
@@ -274,7 +274,7 @@ impl Plan {
                 mark_jit: args.annotate,
                 mark_inlined: args.annotate,
                 mark_guessed: args.mark_guesses,
-                script_lines: args.languages.lines,
+                lines: args.languages.lines,
                 ..LabelOptions::default()
             },
         })

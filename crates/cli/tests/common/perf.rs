@@ -113,10 +113,11 @@ pub fn fold_script(data: &Path, options: &[&str]) -> Folded {
 
 /// A stack with what is only another name made equal: glibc and the kernel have several for one
 /// address, of which perf shows an internal one or one with a version; perf drops what the compiler appends to a C++
-/// function's name; and perf has no marks for stacks that were cut off.
+/// function's name, and the parameters that tell overloads apart; and perf has no marks for stacks that were cut off.
 fn alike(stack: &[String]) -> Vec<String> {
     let marks = ["[truncated]", "[unwinding failed]", "[user stack unreadable]"];
     let alike = |frame: &String| {
+        let frame = pyrograph_names::without_parameters(frame);
         let frame = frame.trim_start_matches("__GI_").trim_start_matches("__pi_");
         let frame = frame.trim_start_matches('_');
         let frame = frame.split('@').next().unwrap_or(frame);

@@ -26,7 +26,9 @@ mod languages_node;
 mod languages_php_ruby;
 #[cfg(all(feature = "bpf", target_arch = "x86_64"))]
 mod languages_threads;
+mod lines;
 mod mapped_files;
+mod names;
 mod no_tables;
 #[cfg(all(feature = "bpf", target_arch = "x86_64"))]
 mod numbers;

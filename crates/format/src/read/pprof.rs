@@ -273,6 +273,8 @@ impl<'a> Builder<'a> {
         let mut name = self.function_name(function.name);
         if name.is_empty() {
             name = self.function_name(function.system_name);
+        } else if function.system_name != function.name {
+            name = self.with_parameters(name, function.system_name);
         }
         Frame {
             function: name,
@@ -282,6 +284,17 @@ impl<'a> Builder<'a> {
             address: if name.is_empty() || self.keep_addresses { bare.address } else { 0 },
             ..bare
         }
+    }
+
+    /// The function of a name without parameters, where the system's name has them, as Pyrograph writes it.
+    fn with_parameters(&mut self, name: StringId, system_name: u64) -> StringId {
+        let (plain, full) = (self.profile.strings.get(name), self.tables.text(system_name));
+        let has_parameters = full.strip_prefix(plain).is_some_and(|rest| rest.starts_with('('));
+        if !has_parameters {
+            return name;
+        }
+        let plain = plain.to_owned();
+        self.profile.function_named(&plain, &full)
     }
 
     /// A string of the file, each looked at once: many rows may name one that is long.
@@ -401,6 +414,7 @@ impl<'a> Builder<'a> {
             self.warnings.add(references::warning(dangling), 1, []);
         }
         self.rows.finish(&mut self.profile);
+        self.profile.tell_overloads_apart();
         let others = self.labels.iter().filter(|(_, meaning)| *meaning == Meaning::Other);
         let names: Vec<_> = others.map(|&(key, _)| self.tables.text(key)).collect();
         if !names.is_empty() {

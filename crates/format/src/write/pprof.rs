@@ -246,12 +246,14 @@ impl<'a> Encoder<'a> {
             });
         }
         for (index, &(name, file, start_line)) in self.places.functions.rows.iter().enumerate() {
+            let full = profile.full_names.get(name).unwrap_or(name);
+            let full = string(&mut self.strings, profile.strings.get(full));
             let name = string(&mut self.strings, profile.strings.get(name));
             let file = string(&mut self.strings, profile.strings.get(file));
             self.out.message(5, |out| {
                 out.number(1, index as u64 + 1);
                 out.number(2, name);
-                out.number(3, name);
+                out.number(3, full);
                 out.number(4, file);
                 out.number(5, start_line.into());
             });

@@ -1,4 +1,4 @@
-  // What of a name fits, by the rules of text.rs: all; what follows a namespace; the beginning of
+  // What of a name fits, by the rules of text.rs: all; all but long template arguments; what follows a namespace; the beginning of
   // the last part of it. Of a name that is cut, four letters are left at least.
   var LEAST_LETTERS = 4;
   // What compilers and file systems put behind a dot.
@@ -33,10 +33,61 @@
     if (!part) { return "\u003c(".includes(name[at] || " "); }
     return !SUFFIXES.includes(part[0]);
   }
+  // The name with an ellipsis for long arguments of templates, as `pyrograph_names::elide_arguments` has it.
+  var LONG_ARGUMENTS = 16;
+  var OPERATOR = new RegExp("^operator(\\(\\)|\\[\\]|\u003c=>|\u003c\u003c=|>>=|->\\*|\u003c\u003c|>>|\u003c=|>=|->|\u003c|>)");
+  function elide(name) {
+    var out = "";
+    var depth = 0;
+    var at = 0;
+    while (name.length > at) {
+      var c = name[at];
+      var before = at > 0 ? name[at - 1] : "";
+      var operator = c === "o" ? /[A-Za-z0-9_]/.test(before) ? null : OPERATOR.exec(name.slice(at)) : null;
+      if (operator) {
+        out += operator[0];
+        at += operator[0].length;
+        continue;
+      }
+      if (c === "\u003c") {
+        var end = depth === 0 ? /[A-Za-z0-9_:]/.test(before) ? closing(name, at) : -1 : -1;
+        if (end > at) {
+          if (Array.from(name.slice(at + 1, end)).length > LONG_ARGUMENTS) {
+            out += "\u003c\u2026>";
+            at = end + 1;
+            continue;
+          }
+        }
+      }
+      if ("\u003c([{".includes(c)) { depth++; }
+      else if (")]}".includes(c)) { depth = Math.max(0, depth - 1); }
+      else if (c === ">") { if (before !== "-") { depth = Math.max(0, depth - 1); } }
+      out += c;
+      at++;
+    }
+    return out;
+  }
+  // Where the bracket at a place is closed; -1 if it is not.
+  function closing(name, start) {
+    var depth = 0;
+    for (var at = start; name.length > at; at++) {
+      var c = name[at];
+      if ("\u003c([{".includes(c)) { depth++; }
+      else if (c === ">" ? name[at - 1] !== "-" : ")]}".includes(c)) {
+        depth--;
+        if (depth === 0) { return at; }
+      }
+    }
+    return -1;
+  }
   function fitName(text, room, measure) {
     if (room >= measure(text)) { return text; }
     text = text.replace(/::h[0-9a-f]{16}$/, "");
     if (room >= measure(text)) { return text; }
+    if (text.includes("\u003c")) {
+      text = elide(text);
+      if (room >= measure(text)) { return text; }
+    }
     var left = room - measure("\u2026");
     var cuts = heads(text);
     for (var k = 0; cuts.length > k; k++) {

@@ -300,6 +300,10 @@ impl<'a> Frames<'a> {
             out.push_str(" of it by a guess, without an unwind table");
         }
         self.own(out, frame, leaf);
+        if let Some(&full) = self.graph.full_names.get(&frame.name) {
+            out.push('\n');
+            escape(out, self.graph.names.get(full));
+        }
         write_module(out, self.graph.names.get(frame.module), frame.modules);
     }
 

@@ -38,7 +38,12 @@
       key[size] = name;
       return size++;
     }
-    return { child, nodes: () => ({ size, parent: parent.subarray(0, size), key: key.subarray(0, size) }) };
+    // The node above another, or that itself, of whose key something holds; -1 if there is none up to a root.
+    function above(node, root, holds) {
+      for (; node !== root; node = parent[node]) { if (holds(key[node])) { return node; } }
+      return -1;
+    }
+    return { child, above, nodes: () => ({ size, parent: parent.subarray(0, size), key: key.subarray(0, size) }) };
   }
   // The same in preorder, callees by key; `number` has the new number of each node.
   function* inPreorder({ size, parent, key }, keys) {
@@ -294,9 +299,10 @@
     const round = new Int32Array(parent.length).fill(-1);
     const nodeOf = new Uint32Array(parent.length);
     const bitsOf = new Int32Array(parent.length);
-    // One more than the label of the last frame; stacks that have not begun have -1.
-    const last = new Int32Array(parent.length);
+    const begun = new Uint8Array(parent.length);
     const isShown = new Uint8Array(parent.length);
+    const isKnown = new Uint8Array(data.texts.length);
+    const labelOf = (key) => label[data.functions.first[key]];
     const named = new Int32Array(parent.length).fill(-1);
     const node = new Int32Array(count).fill(-1);
     const missing = [];
@@ -304,7 +310,7 @@
       round[0] = named[0] = g;
       nodeOf[0] = groups[g].path.reduce((at, key) => interner.child(at, key), 0);
       bitsOf[0] = groups[g].bits;
-      last[0] = groups[g].begun ? 0 : -1;
+      begun[0] = groups[g].begun ? 1 : 0;
       for (; k < ends[g]; k++) {
         const end = stack[order[k]];
         let at = end;
@@ -316,10 +322,8 @@
           const hits = frames[frame];
           round[at] = g;
           bitsOf[at] = bitsOf[caller] | hits & ~HIDDEN;
-          last[at] = last[caller] < 0 && (hits & FROM) !== 0 ? 0 : last[caller];
-          const isRecursion = rules.recursion && last[at] === label[frame] + 1;
-          isShown[at] = last[at] < 0 || (hits & HIDDEN) !== 0 || isRecursion ? 0 : 1;
-          if (isShown[at]) { last[at] = label[frame] + 1; }
+          begun[at] = begun[caller] || (hits & FROM) !== 0 ? 1 : 0;
+          isShown[at] = begun[at] && (hits & HIDDEN) === 0 ? 1 : 0;
         }
         if (!rules.passes(bitsOf[end])) { continue; }
         while (named[at] !== g) { missing.push(at); at = parent[at]; }
@@ -327,7 +331,12 @@
           const caller = nodeOf[at];
           at = missing.pop();
           named[at] = g;
-          nodeOf[at] = isShown[at] ? interner.child(caller, functionOf[leaf[at]]) : caller;
+          if (!isShown[at]) { nodeOf[at] = caller; continue; }
+          const own = label[leaf[at]];
+          // Most labels are new where they come, or on no stack twice.
+          const first = rules.recursion && isKnown[own] ? interner.above(caller, nodeOf[0], (key) => labelOf(key) === own) : -1;
+          isKnown[own] = 1;
+          nodeOf[at] = first < 0 ? interner.child(caller, functionOf[leaf[at]]) : first;
         }
         node[order[k]] = nodeOf[end];
         if ((k & SLICE) === 0) { yield; }

@@ -1,0 +1,55 @@
+//! Labels that tell the names of a list apart.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use crate::{Name, parameters};
+
+/// For each name the shortest of its forms that no other function of the list has: the short one, with parameters, with its
+/// whole path, or the full one. Tiers of one function have one label.
+///
+/// ```
+/// # use pyrograph_names::distinct;
+/// let names = ["shop::Cart::add(int)", "shop::Cart::add(char const*)", "std::vector<int>::push_back"];
+/// assert_eq!(distinct(&names), ["Cart::add(int)", "Cart::add(char const*)", "vector<int>::push_back"]);
+/// ```
+pub fn distinct<'a>(names: &[&'a str]) -> Vec<Cow<'a, str>> {
+    let all: Vec<Name<'a>> = names.iter().map(|name| Name::of(name)).collect();
+    let mut levels = vec![0; names.len()];
+    let mut labels: Vec<Cow<'a, str>> = all.iter().map(|name| name.short.clone()).collect();
+    for _ in 0..LAST {
+        let mut seen: BTreeMap<&str, (&str, bool)> = BTreeMap::new();
+        for (label, name) in labels.iter().zip(&all) {
+            // Tiers of one function have one full name, and one label.
+            let (first, is_shared) = seen.entry(label).or_insert((&*name.full, false));
+            *is_shared |= *first != name.full;
+        }
+        let shared: Vec<usize> = (0..names.len())
+            .filter(|&row| seen.get(&*labels[row]).is_some_and(|of| of.1))
+            .collect();
+        if shared.is_empty() {
+            break;
+        }
+        for row in shared {
+            levels[row] += 1;
+            labels[row] = form(&all[row], names[row], levels[row]);
+        }
+    }
+    labels
+}
+
+const LAST: usize = 3;
+
+fn form<'a>(name: &Name<'a>, raw: &'a str, level: usize) -> Cow<'a, str> {
+    match level {
+        1 => match parameters::split(raw) {
+            Some((before, _)) => format!("{}{}", name.short, raw[before.len()..].trim_end()).into(),
+            None => name.short.clone(),
+        },
+        // Other names in brackets are places: `f (app.py:7)`.
+        2 if parameters::split(raw).is_some() || raw.contains("::") && !raw.ends_with(')') => {
+            crate::cpp::without_result(parameters::without_parameters(raw)).into()
+        }
+        _ => name.full.clone(),
+    }
+}

@@ -1,0 +1,403 @@
+//! Names as tools write them, and what each is taken for.
+
+use proptest::prelude::*;
+use pyrograph_names::{Language, Name, Tier, distinct, identity, without_parameters};
+
+/// Name, identity, short form.
+type Row = (&'static str, &'static str, &'static str);
+
+fn check(language: Option<Language>, rows: &[Row]) {
+    for &(text, identity, short) in rows {
+        let name = Name::of(text);
+        assert_eq!((&*name.identity, &*name.short), (identity, short), "{text}");
+        assert_eq!(name.language, language, "{text}");
+        // An identity is its own, however often it is asked for.
+        assert_eq!(Name::of(identity).identity, identity, "{text}");
+    }
+}
+
+#[test]
+fn clones_of_c() {
+    check(
+        None,
+        &[
+            ("main", "main", "main"),
+            ("walk.part.0", "walk", "walk"),
+            ("sort.constprop.0.isra.0", "sort", "sort"),
+            ("schedule.cold", "schedule", "schedule"),
+            ("schedule.cold.7", "schedule", "schedule"),
+            ("init.llvm.4120987236", "init", "init"),
+            ("init.__uniq.41209872.llvm.99", "init", "init"),
+            ("static_name.1234", "static_name", "static_name"),
+            ("f.lto_priv.0", "f", "f"),
+            ("resize/1", "resize", "resize"),
+            ("memcpy@@GLIBC_2.14", "memcpy", "memcpy"),
+            ("memcpy@plt", "memcpy@plt", "memcpy@plt"),
+            ("blk_mq_run.isra.0", "blk_mq_run", "blk_mq_run"),
+            ("bpf_prog_6deef7357e7b4530_sd_fw_egress", "bpf_prog_sd_fw_egress", "sd_fw_egress"),
+            ("bpf_trampoline_6442455041_1", "bpf_trampoline", "bpf_trampoline_6442455041_1"),
+            ("[perf-4711.map]", "[perf.map]", "[perf-4711.map]"),
+            // These are no clones.
+            ("libc.so.6", "libc.so.6", "libc.so.6"),
+            ("libc.so.6+0x1f3a0", "libc.so.6+0x1f3a0", "libc.so.6+0x1f3a0"),
+            ("[libc.so.6]", "[libc.so.6]", "[libc.so.6]"),
+            ("[unknown]", "[unknown]", "[unknown]"),
+            ("lists:map/2", "lists:map/2", "lists:map/2"),
+            ("kworker/u8:2", "kworker/u8:2", "kworker/u8:2"),
+            ("", "", ""),
+        ],
+    );
+}
+
+#[test]
+fn cpp() {
+    check(
+        Some(Language::Cpp),
+        &[
+            ("shop::price(int)", "shop::price(int)", "shop::price"),
+            ("shop::price(double) [clone .cold]", "shop::price(double)", "shop::price"),
+            ("void shop::sum<long>(long)", "shop::sum<long>(long)", "shop::sum<long>"),
+            ("shop::f(void)", "shop::f()", "shop::f"),
+            ("shop::Cart::add(int) const", "shop::Cart::add(int) const", "Cart::add"),
+            ("C::~C [deleting destructor]", "C::~C", "C::~C"),
+            ("C::~C[in-charge]", "C::~C", "C::~C"),
+            (
+                "main::{lambda(int)#2}::operator()",
+                "main::{lambda(int)}::operator()",
+                "main::{lambda(int)#2}::operator()",
+            ),
+            (
+                "f()::'lambda0'(int)::operator()(int) const",
+                "f()::'lambda'(int)::operator()(int) const",
+                "f()::'lambda0'(int)::operator()",
+            ),
+            ("a::(anonymous namespace)::f", "a::(anonymous namespace)::f", "a::f"),
+            ("C::operator<<", "C::operator<<", "C::operator<<"),
+            ("a::b::C::operator()(int)", "a::b::C::operator()(int)", "C::operator()"),
+            ("std::to_string[abi:cxx11](int)", "std::to_string(int)", "std::to_string[abi:cxx11]"),
+        ],
+    );
+    let executor = "boost::asio::detail::executor_op<boost::asio::detail::work_dispatcher<std::function<void ()>, void>, \
+                    std::allocator<void> >::do_complete";
+    check(
+        None,
+        &[
+            (executor, &executor.replace("> >", ">>").leak()[..], "executor_op<…>::do_complete"),
+            (
+                "std::__cxx11::basic_string<char>::append",
+                "std::__cxx11::basic_string<char>::append",
+                "basic_string<char>::append",
+            ),
+            (
+                "std::vector<std::vector<int> >::at",
+                "std::vector<std::vector<int>>::at",
+                "vector<…>::at",
+            ),
+            ("shop::price", "shop::price", "shop::price"),
+        ],
+    );
+    // Constructors of an object and of a base are one function with one name since the demangler; overloads are not.
+    assert_ne!(identity("shop::Cart::Cart(int)"), identity("shop::Cart::Cart(shop::Cart const&)"));
+}
+
+#[test]
+fn microsofts_cpp() {
+    check(Some(Language::Cpp), &[("?price@shop@@YAXH@Z", "shop::price(int)", "shop::price")]);
+}
+
+#[test]
+fn rust() {
+    check(
+        Some(Language::Rust),
+        &[
+            ("core::fmt::write::h0123456789abcdef", "core::fmt::write", "fmt::write"),
+            ("app::run::{{closure}}", "app::run::{closure}", "run::{{closure}}"),
+            ("app::run::{closure#3}", "app::run::{closure}", "run::{closure#3}"),
+            (
+                "app::run::{closure#3}::{closure#0}",
+                "app::run::{closure}::{closure}",
+                "run::{closure#3}::{closure#0}",
+            ),
+            ("app::{impl#2}::f::h0123456789abcdef.llvm.77", "app::{impl}::f", "app::{impl#2}::f"),
+            ("core[9f2a3b4c5d6e7f80]::fmt::write", "core::fmt::write", "fmt::write"),
+            (
+                "<alloc::vec::Vec<T,A> as core::ops::drop::Drop>::drop",
+                "<alloc::vec::Vec<T,A> as core::ops::drop::Drop>::drop",
+                "<Vec<T,A> as Drop>::drop",
+            ),
+            ("app::sort::<alloc::vec::Vec<u8>>", "app::sort", "app::sort::<…>"),
+            ("<app::Cart>::add::{closure#1}", "app::Cart::add::{closure}", "add::{closure#1}"),
+            // As DTrace prints it.
+            (
+                "core::ptr::drop_in_place$LT$alloc..string..String$GT$::h0123456789abcdef",
+                "core::ptr::drop_in_place<alloc::string::String>",
+                "ptr::drop_in_place<…>",
+            ),
+            (
+                "_$LT$std..io..Stdin$u20$as$u20$std..io..Read$GT$::read::h0123456789abcdef",
+                "<std::io::Stdin as std::io::Read>::read",
+                "<Stdin as Read>::read",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn go() {
+    check(
+        Some(Language::Go),
+        &[
+            ("main.sum[go.shape.int]", "main.sum[...]", "main.sum[...]"),
+            (
+                "main.Map[go.shape.int,go.shape.struct { a []int }]",
+                "main.Map[...]",
+                "main.Map[...]",
+            ),
+            ("main.Map[...]", "main.Map[...]", "main.Map[...]"),
+            ("main.run.func1", "main.run.func", "main.run.func1"),
+            ("main.run.func1.2", "main.run.func", "main.run.func1.2"),
+            ("main.run.func2.func1", "main.run.func", "main.run.func2.func1"),
+            ("main.run.gowrap1", "main.run.gowrap", "main.run.gowrap1"),
+            ("main.init.0", "main.init", "main.init.0"),
+            ("main.(*Cart).Add-fm", "main.(*Cart).Add", "main.(*Cart).Add"),
+            (
+                "github.com/x/api.(*Server).Serve",
+                "github.com/x/api.(*Server).Serve",
+                "api.(*Server).Serve",
+            ),
+            (
+                "net/http.HandlerFunc.ServeHTTP",
+                "net/http.HandlerFunc.ServeHTTP",
+                "http.HandlerFunc.ServeHTTP",
+            ),
+            ("runtime.memmove.abi0", "runtime.memmove", "runtime.memmove"),
+        ],
+    );
+    check(None, &[("runtime.mallocgc", "runtime.mallocgc", "runtime.mallocgc")]);
+}
+
+#[test]
+fn java() {
+    check(
+        Some(Language::Java),
+        &[
+            (
+                "void java.util.ComparableTimSort.mergeLo(int, int, int, int)",
+                "java.util.ComparableTimSort.mergeLo(int, int, int, int)",
+                "ComparableTimSort.mergeLo",
+            ),
+            ("java.util.List.get", "java.util.List.get", "List.get"),
+            ("java/util/List.get", "java.util.List.get", "List.get"),
+            ("java/util/List::get", "java.util.List.get", "List.get"),
+            ("Ljava/util/List;::get", "java.util.List.get", "List.get"),
+            ("java/util/List:::get", "java.util.List.get", "List.get"),
+            (
+                "Lio/netty/Loop;.run(Ljava/lang/Object;)V",
+                "io.netty.Loop.run(Ljava/lang/Object;)",
+                "Loop.run",
+            ),
+            ("java.util.ArrayList.<init>", "java.util.ArrayList.<init>", "ArrayList.<init>"),
+            (
+                "Shop$$Lambda$14/0x0000000800066840.apply",
+                "Shop$$Lambda.apply",
+                "Shop$$Lambda$14.apply",
+            ),
+            ("Shop$$Lambda/0x00007f8a04011c58.apply", "Shop$$Lambda.apply", "Shop$$Lambda.apply"),
+            ("Shop$$Lambda.0x00007f8a04011c58.apply", "Shop$$Lambda.apply", "Shop$$Lambda.apply"),
+            ("Shop$$Lambda$14/1324843695.run", "Shop$$Lambda.run", "Shop$$Lambda$14.run"),
+            (
+                "void com.acme.Shop.lambda$main$3(int)",
+                "com.acme.Shop.lambda$main(int)",
+                "Shop.lambda$main$3",
+            ),
+            (
+                "jdk.internal.reflect.GeneratedMethodAccessor12.invoke",
+                "jdk.internal.reflect.GeneratedMethodAccessor.invoke",
+                "GeneratedMethodAccessor12.invoke",
+            ),
+            ("com.sun.proxy.$Proxy31.get", "com.sun.proxy.$Proxy.get", "$Proxy31.get"),
+            ("jdk.proxy2.$Proxy52.get", "jdk.proxy.$Proxy.get", "$Proxy52.get"),
+            (
+                "Shop$$FastClassBySpringCGLIB$$a1b2c3d4.invoke",
+                "Shop$$FastClassBySpringCGLIB.invoke",
+                "Shop$$FastClassBySpringCGLIB$$a1b2c3d4.invoke",
+            ),
+            (
+                "java.lang.invoke.LambdaForm$MH/0x0000000800c1a400.invoke",
+                "java.lang.invoke.LambdaForm$MH.invoke",
+                "LambdaForm$MH.invoke",
+            ),
+        ],
+    );
+    // A class without a package may be one of another language, and is no more than it says.
+    check(None, &[("Shop.main", "Shop.main", "Shop.main")]);
+}
+
+#[test]
+fn javascript() {
+    check(
+        Some(Language::JavaScript),
+        &[
+            ("LazyCompile:*parse /srv/app.js:12:3", "parse app.js", "parse"),
+            ("JS:^parse /srv/app.js:14:3", "parse app.js", "parse"),
+            ("JS:+'parse file:///srv/app.js:14", "parse app.js", "parse"),
+            ("Function:~(anonymous) /srv/app.js:40", "(anonymous) app.js", "(anonymous) app.js:40"),
+            ("LazyCompile:~ /srv/app.js:40", "(anonymous) app.js", "(anonymous) app.js:40"),
+            ("Script:~ /srv/app.js:1", "(anonymous) app.js", "(anonymous) app.js:1"),
+        ],
+    );
+    check(None, &[("Script::run", "Script::run", "Script::run")]);
+    let tiers = ["JS:~f a.js:1", "JS:^f a.js:1", "JS:*f a.js:1", "JS:f a.js:1"]
+        .map(|name| Name::of(name).tier);
+    assert_eq!(tiers, [Some(Tier::Interpreted), Some(Tier::Baseline), Some(Tier::Optimized), None]);
+}
+
+#[test]
+fn dotnet() {
+    check(
+        Some(Language::DotNet),
+        &[
+            ("void [Shop] Shop.Cart::Add(int32)[Tier0]", "Shop.Cart::Add(int32)", "Cart::Add"),
+            (
+                "void [Shop] Shop.Cart::Add(int32)[OptimizedTier1]",
+                "Shop.Cart::Add(int32)",
+                "Cart::Add",
+            ),
+            (
+                "instance void [Shop] Shop.Cart::Add(int32)[PreJIT]",
+                "Shop.Cart::Add(int32)",
+                "Cart::Add",
+            ),
+            (
+                "void [App] P/<>c::<Main>b__0_1(int32)[Tier0]",
+                "P/<>c::<Main>b(int32)",
+                "P/<>c::<Main>b",
+            ),
+            (
+                "void [App] P::<Main>g__Local|3_0()[Tier0]",
+                "P::<Main>g__Local()",
+                "P::<Main>g__Local",
+            ),
+        ],
+    );
+    let tiers = ["f[Tier0]", "f[OptimizedTier1]", "f[PreJIT]"].map(|name| Name::of(name).tier);
+    assert_eq!(tiers, [Some(Tier::Baseline), Some(Tier::Optimized), Some(Tier::Ahead)]);
+}
+
+#[test]
+fn lines_of_scripts_move() {
+    check(
+        Some(Language::Python),
+        &[
+            ("handle (/srv/app.py:120)", "handle (app.py)", "handle"),
+            ("handle (app.py:123)", "handle (app.py)", "handle"),
+            ("py::handle:/srv/app.py", "handle (app.py)", "handle"),
+            ("<lambda> (app.py:7)", "<lambda> (app.py)", "<lambda> (app.py:7)"),
+        ],
+    );
+    check(
+        Some(Language::Ruby),
+        &[("block in run (shop.rb:9)", "block in run (shop.rb)", "block in run")],
+    );
+    check(
+        None,
+        &[
+            ("main (app.c:5)", "main (app.c)", "main"),
+            ("main:/src/app.c:5", "main (app.c)", "main"),
+        ],
+    );
+    check(Some(Language::Cpp), &[("std::sort (stl.hpp:5)", "std::sort (stl.hpp)", "std::sort")]);
+}
+
+#[test]
+fn other_languages() {
+    check(
+        Some(Language::OCaml),
+        &[
+            ("camlStdlib__List__map_442", "Stdlib.List.map", "List.map"),
+            ("camlStdlib__List.map_442", "Stdlib.List.map", "List.map"),
+            ("camlShop__fun_1234", "Shop.fun", "Shop.fun"),
+        ],
+    );
+    check(
+        Some(Language::Haskell),
+        &[
+            ("base_GHCziBase_map_info", "GHC.Base.map", "Base.map"),
+            ("ghczmprim_GHCziTypes_ZC_con_info", "GHC.Types.:", "Types.:"),
+            ("Main_zdwgo_info", "Main.$wgo", "Main.$wgo"),
+            ("shopzm0zi1_Shop_sat_s4Xs_info", "Shop.sat", "Shop.sat"),
+        ],
+    );
+    check(
+        Some(Language::D),
+        &[
+            ("_D3app6Parser4nextMFZv", "_D3app6Parser4nextMFZv", "Parser.next"),
+            ("_D3app6__ctorMFZv", "_D3app6__ctorMFZv", "app.this"),
+        ],
+    );
+    check(
+        Some(Language::Swift),
+        &[
+            ("$s4shop5priceyySiF", "$s4shop5priceyySiF", "$s4shop5priceyySiF"),
+            ("$s4shop5priceyySiFTm", "$s4shop5priceyySiF", "$s4shop5priceyySiFTm"),
+        ],
+    );
+    check(Some(Language::Julia), &[("julia_mandel_1234", "julia_mandel", "mandel")]);
+    for name in ["update_info", "Main_menu", "GetModuleInfo_info", "camlot", "_Dx", "$sum"] {
+        check(None, &[(name, name, name)]);
+    }
+    assert_eq!(Name::of("_D3app3fooFZ3barMFZv").language, None);
+}
+
+#[test]
+fn marks_of_collapsers() {
+    for (text, expect, tier) in [
+        ("f_[j]", "f", Some(Tier::Optimized)),
+        ("f_[0]", "f", Some(Tier::Interpreted)),
+        ("f_[1]", "f", Some(Tier::Baseline)),
+        ("f_[k]", "f", None),
+        ("java/util/List.get_[j]", "java.util.List.get", Some(Tier::Optimized)),
+        ("f_[x]", "f_[x]", None),
+        ("_[k]", "_[k]", None),
+    ] {
+        let name = Name::of(text);
+        assert_eq!((&*name.identity, name.tier), (expect, tier), "{text}");
+    }
+}
+
+#[test]
+fn labels_of_a_list_differ() {
+    let check = |names: &[&str], expect: &[&str]| assert_eq!(distinct(names), expect);
+    check(&["a::f(int)", "a::f(double)", "b::g(int)"], &["a::f(int)", "a::f(double)", "b::g"]);
+    check(&["x::a::C::f", "y::a::C::f"], &["x::a::C::f", "y::a::C::f"]);
+    check(&["f", "f"], &["f", "f"]);
+    check(&["walk", "walk.part.0", "sort.cold"], &["walk", "walk.part.0", "sort"]);
+    check(
+        &["void a.b.C.m(int)", "void a.b.C.m(long)", "void a.x.C.k(long)"],
+        &["C.m(int)", "C.m(long)", "C.k"],
+    );
+    check(&["JS:*f /a/b.js:1", "JS:*f /a/c.js:1"], &["f /a/b.js:1", "f /a/c.js:1"]);
+    check(&["JS:*f /a/b.js:1", "JS:~f /a/b.js:1"], &["f", "f"]);
+}
+
+#[test]
+fn parameters_are_dropped() {
+    assert_eq!(without_parameters("f()::{lambda(int)#1}"), "f()::{lambda(int)#1}");
+    assert_eq!(without_parameters("C::f(int (*)(char), std::vector<int>&) const &"), "C::f");
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_a_name(text in "\\PC{0,40}") {
+        let _ = Name::of(&text);
+        prop_assert_eq!(distinct(&[&text]).len(), 1);
+    }
+
+    #[test]
+    fn text_like_names_is_one(text in "(\\?|_D|\\$s|caml|JS:|L|void |)([a-cA-C:<>(){}\\[\\].$/#_ '0-9é]|operator|::|lambda|\\$\\$Lambda|0x|Tier0|zi|_info|->){0,14}") {
+        let name = Name::of(&text);
+        prop_assert!(text.is_empty() || !name.identity.is_empty() && !name.short.is_empty(), "{}", text);
+        let labels = distinct(&[&text, "f", "other"]);
+        prop_assert_eq!(labels.len(), 3);
+    }
+}
