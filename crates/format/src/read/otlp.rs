@@ -38,6 +38,7 @@ use crate::names::module_kind;
 use crate::protobuf::{Damaged, Message};
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
+use crate::write::GUESSED_ATTRIBUTE;
 
 /// See the module.
 pub struct Otlp;
@@ -152,6 +153,7 @@ enum Meaning {
     Cgroup(StringId),
     Cpu(Option<u32>),
     Kind(Option<FrameKind>),
+    Guessed(bool),
     Other,
 }
 
@@ -282,6 +284,7 @@ impl<'a> Builder<'a> {
             "host.name" => Meaning::Host(text),
             "process.linux.cgroup" => Meaning::Cgroup(text),
             "cpu.logical_number" => Meaning::Cpu(u32::try_from(number).ok()),
+            GUESSED_ATTRIBUTE => Meaning::Guessed(number != 0),
             "profile.frame.type" => Meaning::Kind(frame_kind(self.profile.strings.get(text))),
             _ => Meaning::Other,
         })
@@ -499,14 +502,16 @@ impl<'a> Builder<'a> {
         } else {
             address
         };
-        let declared = attributes.iter().find_map(|&index| {
-            match self.attributes.get(usize::try_from(index).ok()?) {
-                Some(Meaning::Kind(kind)) => *kind,
-                _ => None,
+        let (mut declared, mut guessed) = (None, false);
+        for index in attributes.iter().filter_map(|&index| usize::try_from(index).ok()) {
+            match self.attributes.get(index) {
+                Some(Meaning::Kind(kind)) => declared = declared.or(*kind),
+                Some(Meaning::Guessed(is)) => guessed |= *is,
+                _ => {}
             }
-        });
+        }
         let kind = declared.unwrap_or_else(|| module_kind(self.profile.strings.get(module)));
-        Ok(Frame { module, address, kind, ..Frame::default() })
+        Ok(Frame { module, address, kind, guessed, ..Frame::default() })
     }
 
     /// Gives a frame its function, file and line.
@@ -543,7 +548,7 @@ fn apply(meaning: Meaning, thread: &mut Thread, sample: &mut Sample) {
         Meaning::Host(name) => thread.host = name,
         Meaning::Cgroup(path) => thread.cgroup = path,
         Meaning::Cpu(cpu) => sample.cpu = cpu,
-        Meaning::Kind(_) | Meaning::Other => {}
+        Meaning::Kind(_) | Meaning::Guessed(_) | Meaning::Other => {}
     }
 }
 
@@ -553,6 +558,7 @@ fn frame_kind(name: &str) -> Option<FrameKind> {
         "kernel" => Some(FrameKind::Kernel),
         "native" | "go" | "rust" | "beam" => Some(FrameKind::User),
         "jit" => Some(FrameKind::Jit),
+        "inlined" => Some(FrameKind::Inlined),
         "interpreted" | "cpython" | "php" | "ruby" | "perl" | "v8js" | "jvm" | "dotnet" | "lua" => {
             Some(FrameKind::Interpreted)
         }

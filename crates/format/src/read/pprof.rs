@@ -42,7 +42,7 @@ use super::dropped::Dropped;
 use super::rows::Rows;
 use crate::input::Head;
 use crate::names::module_kind;
-use crate::pprof_extras::{GUESSED_FIELD, GUESSED_LABEL, stand_in_kind};
+use crate::pprof_extras::{GUESSED_FIELD, GUESSED_LABEL, KIND_FIELD, field_kind, stand_in_kind};
 use crate::protobuf::{Damaged, Message, Value};
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
@@ -218,13 +218,14 @@ impl<'a> Builder<'a> {
 
     /// Adds the frames of a location; returns its instruction, if its file is known.
     fn place_location(&mut self, mut message: Message<'a>) -> Result<Option<Address>, Damaged> {
-        let (mut mapping, mut address, mut guessed) = (0, 0, false);
+        let (mut mapping, mut address, mut guessed, mut declared) = (0, 0, false, None);
         let mut lines = Vec::new();
         while let Some((field, value)) = message.next()? {
             match field {
                 2 => mapping = value.number(),
                 3 => address = value.number(),
                 GUESSED_FIELD => guessed = value.number() != 0,
+                KIND_FIELD => declared = field_kind(value.number()),
                 4 => {
                     let [function, line] = numbers(value)?;
                     lines.push((function, line));
@@ -238,6 +239,7 @@ impl<'a> Builder<'a> {
             Some(kind) => (StringId::EMPTY, kind),
             None => (module, module_kind(self.profile.strings.get(module))),
         };
+        let kind = declared.unwrap_or(kind);
         let is_mapped = address > 0 && (mapping.start..mapping.limit).contains(&address);
         let address = if is_mapped {
             (address - mapping.start).saturating_add(mapping.offset)
