@@ -122,6 +122,27 @@ fn as_perf_prints_samples_without_stacks() {
     });
 }
 
+/// A sample that holds the counts of a group is one of each event of it.
+#[test]
+fn groups_that_are_counted_by_one_sample_were_one_record() {
+    with_perf("groups_that_are_counted_by_one_sample_were_one_record", |folder| {
+        let data = record(folder, &["-g", "-F", "499", "-e", "{cpu-clock,page-faults}:S"]);
+        let fields = ["-F", "comm,pid,tid,time,period,event"];
+        let (found, expect) = (ours(&data, &fields), theirs(&data, &fields));
+        for event in ["cpu-clock:", "page-faults:"] {
+            assert!(expect.lines().filter(|line| line.contains(event)).count() > 1, "{expect}");
+        }
+        assert_eq!(found, expect);
+        // One of them alone has the stacks of the samples, too.
+        let of = |text: &str| {
+            let is_it = |block: &&str| block.contains("page-faults:");
+            text.split("\n\n").filter(is_it).map(|block| format!("{block}\n\n")).collect::<String>()
+        };
+        let options = ["--no-inline", "--event-filter", "page-faults"];
+        check_alike(&ours(&data, &options), &of(&theirs(&data, &["--no-inline"])));
+    });
+}
+
 #[test]
 fn as_perf_prints_the_whole_machine() {
     with_perf_as_root("as_perf_prints_the_whole_machine", |folder| {
