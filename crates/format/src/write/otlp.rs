@@ -79,6 +79,9 @@ impl Writer for Otlp {
     }
 }
 
+/// The attribute of a mapping for the build ID of its file.
+const BUILD_ID: &str = "process.executable.build_id.gnu";
+
 type Fixed = foldhash::fast::FixedState;
 
 /// The identity of a sample.
@@ -225,13 +228,19 @@ impl<'a> Encoder<'a> {
         }
         out.message(1, |_| {});
         let mappings = std::mem::take(&mut self.mappings.rows);
+        let build_ids: HashMap<StringId, StringId, Fixed> =
+            profile.addresses.iter().map(|of| (of.module, of.build_id)).collect();
         for &module in &mappings {
+            let build_id = build_ids.get(&module).filter(|id| !id.is_empty());
+            let build_id = build_id.map(|&id| profile.strings.get(id).to_owned());
+            let build_id = build_id.map(|id| self.attributes.id(Attribute::Text(BUILD_ID, id)));
             let highest = profile.frames.iter().filter(|frame| frame.module == module);
             let highest = highest.map(|frame| frame.address).max().unwrap_or(0);
             let file = self.text(module);
             out.message(1, |out| {
                 out.number(2, highest.saturating_add(1));
                 out.number(4, file);
+                out.packed(5, build_id);
             });
         }
         // No sample is linked to a trace.
