@@ -67,6 +67,7 @@ mod proc_stack;
 mod pstats;
 mod pyinstrument;
 mod rows;
+mod safari;
 mod simpleperf;
 pub(crate) mod speedscope;
 mod stackcount;
@@ -160,6 +161,7 @@ pub static READERS: &[&dyn Reader] = &[
     // Text of languages and their runtimes.
     &cpuprofile::CpuProfile,
     &heapprofile::HeapProfile,
+    &safari::Safari,
     &chrome_trace::ChromeTrace,
     &jstack::Jstack,
     &javacore::Javacore,
