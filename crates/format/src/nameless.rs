@@ -78,9 +78,7 @@ pub(crate) fn name(
             by_path.push(path);
         }
     }
-    if let Some(said) = said_of_paths(&by_path) {
-        warnings.add(WarningKind::Symbols(said), 1, []);
-    }
+    say_by_path(&by_path, warnings);
     if named.is_empty() {
         return;
     }
@@ -92,7 +90,13 @@ pub(crate) fn name(
     });
 }
 
-/// A file that was found by its path alone may be another one by now.
+/// Says which files gave names though only their paths were known: one may be another by now.
+pub(crate) fn say_by_path(paths: &[String], warnings: &mut Warnings) {
+    if let Some(said) = said_of_paths(paths) {
+        warnings.add(WarningKind::Symbols(said), 1, []);
+    }
+}
+
 fn said_of_paths(paths: &[String]) -> Option<String> {
     const SHOWN: usize = 3;
     let shown = paths.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
@@ -104,14 +108,15 @@ fn said_of_paths(paths: &[String]) -> Option<String> {
     (!paths.is_empty()).then(|| format!("{said} {shown}{more}"))
 }
 
-fn open(path: &str, build_id: Option<&BuildId>, options: &Options) -> Option<Module> {
+/// The file of a build ID, or, without one, the file at a path.
+pub(crate) fn open(path: &str, build_id: Option<&BuildId>, options: &Options) -> Option<Module> {
     let file = options.symbols.locator.open_module(Path::new(path), build_id).ok()?;
     let source = Source { path, build_id, ..Source::default() };
     Module::open(&file, source).ok()
 }
 
 /// The frames at an address, outermost first; none if no function is known there.
-fn frames(profile: &mut Profile, unnamed: Frame, at: &Symbolized) -> Vec<FrameId> {
+pub(crate) fn frames(profile: &mut Profile, unnamed: Frame, at: &Symbolized) -> Vec<FrameId> {
     let mut frames = Vec::new();
     for (depth, call) in at.frames.iter().rev().enumerate() {
         let function = profile.strings.intern(&tidy_name(&call.function));

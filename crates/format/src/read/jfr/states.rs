@@ -64,7 +64,7 @@ impl States {
             let counts: Vec<String> =
                 seen.iter().map(|(state, count)| format!("{count} {state}")).collect();
             let said = format!(
-                "samples of threads in all states are counted, {}; --event {event}:{first} counts one state",
+                "samples of threads in all states are counted, {}; --event-filter {event}:{first} counts one state",
                 counts.join(", ")
             );
             warnings.add(WarningKind::NotHeld(said), 1, []);
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn sleeping_threads_were_counted_as_those_that_ran() {
         let said = "samples of threads in all states are counted, 2 STATE_SLEEPING, 1 STATE_RUNNABLE; \
-                    --event E:STATE_SLEEPING counts one state";
+                    --event-filter E:STATE_SLEEPING counts one state";
         check(None, (said, "E", &[], 3));
         check(Some("runnable"), ("", "E:runnable", &[("E:STATE_SLEEPING", 2)], 1));
         check(Some("STATE_SLEEPING"), ("", "E:STATE_SLEEPING", &[("E:STATE_RUNNABLE", 1)], 2));
