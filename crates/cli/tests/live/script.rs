@@ -122,41 +122,6 @@ fn as_perf_prints_samples_without_stacks() {
     });
 }
 
-/// A sample that holds the counts of a group is one of each event of it.
-#[test]
-fn groups_that_are_counted_by_one_sample_were_one_record() {
-    with_perf("groups_that_are_counted_by_one_sample_were_one_record", |folder| {
-        // Of one thread: perf takes no counts of groups from threads that start later.
-        let data = folder.join("perf.data");
-        let program = "BEGIN { for (i = 0; i < 3000000; i++) { a[i % 90000] = i } }";
-        let mut perf = Command::new("perf");
-        perf.args([
-            "record",
-            "-q",
-            "-N",
-            "-g",
-            "-F",
-            "499",
-            "-e",
-            "{cpu-clock,page-faults}:S",
-            "-o",
-        ]);
-        run_perf(perf.arg(&data).args(["--", "awk", program]));
-        let fields = ["-F", "comm,pid,tid,time,period,event"];
-        let (found, expect) = (ours(&data, &fields), theirs(&data, &fields));
-        for event in ["cpu-clock:", "page-faults:"] {
-            assert!(expect.lines().filter(|line| line.contains(event)).count() > 1, "{expect}");
-        }
-        assert_eq!(found, expect);
-        let all = ours(&data, &["--no-inline"]);
-        check_alike(&all, &theirs(&data, &["--no-inline"]));
-        // One of them alone has the stacks of the samples, too.
-        let is_it = |block: &&str| block.contains("page-faults:");
-        let only: String = all.split_inclusive("\n\n").filter(is_it).collect();
-        assert_eq!(ours(&data, &["--no-inline", "--event-filter", "page-faults"]), only);
-    });
-}
-
 #[test]
 fn as_perf_prints_the_whole_machine() {
     with_perf_as_root("as_perf_prints_the_whole_machine", |folder| {

@@ -506,7 +506,7 @@ fn pprof_keeps_the_instructions_of_samples() {
 }
 
 #[test]
-fn pprof_keeps_which_frames_were_guessed() {
+fn pprof_and_otlp_keep_which_frames_were_guessed() {
     let mut written = Profile::new(vec![ValueType::samples()]);
     let (main, leaf) = (written.strings.intern("main"), written.strings.intern("leaf"));
     for guessed in [true, false] {
@@ -517,14 +517,16 @@ fn pprof_keeps_which_frames_were_guessed() {
         let stack = written.stacks.intern(stack, leaf);
         written.push(Sample::new(stack), &[if guessed { 3 } else { 5 }]);
     }
-    let writer = WRITERS.iter().find(|writer| writer.name() == "pprof").expect("pprof");
-    let reader = reader_named("pprof").expect("pprof");
-    let read = read_again(reader, &write(*writer, &written), writer.capabilities());
-    let guessed = |row: usize| {
-        let stack = read.samples.get(row).stack;
-        let frames = read.stacks.leaf_first(stack).map(|id| read.frames.get(id).guessed);
-        (frames.collect::<Vec<_>>(), read.samples.values(0)[row])
-    };
-    let rows: Vec<_> = (0..read.samples.len()).map(guessed).collect();
-    assert_eq!(rows, [(vec![false, true], 3), (vec![false, false], 5)]);
+    for format in ["pprof", "OTLP"] {
+        let writer = pyrograph_format::writer_named(format).expect("a format");
+        let reader = reader_named(format).expect("a format");
+        let read = read_again(reader, &write(writer, &written), writer.capabilities());
+        let guessed = |row: usize| {
+            let stack = read.samples.get(row).stack;
+            let frames = read.stacks.leaf_first(stack).map(|id| read.frames.get(id).guessed);
+            (frames.collect::<Vec<_>>(), read.samples.values(0)[row])
+        };
+        let rows: Vec<_> = (0..read.samples.len()).map(guessed).collect();
+        assert_eq!(rows, [(vec![false, true], 3), (vec![false, false], 5)], "{format}");
+    }
 }
