@@ -8,7 +8,7 @@ use pyrograph_profile::{LabelOptions, Tree};
 fuzz_target!(|bytes: &[u8]| {
     let Some((&choice, text)) = bytes.split_first() else { return };
     // As many as `fuzz/run` has seeds for.
-    assert!(READERS.len() <= 64, "{} readers", READERS.len());
+    assert!(READERS.len() <= 80, "{} readers", READERS.len());
     let reader = READERS[usize::from(choice) % READERS.len()];
     let Ok(head) = Input::bytes("x", text).begin() else { return };
     reader.detect(head.bytes());

@@ -5,19 +5,19 @@ use std::path::PathBuf;
 use pyrograph_cache::user_folder;
 use pyrograph_format::{Locator, SymbolOptions};
 
-/// For inputs that hold addresses, as perf.data does.
+/// For inputs that hold addresses, as perf.data does, and profiles of other tools without names.
 #[derive(clap::Args)]
 #[command(next_help_heading = "Symbols")]
 pub struct SymbolArgs {
-    /// perf.data: a copy of the file system of the machine that it is from
+    /// A copy of the file system of the machine that the input is from
     #[arg(long, value_name = "DIR")]
     symfs: Option<PathBuf>,
 
-    /// perf.data: where separate debug files are; can be given several times
+    /// Where separate debug files are; can be given several times
     #[arg(long, value_name = "DIR", default_value = "/usr/lib/debug")]
     debug_dir: Vec<PathBuf>,
 
-    /// perf.data: where the files are that ran, by build ID, as `perf archive` packs them [default: ~/.debug]
+    /// Where the files are that ran, by build ID, as `perf archive` packs them [default: ~/.debug]
     #[arg(long, value_name = "DIR")]
     buildid_dir: Option<PathBuf>,
 

@@ -365,7 +365,9 @@ fn is_plain(text: &[u8]) -> bool {
     let seen = flags(text);
     let is_text = || {
         let byte_order_mark = "\u{feff}".as_bytes();
-        std::str::from_utf8(text).is_ok() && memchr::memmem::find(text, byte_order_mark).is_none()
+        std::str::from_utf8(text).is_ok()
+            && memchr::memmem::find(text, byte_order_mark).is_none()
+            && !has_control(text)
     };
     seen & REWRITTEN == 0
         && (seen & NOT_ASCII == 0 || is_text())
@@ -387,7 +389,7 @@ fn flags(text: &[u8]) -> u8 {
             let is_tag = |byte: u8| (byte == b'Z') | (byte == b'R');
             // On macOS names have one `_` more.
             let is_mangled = begins_name & (b == b'_') & (is_tag(c) | ((c == b'_') & is_tag(d)));
-            let is_control = (a < b' ') & (a != b'\n');
+            let is_control = ((a < b' ') & (a != b'\n')) | (a == 0x7f);
             let is_hex = |byte: u8| (byte.wrapping_sub(b'0') < 10) | (byte.wrapping_sub(b'a') < 6);
             let may_be_hash = (a == b':') & (b == b'h') & is_hex(c) & is_hex(d);
             let flag = |is_so: bool, flag: u8| if is_so { flag } else { 0 };
@@ -397,6 +399,12 @@ fn flags(text: &[u8]) -> u8 {
         }
     }
     all.iter().fold(0, |seen, one| seen | one)
+}
+
+/// True if a text has control characters beyond ASCII, of two bytes each.
+fn has_control(text: &[u8]) -> bool {
+    let is_control = |at: usize| matches!(text.get(at + 1), Some(0x80..=0x9f));
+    memchr::memchr_iter(0xc2, text).any(is_control)
 }
 
 /// True if a name may end in a hash of a Rust compiler, `::h0123456789abcdef`.
@@ -458,7 +466,7 @@ mod tests {
     #[test]
     fn lines_that_are_rewritten_or_warned_of_are_none_of_these() {
         let is_plain = |line: &str| columns(&format!("main;a 1\n{line}\n"), "main;a 1\n").is_some();
-        for line in ["a::b;c d 5", "é;ü 3", " a;b 3", "a;std::hash 2", "x_Zy;a_R 3"] {
+        for line in ["a::b;c d 5", "é;ü\u{a0} 3", " a;b 3", "a;std::hash 2", "x_Zy;a_R 3"] {
             assert!(is_plain(line), "{line:?}");
         }
         for line in [
@@ -475,6 +483,9 @@ mod tests {
             " 1",
             "a;b -1",
             "a\0;b 1",
+            "a\u{1b}[31m;b 1",
+            "a\u{7f};b 1",
+            "a\u{9b}31m;b 1",
             "a;b 18446744073709551615",
             "a;_ZN3foo3barEv 1",
             "a;__ZN3foo3barEv 1",
@@ -497,8 +508,7 @@ mod tests {
             let mut sides = ["main 1\n", "main 1\n"].map(str::to_owned);
             let mut expect = BTreeMap::from([("main".to_owned(), [1, 1])]);
             for _ in 0..random(300) {
-                let names =
-                    ["a", "ab", "function_of_some_length", "a b", "a 1", "é", "a.b", "\u{7f}"];
+                let names = ["a", "ab", "function_of_some_length", "a b", "a 1", "é", "a.b", "~"];
                 let mut path = vec!["main"; random(30) as usize];
                 path.extend((0..=random(4)).map(|_| names[random(8) as usize]));
                 let (stack, side, count) = (path.join(";"), random(2) as usize, random(1000));

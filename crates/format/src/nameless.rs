@@ -1,7 +1,9 @@
-//! Names for frames of which an input has only module, build ID and address.
+//! Names for frames of which an input has only module, build ID and address: one mechanism for all formats that hold
+//! these.
 //!
 //! The address is looked up in the file at the module's path if its build ID is that of the input, or in the file of that
-//! build ID in a cache, or in debuginfod's: never in a file of which that is not known.
+//! build ID in a cache, or in debuginfod's. An input without build IDs can only be looked up by paths; a line says that
+//! the files may be others by now.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,63 +17,106 @@ use crate::reader::Options;
 use crate::restack::restack;
 use crate::warnings::{WarningKind, Warnings};
 
-/// Names the frames without a function in modules whose build IDs are known. Addresses count from that of the first byte
-/// that is mapped of a file, as in the Firefox Profiler.
+/// What the addresses of frames count from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Base {
+    /// The file's first byte.
+    File,
+    /// The first byte that is mapped of it, as in the Firefox Profiler.
+    Image,
+}
+
+/// Files of an input: the build ID of each, where it is known. In files that are not among them nothing is looked up.
+pub(crate) type Files = HashMap<StringId, Option<BuildId>>;
+
+/// Names the frames without a function in these files.
 pub(crate) fn name(
     profile: &mut Profile,
-    build_ids: &HashMap<StringId, BuildId>,
+    files: &Files,
+    base: Base,
     options: &Options,
     warnings: &mut Warnings,
 ) {
     let mut nameless: BTreeMap<StringId, Vec<(u64, FrameId)>> = BTreeMap::new();
     for (id, frame) in profile.frames.iter().enumerate() {
         let is_of_file = profile.strings.get(frame.module).starts_with('/');
-        if frame.function.is_empty() && frame.address != 0 && is_of_file {
+        // Code of interpreters and JIT compilers is in no file.
+        let is_machine_code = matches!(frame.kind, FrameKind::User | FrameKind::Kernel);
+        if frame.function.is_empty() && frame.address != 0 && is_of_file && is_machine_code {
             let place = (frame.address, FrameId(id as u32));
             nameless.entry(frame.module).or_default().push(place);
         }
     }
     let mut named: HashMap<FrameId, Vec<FrameId>> = HashMap::new();
+    let mut by_path = Vec::new();
     for (module, mut places) in nameless {
         let path = profile.strings.get(module).to_owned();
-        // Without a build ID, any file may be at that path now.
-        let Some(id) = build_ids.get(&module) else { continue };
-        let Some(found) = open(&path, id, options) else {
+        let Some(build_id) = files.get(&module) else { continue };
+        let Some(found) = open(&path, build_id.as_ref(), options) else {
             warnings.add(WarningKind::MissingFile(path), 1, []);
             continue;
         };
         places.sort_unstable();
-        let base = found.segments().iter().map(|of| of.address & !0xfff).min().unwrap_or(0);
-        let addresses: Vec<u64> =
-            places.iter().map(|(address, _)| address.saturating_add(base)).collect();
+        let first = found.segments().iter().map(|of| of.address & !0xfff).min().unwrap_or(0);
+        let address = |place: u64| match base {
+            Base::File => found.file_offset_to_address(place).unwrap_or(u64::MAX),
+            Base::Image => place.saturating_add(first),
+        };
+        let addresses: Vec<u64> = places.iter().map(|&(place, _)| address(place)).collect();
         let names = found.symbolize(&addresses, &options.symbols);
         for warning in &names.warnings {
             warnings.add(WarningKind::Symbols(warning.to_string()), 1, []);
         }
+        let known = named.len();
         for ((_, id), at) in places.iter().zip(&names.addresses) {
             let frames = frames(profile, profile.frames.get(*id), at);
-            named.insert(*id, frames);
+            if !frames.is_empty() {
+                named.insert(*id, frames);
+            }
+        }
+        if build_id.is_none() && named.len() > known {
+            by_path.push(path);
         }
     }
-    if named.values().all(Vec::is_empty) {
+    say_by_path(&by_path, warnings);
+    if named.is_empty() {
         return;
     }
     restack(profile, |profile, caller, frame, _| match named.get(&frame) {
-        Some(frames) if !frames.is_empty() => {
+        Some(frames) => {
             frames.iter().fold(caller, |stack, &frame| profile.stacks.intern(stack, frame))
         }
-        _ => profile.stacks.intern(caller, frame),
+        None => profile.stacks.intern(caller, frame),
     });
 }
 
-fn open(path: &str, build_id: &BuildId, options: &Options) -> Option<Module> {
-    let file = options.symbols.locator.open_module(Path::new(path), Some(build_id)).ok()?;
-    let source = Source { path, build_id: Some(build_id), ..Source::default() };
+/// Says which files gave names though only their paths were known: one may be another by now.
+pub(crate) fn say_by_path(paths: &[String], warnings: &mut Warnings) {
+    if let Some(said) = said_of_paths(paths) {
+        warnings.add(WarningKind::Symbols(said), 1, []);
+    }
+}
+
+fn said_of_paths(paths: &[String]) -> Option<String> {
+    const SHOWN: usize = 3;
+    let shown = paths.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
+    let more = match paths.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let said = "names are those of the files as they are now, for the input has no build IDs of";
+    (!paths.is_empty()).then(|| format!("{said} {shown}{more}"))
+}
+
+/// The file of a build ID, or, without one, the file at a path.
+pub(crate) fn open(path: &str, build_id: Option<&BuildId>, options: &Options) -> Option<Module> {
+    let file = options.symbols.locator.open_module(Path::new(path), build_id).ok()?;
+    let source = Source { path, build_id, ..Source::default() };
     Module::open(&file, source).ok()
 }
 
 /// The frames at an address, outermost first; none if no function is known there.
-fn frames(profile: &mut Profile, unnamed: Frame, at: &Symbolized) -> Vec<FrameId> {
+pub(crate) fn frames(profile: &mut Profile, unnamed: Frame, at: &Symbolized) -> Vec<FrameId> {
     let mut frames = Vec::new();
     for (depth, call) in at.frames.iter().rev().enumerate() {
         let function = profile.strings.intern(&tidy_name(&call.function));
@@ -81,4 +126,18 @@ fn frames(profile: &mut Profile, unnamed: Frame, at: &Symbolized) -> Vec<FrameId
         frames.push(profile.frames.intern(frame));
     }
     frames
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_were_found_by_path_are_named() {
+        let paths = |count: usize| (1..=count).map(|n| format!("/f{n}")).collect::<Vec<_>>();
+        assert_eq!(said_of_paths(&paths(0)), None);
+        let said = |count| said_of_paths(&paths(count)).expect("files");
+        assert!(said(1).ends_with("has no build IDs of /f1"));
+        assert!(said(5).ends_with("of /f1, /f2, /f3 and 2 more"));
+    }
 }

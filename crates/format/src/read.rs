@@ -2,6 +2,7 @@
 
 mod ahead;
 mod aix_procstack;
+mod art_trace;
 mod austin;
 mod bcc;
 mod bpftrace;
@@ -22,6 +23,7 @@ mod flamebearer;
 pub(crate) mod folded;
 mod ftrace;
 mod gdb;
+mod gecko;
 mod ghc_json;
 mod ghc_prof;
 mod go_profile;
@@ -49,6 +51,7 @@ mod mapped;
 mod marshalled;
 mod massif;
 mod memray;
+mod oprofile;
 mod otlp;
 mod page;
 #[cfg(feature = "perf-data")]
@@ -59,10 +62,12 @@ mod perf_script;
 mod pl_sample_bt;
 mod pmcstat;
 mod pprof;
+mod pprof_text;
 mod proc_stack;
 mod pstats;
 mod pyinstrument;
 mod rows;
+mod safari;
 mod simpleperf;
 pub(crate) mod speedscope;
 mod stackcount;
@@ -110,6 +115,7 @@ pub static READERS: &[&dyn Reader] = &[
     &speedscope::Speedscope,
     &flamebearer::Flamebearer,
     &firefox::Firefox,
+    &gecko::Gecko,
     &callgrind::Callgrind,
     &otlp::Otlp,
     &jfr::Jfr,
@@ -136,9 +142,12 @@ pub static READERS: &[&dyn Reader] = &[
     &gperftools::Gperftools,
     &gperftools_heap::GperftoolsHeap,
     &jemalloc::Jemalloc,
+    &pprof_text::PprofText,
     &gprof::Gprof,
     &perf_json::PerfJson,
     &simpleperf::Simpleperf,
+    &art_trace::ArtTrace,
+    &oprofile::Oprofile,
     // Text of other systems.
     &dtrace::Dtrace,
     &macos_sample::MacosSample,
@@ -152,6 +161,7 @@ pub static READERS: &[&dyn Reader] = &[
     // Text of languages and their runtimes.
     &cpuprofile::CpuProfile,
     &heapprofile::HeapProfile,
+    &safari::Safari,
     &chrome_trace::ChromeTrace,
     &jstack::Jstack,
     &javacore::Javacore,

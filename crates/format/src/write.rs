@@ -7,6 +7,7 @@ mod folded;
 mod json;
 mod otlp;
 mod pprof;
+mod program;
 mod speedscope;
 mod start_lines;
 mod tables;
@@ -16,6 +17,8 @@ use pyrograph_profile::Profile;
 use crate::reader::same_name;
 use crate::warnings::{WarningKind, Warnings};
 use crate::writer::Writer;
+
+pub(crate) use otlp::GUESSED_ATTRIBUTE;
 
 pub use folded::{counts_of_folded, write_folded};
 

@@ -7,6 +7,7 @@ mod events;
 mod features;
 mod fields;
 mod files;
+mod group_counts;
 mod header;
 mod info;
 mod live_text;

@@ -2,7 +2,6 @@
 
 use std::num::NonZero;
 
-use hashbrown::HashMap;
 use pyrograph_event::{Record, Sample, sample_type};
 use pyrograph_profile::{ThreadDetail, ValueType};
 use pyrograph_resolve::{Arch, Feed, Files, NATIVE, Rename, Resolved, Resolver};
@@ -10,6 +9,7 @@ use pyrograph_symbol::Options as SymbolOptions;
 
 use crate::events::Event;
 use crate::files::RecordedFiles;
+use crate::group_counts::Counts;
 use crate::lost::Losses;
 use crate::recording::{Place, Recording};
 
@@ -99,7 +99,7 @@ fn resolve(
         resolver = resolver.with_names(rename);
     }
     resolver.resolve(recording, workers(options), |feed| {
-        let (counts, losses) = (HashMap::default(), Losses::default());
+        let (counts, losses) = (Counts::default(), Losses::default());
         let mut follow = Follow { recording, chosen, count_samples, counts, losses };
         for (_, place) in index {
             follow.record(place, feed);
@@ -154,9 +154,7 @@ struct Follow<'a> {
     recording: &'a Recording,
     chosen: usize,
     count_samples: bool,
-    /// The last count of each event, where samples hold counts; of each thread's, where threads
-    /// inherit events.
-    counts: HashMap<(u64, i32), u64, foldhash::fast::FixedState>,
+    counts: Counts,
     losses: Losses,
 }
 
@@ -196,15 +194,10 @@ impl Follow<'_> {
         let Ok(Record::Sample(sample)) = event.layout.decode(bytes) else {
             return (place.event() == self.chosen).then_some(0);
         };
-        let thread = if event.inherits() { sample.id.tid.unwrap_or(-1) } else { 0 };
+        let chosen = self.chosen;
+        let growth = self.counts.growth(self.recording, place, event, &sample);
         let mut grown = None;
-        for value in sample.read.iter().flat_map(|values| values.iter()) {
-            let Some(id) = value.id.or(sample.id.id) else { continue };
-            if self.recording.events.index(id).unwrap_or(place.event()) != self.chosen {
-                continue;
-            }
-            let before = self.counts.insert((id, thread), value.value).unwrap_or(0);
-            let growth = value.value.saturating_sub(before);
+        for (_, growth) in growth.filter(|&(kind, _)| kind == chosen) {
             grown = Some(grown.unwrap_or(0) + growth).filter(|&growth| growth > 0);
         }
         grown

@@ -17,6 +17,7 @@ use pyrograph_resolve::{Arch, Extra, Resolver, SampleSource, SampleStacks, Stats
 use crate::details::Details;
 use crate::events::Event;
 use crate::files::RecordedFiles;
+use crate::group_counts::{Counts, members};
 use crate::lost::Losses;
 use crate::names::Names;
 use crate::plain::PlainSample;
@@ -62,9 +63,13 @@ impl Recording {
         options: &ResolveOptions,
     ) -> SingleEvents<'_> {
         let kinds = self.events.list.iter().enumerate();
-        let with_stacks: Vec<bool> = kinds
-            .map(|(kind, event)| event.samples > 0 && with_stacks.get(kind) == Some(&true))
-            .collect();
+        // The samples of a group's leader are those of its members, too.
+        let is_any = with_stacks.contains(&true);
+        let wanted = |kind, event: &Event| {
+            with_stacks.get(kind) == Some(&true) || event.leads_group() && is_any
+        };
+        let with_stacks: Vec<bool> =
+            kinds.map(|(kind, event)| event.samples > 0 && wanted(kind, event)).collect();
         let any = with_stacks.contains(&true);
         let stacks = any.then(|| stacks(self, &filter, &with_stacks, options));
         SingleEvents { recording: self, filter, stacks, with_stacks, none: Locations::default() }
@@ -134,8 +139,9 @@ fn stacks(
                 }
                 let is_kept = keeps_all
                     || matches!(event.layout.decode(bytes), Ok(Record::Sample(sample))
-                    if filter.keeps(&single(place, event, bytes, &sample,
-                        names.of(sample.id.pid, sample.id.tid))));
+                    if keeps_any(recording, filter, place, event, &sample,
+                        single(place, event, bytes, &sample,
+                            names.of(sample.id.pid, sample.id.tid))));
                 if is_kept {
                     let (pid, tid) = event.pid_tid(bytes);
                     feed.sample(pid, tid, number, 1);
@@ -177,6 +183,21 @@ fn single<'a>(
     }
 }
 
+/// True if a sample, or that of another event that it counts, is kept.
+fn keeps_any(
+    recording: &Recording,
+    filter: &EventFilter,
+    place: Place,
+    event: &Event,
+    sample: &Sample<'_>,
+    one: SingleEvent<'_>,
+) -> bool {
+    filter.keeps(&one)
+        || event.has_counts()
+            && members(recording, place, sample)
+                .any(|(kind, ..)| filter.keeps(&SingleEvent { kind, ..one }))
+}
+
 impl SingleEvents<'_> {
     /// The places that stacks lead through.
     pub fn locations(&self) -> &Locations {
@@ -202,6 +223,7 @@ impl SingleEvents<'_> {
             has_plain: !recording.defers_callchains(),
             all: self.filter.is_empty(),
             details: Details::default(),
+            counts: Counts::default(),
             number: 0,
             entries: Vec::new(),
             text: String::new(),
@@ -244,6 +266,7 @@ struct Each<'a, 'b> {
     /// All events are wanted.
     all: bool,
     details: Details,
+    counts: Counts,
     /// How many samples with stacks there were.
     number: usize,
     entries: Vec<StackEntry>,
@@ -269,7 +292,12 @@ impl<'a> Each<'a, '_> {
         recording.sample(place.number(), |sample, extra| {
             let comm = names.of(sample.id.pid, sample.id.tid);
             let one = single(place, event, bytes, sample, comm);
-            if !self.events.filter.keeps(&one) {
+            let counted: Vec<(usize, u64)> = match event.has_counts() {
+                true => self.counts.growth(recording, place, event, sample).collect(),
+                false => Vec::new(),
+            };
+            let filter = &self.events.filter;
+            if !keeps_any(recording, filter, place, event, sample, one) {
                 return ControlFlow::Continue(());
             }
             self.entries.clear();
@@ -282,11 +310,32 @@ impl<'a> Each<'a, '_> {
             }
             let mut memory = std::mem::take(&mut self.details);
             let details = memory.of(sample, arch(recording));
-            let next =
-                self.hand_over(&SingleEvent { details: details.as_ref(), ..one }, sample.raw);
+            let one = SingleEvent { details: details.as_ref(), ..one };
+            let next = match counted.is_empty() {
+                true => self.hand_over(&one, sample.raw),
+                false => self.counted(&counted, &one, sample.raw),
+            };
             self.details = memory;
             next
         })
+    }
+
+    /// Hands over a sample once for each event whose count has grown, as perf does: with the growth as its period.
+    fn counted(
+        &mut self,
+        counted: &[(usize, u64)],
+        one: &SingleEvent<'_>,
+        raw: Option<&[u8]>,
+    ) -> ControlFlow<()> {
+        for &(kind, period) in counted.iter().filter(|&&(_, growth)| growth > 0) {
+            // The fields of a tracepoint are those of the event that took the sample.
+            let raw = raw.filter(|_| kind == one.kind);
+            let one = SingleEvent { kind, period, ..*one };
+            if self.events.filter.keeps(&one) {
+                self.hand_over(&one, raw)?;
+            }
+        }
+        ControlFlow::Continue(())
     }
 
     /// A record beside samples, if it is wanted.

@@ -277,3 +277,44 @@ fn files_belong_to_who_called_sudo_or_to_whom_they_belonged() {
     // A folder that is not theirs.
     assert_eq!(owner(&others.join("new.json")), (0, 0));
 }
+
+/// A flame graph of what is written as pprof or OTLP is that of the profile itself, colour for colour: interpreted, compiled
+/// at run time, inlined, the kernel's, guessed, markers.
+#[test]
+fn colours_were_lost_on_the_way_through_pprof_and_otlp() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let all_kinds = folder.path().join("all.folded");
+    let lines = "app;main;inner_[i];deep_[i];vfs_read_[k] 5\napp;main;run_[j];call_[j];[sleeping] 7\n\
+                 app;[truncated];main;work 3\napp;main;--;waker_[k] 2\napp;main;a;[lock] 1\n";
+    std::fs::write(&all_kinds, lines).expect("written");
+    let fixture = |name: &str| {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../format/tests/fixtures").join(name)
+    };
+    let inputs = [
+        all_kinds,
+        fixture("node.perf"),
+        sample("cpuprofile/node.cpuprofile"),
+        sample("jfr/spin.jfr.zst"),
+        sample("pprof/go-cpu.pb.gz"),
+        sample("firefox/samply.json.gz"),
+    ];
+    for input in inputs {
+        let draw = |from: &Path| {
+            let to = folder.path().join("drawn.svg");
+            let output = pyrograph()
+                .args(["flamegraph", "--title", "same", "-o"])
+                .args([&to, from])
+                .output()
+                .expect("pyrograph runs");
+            assert!(output.status.success(), "{}: {}", from.display(), text(&output.stderr));
+            std::fs::read_to_string(to).expect("drawn")
+        };
+        let direct = draw(&input);
+        for ending in ["pb.gz", "otlp"] {
+            let between = folder.path().join(format!("between.{ending}"));
+            let output = convert(&["-o", between.to_str().expect("UTF-8")], &input);
+            assert!(output.status.success(), "{}", text(&output.stderr));
+            assert!(draw(&between) == direct, "{} by {ending}", input.display());
+        }
+    }
+}

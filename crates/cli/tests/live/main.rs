@@ -42,6 +42,7 @@ mod record;
 mod sched;
 mod sched_known;
 mod script;
+mod script_groups;
 mod stack_memory;
 mod stacks;
 mod stat;

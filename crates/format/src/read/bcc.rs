@@ -17,12 +17,16 @@
 //! - Frames are leaf first, the kernel's before the program's. `--` (`-d`) parts them; otherwise the
 //!   kernel's end where it is entered, and all of a kernel thread are. `_[k]` (`-a`) marks them, too.
 //! - `[Missed User Stack]` and its like say that the stack is not whole.
+//! - With `-v`, names have addresses before them (`ffffffff8a9c0f3d finish_task_switch`) or, of libbpf's tools, their
+//!   number and the place in their file, too: `#0  0x00007f2c1b0e61aa read+0x1a (/usr/lib/libc.so.6+0x1061aa)`.
+//! - Some versions for Python 3 print names as bytes: `b'main'`.
 //! - The title says whether values are samples or microseconds off the CPU.
 
 use pyrograph_profile::{FrameKind, ValueType};
 
-use super::text::{Collector, Lines, first_lines, hex_address, is_kernel_entry};
+use super::text::{Collector, Lines, first_lines, is_kernel_entry};
 use crate::input::Head;
+use crate::perf_frame::split_module;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
@@ -88,14 +92,60 @@ fn value(line: &str) -> Option<u64> {
     line.strip_prefix("        ")?.trim_end().parse().ok()
 }
 
+/// A frame as it is printed, without what `-v` adds.
+struct Printed<'a> {
+    name: &'a str,
+    module: &'a str,
+    marked: bool,
+}
+
+impl<'a> Printed<'a> {
+    fn parse(text: &'a str) -> Self {
+        let text = without_number(text);
+        let digits = text.split(' ').next().unwrap_or_default();
+        let hex = digits.strip_prefix("0x").unwrap_or(digits);
+        let is_address = hex.len() > 3
+            && hex.len() <= 16
+            && hex.bytes().all(|byte| byte.is_ascii_hexdigit())
+            && (digits != hex || digits.len() < text.len());
+        let rest = text[digits.len()..].trim_start();
+        let rest = if is_address && !rest.is_empty() { rest } else { text };
+        let (name, module) = if is_address { split_place(rest) } else { (rest, "") };
+        let (name, marked) = match name.strip_suffix("_[k]") {
+            Some(name) => (name, true),
+            None => (name, false),
+        };
+        let bytes = name.strip_prefix("b'").and_then(|name| name.strip_suffix('\''));
+        Self { name: bytes.unwrap_or(name), module, marked }
+    }
+}
+
+/// The text after `#0  `.
+fn without_number(text: &str) -> &str {
+    let rest = text.strip_prefix('#').unwrap_or_default();
+    let after = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    match after.strip_prefix(' ') {
+        Some(after) if after.len() < rest.len() => after.trim_start(),
+        _ => text,
+    }
+}
+
+/// Parts `read+0x1a (/usr/lib/libc.so.6+0x1061aa)`; either may be missing.
+fn split_place(text: &str) -> (&str, &str) {
+    let (name, _) = split_module(text.as_bytes());
+    let (name, place) = text.split_at(name.len());
+    let inner = place.trim_start().strip_prefix('(').and_then(|place| place.strip_suffix(')'));
+    let is_hex = |offset: &str| offset.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match inner.and_then(|place| place.rsplit_once("+0x")) {
+        Some((module, offset)) if is_hex(offset) => (name.trim_end(), module),
+        _ => (text, ""),
+    }
+}
+
 /// Number of frames of a stack, leaf first, that are the kernel's.
 pub(super) fn kernel_frames(stack: &[String]) -> usize {
     let delimiter = stack.iter().position(|frame| matches!(frame.as_str(), "--" | "-"));
-    let is_entry = |frame: &String| {
-        // `-v`: an address before the name.
-        let name = frame.rsplit(' ').next().unwrap_or_default();
-        is_kernel_entry(name.trim_end_matches("_[k]"))
-    };
+    let is_entry = |frame: &String| is_kernel_entry(Printed::parse(frame).name);
     let entry = stack.iter().rposition(is_entry);
     delimiter.or(entry.map(|entry| entry + 1)).unwrap_or(0)
 }
@@ -103,21 +153,43 @@ pub(super) fn kernel_frames(stack: &[String]) -> usize {
 /// Adds the frames, of which the first so many are the kernel's, to the stack.
 pub(super) fn push(out: &mut Collector, stack: &[String], kernel: usize) {
     for (place, frame) in stack.iter().enumerate() {
-        let (name, marked) = match frame.strip_suffix("_[k]") {
-            Some(name) => (name, true),
-            None => (frame.as_str(), false),
-        };
-        let kind = if marked || place < kernel { FrameKind::Kernel } else { FrameKind::User };
-        match name {
+        let printed = Printed::parse(frame);
+        let is_kernel = printed.marked || place < kernel;
+        let kind = if is_kernel { FrameKind::Kernel } else { FrameKind::User };
+        match printed.name {
             "--" | "-" => {}
-            "[Missed Kernel Stack]" | "[Missed User Stack]" => out.remark(name),
-            // `-v`: an address before the name.
-            name => match name.split_once(' ') {
-                Some((digits, name)) if hex_address(&format!("0x{digits}")).is_some() => {
-                    out.symbol(name, "", kind);
-                }
-                _ => out.symbol(name, "", kind),
-            },
+            "[Missed Kernel Stack]" | "[Missed User Stack]" => out.remark(printed.name),
+            name => out.symbol(name, printed.module, kind),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_were_a_part_of_names() {
+        for (text, name, module) in [
+            ("main", "main", ""),
+            ("b'main'", "main", ""),
+            ("b'f'_[k]", "f", ""),
+            ("ffffffff8a9c0f3d schedule", "schedule", ""),
+            ("#0  0xffffffff8a9c0f3d schedule+0x2d", "schedule+0x2d", ""),
+            (
+                "#12 0x00007f2c1b0e61aa read+0x1a (/usr/lib/a (x).so+0x1061aa)",
+                "read+0x1a",
+                "/usr/lib/a (x).so",
+            ),
+            ("#3  0x00007f2c1b0e61aa (/opt/app+0x61aa)", "", "/opt/app"),
+            ("#3  0x00007f2c1b0e61aa [unknown]", "[unknown]", ""),
+            ("dead beef", "beef", ""),
+            ("operator new(unsigned long)", "operator new(unsigned long)", ""),
+            ("deadbeef", "deadbeef", ""),
+            ("#x", "#x", ""),
+        ] {
+            let printed = Printed::parse(text);
+            assert_eq!((printed.name, printed.module), (name, module), "{text}");
         }
     }
 }

@@ -24,6 +24,7 @@
 //! - Inlined code stands in its function, after `fi=` and `fe=`; its cost is the function's.
 //! - Functions are distinguished by object and name: where a call names a file, it may be another than
 //!   where the function itself stands.
+//! - Costs may be written as positions are: `+3`, `-3` and `*` are relative to the cost of that event in the line before.
 //! - Of the positions (lines, addresses) nothing is kept: a line's cost is its function's.
 //! - A function that calls itself is written as two, `fib` and `fib'2`: both are shown as `fib`.
 //! - A file may have several parts, as of several threads: they are added up.
@@ -113,6 +114,8 @@ struct Function {
 #[derive(Default)]
 struct Parser {
     events: Vec<String>,
+    /// The costs of the last line.
+    last: Vec<u64>,
     /// Number of columns of a line that are its position.
     positions: usize,
     objects: Names,
@@ -212,9 +215,10 @@ impl Parser {
             return false;
         }
         let mut costs = vec![0u64; self.events.len()];
-        for (cost, word) in costs.iter_mut().zip(words) {
-            let Some(number) = number(word) else { return false };
-            *cost = number;
+        self.last.resize(costs.len(), 0);
+        for ((cost, last), word) in costs.iter_mut().zip(&mut self.last).zip(words) {
+            let Some(number) = relative(word, *last) else { return false };
+            (*cost, *last) = (number, number);
         }
         let Some(current) = self.current else { return false };
         if !std::mem::take(&mut self.after_calls) {
@@ -248,6 +252,16 @@ impl Parser {
         rows.finish(&mut profile);
         call_graph::say(&mut warnings, "callgrind", cut);
         Reading::new(profile, warnings)
+    }
+}
+
+/// A cost: a number, or the difference from the one before. None is below 0.
+fn relative(word: &str, last: u64) -> Option<u64> {
+    match word.as_bytes().first()? {
+        b'*' => (word.len() == 1).then_some(last),
+        b'+' => last.checked_add(number(&word[1..])?),
+        b'-' => last.checked_sub(number(&word[1..])?),
+        _ => number(word),
     }
 }
 
@@ -358,6 +372,21 @@ mod tests {
         assert_eq!(reading.profile.samples.total(0), 2_000_000_000);
         // Those of a millionth each were not split further.
         assert!(reading.profile.samples.len() < 4_000_000);
+    }
+
+    #[test]
+    fn relative_costs_were_skipped() {
+        check(
+            "events: Ir Dr\nfn=main\n1 20 3\ncfn=a\ncalls=1 5\n* 50 *\ncfn=b\ncalls=1 9\n* * +4\n\
+             jcnd=3/4 +2\n*\nfn=a\n+4 * -4\nfn=b\n+4 * +0x4\n",
+            "main 20 3\nmain;a 50 3\nmain;b 50 7\n",
+        );
+        // None is below 0, and none is guessed.
+        for line in ["1 -21", "1 -", "1 **", "1 +x"] {
+            let mut parser = Parser::default();
+            assert!(parser.line("events: Ir") && parser.line("fn=f") && parser.line("1 20"));
+            assert!(!parser.line(line), "{line}");
+        }
     }
 
     #[test]

@@ -14,7 +14,12 @@
 //! - `children` lists the callees, or, in files of some other tools, `parent` the caller.
 //! - `(root)` is no frame. `(program)`, `(idle)` and `(garbage collector)` are V8's own words for
 //!   time outside of any function, and stay.
+//! - Before version 12, Node wrote what V8's own interface has: a tree below `head` instead of `nodes`, whose nodes have
+//!   the fields of a `callFrame` themselves, `timestamps` instead of `timeDeltas`, one more than samples or as many, and
+//!   a start and an end in seconds.
 //! - Without `samples`, `hitCount` says how often each node was the leaf.
+
+mod old;
 
 use hashbrown::HashMap;
 use pyrograph_profile::{Frame, FrameKind, Profile, Sample, StackId, ThreadId, ValueType};
@@ -41,14 +46,21 @@ impl Reader for CpuProfile {
         // Traces may hold such profiles in their events.
         json::begins_object(head)
             && !json::has_key(head, "traceEvents")
-            && json::has_key(head, "nodes")
-            && json::has_key(head, "callFrame")
             && json::has_key(head, "functionName")
+            && (json::has_key(head, "nodes") && json::has_key(head, "callFrame")
+                || json::has_key(head, "head") && json::has_key(head, "hitCount"))
     }
 
     fn read(&self, input: Head, _options: &Options) -> Result<Reading, ReadError> {
         let name = input.name().to_owned();
-        let (file, warnings) = json::parse::<File>(input)?;
+        let text = json::text(input)?;
+        let mut file: File = serde_json::from_slice(&text).map_err(|error| {
+            ReadError::Malformed { name: name.clone(), reason: error.to_string() }
+        })?;
+        let mut warnings = Warnings::default();
+        if file.nodes.is_empty() {
+            file.complete(old::nodes(text, &mut warnings));
+        }
         build(&file, warnings).ok_or_else(|| ReadError::Nothing {
             name,
             reason: "no node of this CPU profile was ever sampled".to_owned(),
@@ -60,7 +72,11 @@ impl Reader for CpuProfile {
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct File {
+    #[serde(default, deserialize_with = "json::or_default")]
     pub nodes: Vec<Node>,
+    /// Of the older form, in place of `time_deltas`.
+    #[serde(default, deserialize_with = "json::or_default")]
+    timestamps: Vec<f64>,
     #[serde(default, deserialize_with = "json::or_default")]
     pub start_time: f64,
     #[serde(default, deserialize_with = "json::or_default")]
@@ -84,7 +100,7 @@ pub(super) struct Node {
     parent: Option<u64>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct CallFrame {
     function_name: String,
@@ -109,6 +125,18 @@ fn build(file: &File, mut warnings: Warnings) -> Option<Reading> {
 }
 
 impl File {
+    /// Adds what the newer form has to the older one.
+    fn complete(&mut self, nodes: Vec<Node>) {
+        self.nodes = nodes;
+        let Some(&first) = self.timestamps.first() else { return };
+        let times = &self.timestamps[..self.timestamps.len().min(self.samples.len())];
+        // One more is the end of the last sample. The start and the end of the file are whole seconds.
+        let end = self.timestamps.get(times.len()).or(times.last());
+        (self.start_time, self.end_time) = (first, end.copied().unwrap_or(first));
+        let before = std::iter::once(first).chain(times.iter().copied());
+        self.time_deltas = times.iter().zip(before).map(|(time, before)| time - before).collect();
+    }
+
     /// True if the samples have times.
     pub fn is_timed(&self) -> bool {
         !self.samples.is_empty() && self.time_deltas.len() == self.samples.len()

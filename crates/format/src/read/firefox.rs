@@ -69,12 +69,13 @@ impl Reader for Firefox {
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
         let (file, warnings) = json::parse::<File>(input)?;
         let mut reading = Builder::new(&file, options, warnings).build(&file);
-        let build_id = |lib: &Lib| {
-            let id = lib.code_id.as_deref()?.parse::<BuildId>().ok()?;
+        let file_of = |lib: &Lib| {
+            let id = lib.code_id.as_deref().and_then(|id| id.parse::<BuildId>().ok());
             Some((reading.profile.strings.find(&lib.path)?, id))
         };
-        let build_ids = file.libs.iter().filter_map(build_id).collect();
-        nameless::name(&mut reading.profile, &build_ids, options, &mut reading.warnings);
+        let files = file.libs.iter().filter_map(file_of).collect();
+        let (profile, warnings) = (&mut reading.profile, &mut reading.warnings);
+        nameless::name(profile, &files, nameless::Base::Image, options, warnings);
         Ok(reading)
     }
 }
@@ -449,6 +450,7 @@ mod tests {
                                "fileName":[4,4,null,null],"length":4},
                   "resourceTable":{"lib":[0],"name":[0],"length":1}}]}"#,
             "# 1 damaged record was skipped\n\
+             # /bin/app is not here as it was recorded: functions in it have no names\n\
              worker-1/2 1 3000\n\
              worker-1/2;main:a.c:7;app+0x10 1 2000\n\
              worker-1/2;main:a.c:7;inner:a.c:8_[i] 1 0\n\

@@ -7,12 +7,14 @@
 //! 1.10 ms    0.1%    1.10 ms           main
 //! ```
 //!
-//! - The symbol's indentation is its depth, a blank a level. `Running Time` is the older word for
-//!   `Weight`, and `Self (ms)` for `Self Weight`; then numbers have no unit of their own.
-//! - The self weight is the value; it is rounded for display, to three digits.
-//! - Weights are times, cycles (`1.10 Mc`), or a count.
+//! - The symbol's indentation is its depth, a blank a level, from that of the first one on; versions from 16 on have no
+//!   column before it. `Running Time` is the older word for `Weight`, and `Self (ms)` for `Self Weight`; then numbers
+//!   have no unit of their own.
+//! - The self weight is the value; it is rounded for display, to three digits. `-` is none.
+//! - Weights are times, cycles (`1.10 Mc`), bytes, or a count. Of allocations (`Bytes Used`, `Count`) there are no self
+//!   weights: they are what those of the callees leave, of bytes and of allocations.
 
-use pyrograph_profile::{FrameKind, ThreadId, ValueType};
+use pyrograph_profile::{FrameId, FrameKind, Profile, Sample, StackId, ValueType};
 
 use super::text::{Collector, Lines};
 use crate::input::Head;
@@ -33,45 +35,57 @@ impl Reader for Instruments {
 
     fn detect(&self, head: &[u8]) -> bool {
         let first = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
-        str::from_utf8(first).is_ok_and(|line| header(line).is_some())
+        str::from_utf8(first).is_ok_and(|line| Header::parse(line).is_some())
     }
 
     fn read(&self, input: Head, _options: &Options) -> Result<Reading, ReadError> {
         let mut lines = Lines::new(input);
-        let mut collector = Collector::new(ValueType::new("time", "ns"));
-        let mut unit = None;
+        let mut tree = Tree {
+            collector: Collector::new(ValueType::samples()),
+            header: None,
+            margin: None,
+            unit: None,
+            path: Vec::new(),
+            samples: Vec::new(),
+            has_allocations: false,
+            mixed: 0,
+        };
         let mut line = String::new();
-        // The frames above the present one.
-        let mut path = Vec::new();
         while lines.next(&mut line) {
-            if let Some(default) = header(&line) {
-                unit = Some(default);
-                path.clear();
-                continue;
-            }
-            let Some(entry) = unit.and_then(|unit| entry(&line, unit)) else {
-                if !line.trim().is_empty() {
-                    lines.warn(WarningKind::UnreadableLine);
-                }
-                continue;
-            };
-            if entry.depth > path.len() {
+            if let Some(header) = Header::parse(&line) {
+                tree.begin(header);
+            } else if !line.trim().is_empty() && !tree.line(&line) {
                 lines.warn(WarningKind::UnreadableLine);
-                continue;
-            }
-            if entry.unit != Unit::Time && collector.profile.samples.is_empty() {
-                collector.profile.value_types = vec![ValueType::new(entry.unit.name(), "count")];
-            }
-            path.truncate(entry.depth);
-            collector.discard();
-            collector.frame(entry.symbol, "", FrameKind::User);
-            path.append(&mut collector.frames);
-            if entry.own > 0 {
-                collector.frames.clone_from(&path);
-                collector.end_root_first(ThreadId::UNKNOWN, entry.own);
             }
         }
-        Ok(collector.reading(lines.warnings))
+        if tree.mixed > 0 {
+            let said = format!("{} lines with weights of another unit are left out", tree.mixed);
+            lines.warnings.add(WarningKind::NotHeld(said), 1, []);
+        }
+        Ok(Reading::new(tree.finish(), lines.warnings))
+    }
+}
+
+/// A line of headings.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Header {
+    /// The second column is a number of allocations; there are no self weights.
+    of_allocations: bool,
+    /// The factor for numbers without a unit.
+    factor: f64,
+    columns: usize,
+}
+
+impl Header {
+    fn parse(line: &str) -> Option<Self> {
+        let columns: Vec<&str> = line.trim_end().split('\t').map(str::trim).collect();
+        let [weight, second, .., symbols] = columns.as_slice() else { return None };
+        let of_allocations = *weight == "Bytes Used" && *second == "Count";
+        let is_header = matches!(*symbols, "Symbol Name" | "Symbol Names")
+            && ["Weight", "Running Time", "Bytes Used", "Count"].contains(weight)
+            && (second.starts_with("Self") || of_allocations);
+        let factor = if second.contains("(ms)") { 1e6 } else { 1.0 };
+        is_header.then_some(Self { of_allocations, factor, columns: columns.len() })
     }
 }
 
@@ -79,44 +93,123 @@ impl Reader for Instruments {
 enum Unit {
     Time,
     Cycles,
+    Bytes,
     Count,
 }
 
 impl Unit {
-    fn name(self) -> &'static str {
+    fn value_type(self) -> ValueType {
         match self {
-            Self::Time => "time",
-            Self::Cycles => "cycles",
-            Self::Count => "samples",
+            Self::Time => ValueType::new("time", "ns"),
+            Self::Cycles => ValueType::new("cycles", "count"),
+            Self::Bytes => ValueType::new("heap", "bytes"),
+            Self::Count => ValueType::samples(),
         }
     }
 }
 
-/// The factor for numbers without a unit, of a line of headings.
-fn header(line: &str) -> Option<f64> {
-    let mut columns = line.trim_end().split('\t');
-    let (weight, own) = (columns.next()?, columns.next()?);
-    let is_symbols = columns.next_back()?.trim() == "Symbol Name";
-    let is_header = is_symbols
-        && ["Weight", "Running Time", "Bytes Used", "Count"].contains(&weight.trim())
-        && own.trim().starts_with("Self");
-    is_header.then_some(if own.contains("(ms)") { 1e6 } else { 1.0 })
+struct Tree {
+    collector: Collector,
+    header: Option<Header>,
+    /// The indentation of the first symbol.
+    margin: Option<usize>,
+    unit: Option<Unit>,
+    /// The frames from the root to the present line, each with what is its own, as far as it is known: weights, and
+    /// numbers of allocations.
+    path: Vec<(FrameId, [u64; 2])>,
+    samples: Vec<(StackId, [u64; 2])>,
+    has_allocations: bool,
+    /// Lines with weights of another unit.
+    mixed: u64,
 }
 
-struct Entry<'a> {
-    own: u64,
-    unit: Unit,
-    depth: usize,
-    symbol: &'a str,
+impl Tree {
+    fn begin(&mut self, header: Header) {
+        self.leave(0);
+        self.margin = None;
+        self.has_allocations |= header.of_allocations;
+        self.header = Some(header);
+    }
+
+    /// Takes a line; `false` if it is none.
+    fn line(&mut self, line: &str) -> bool {
+        let Some(header) = self.header else { return false };
+        let columns: Vec<&str> = line.splitn(header.columns, '\t').collect();
+        let (&[weight, second, ..], Some(symbol)) = (columns.as_slice(), columns.last()) else {
+            return false;
+        };
+        let text = symbol.trim_start_matches(' ');
+        let indentation = symbol.len() - text.len();
+        let margin = *self.margin.get_or_insert(indentation);
+        let Some(depth) = indentation.checked_sub(margin).filter(|&at| at <= self.path.len())
+        else {
+            return false;
+        };
+        let text = text.trim_end();
+        if columns.len() < header.columns || text.is_empty() {
+            return false;
+        }
+        let values = match header.of_allocations {
+            true => amount(weight, 1.0).zip(second.trim().parse().ok()),
+            false => amount(second, header.factor).map(|amount| (amount, 0)),
+        };
+        let Some(((own, unit), count)) = values else { return false };
+        self.leave(depth);
+        if header.of_allocations
+            && let Some((_, caller)) = self.path.last_mut()
+        {
+            // What is left of its sum, which is rounded, is its own.
+            *caller = [caller[0].saturating_sub(own), caller[1].saturating_sub(count)];
+        }
+        // Of a line without a self weight, the unit is that of the others.
+        let is_mixed = own > 0 && *self.unit.get_or_insert(unit) != unit;
+        self.mixed += u64::from(is_mixed);
+        self.collector.discard();
+        self.collector.frame(text, "", FrameKind::User);
+        let frame = self.collector.frames.pop();
+        let values = if is_mixed { [0; 2] } else { [own, count] };
+        self.path.extend(frame.map(|frame| (frame, values)));
+        true
+    }
+
+    /// Goes back to the first `depth` frames.
+    fn leave(&mut self, depth: usize) {
+        while self.path.len() > depth {
+            let frames = self.path.iter().map(|&(frame, _)| frame);
+            let stack = self.collector.profile.stacks.intern_path(frames);
+            let Some((_, values)) = self.path.pop() else { return };
+            if values != [0; 2] {
+                self.samples.push((stack, values));
+            }
+        }
+    }
+
+    fn finish(mut self) -> Profile {
+        self.leave(0);
+        let mut types = vec![self.unit.unwrap_or(Unit::Count).value_type()];
+        if self.has_allocations {
+            types.push(ValueType::new("allocations", "count"));
+        }
+        let Profile { strings, frames, stacks, .. } = self.collector.profile;
+        let mut profile = Profile { strings, frames, stacks, ..Profile::new(types) };
+        let columns = profile.value_types.len();
+        for (stack, values) in self.samples {
+            profile.push(Sample::new(stack), &values[..columns]);
+        }
+        profile
+    }
 }
 
-/// `1.10 ms    0.1%    1.10 ms           main`
-fn entry(line: &str, default: f64) -> Option<Entry<'_>> {
-    let mut columns = line.splitn(4, '\t');
-    let (_, own, _, symbol) = (columns.next()?, columns.next()?, columns.next()?, columns.next()?);
-    let (number, word) = own.trim().split_once(' ').unwrap_or((own.trim(), ""));
+/// A number with its unit, and, of some columns, a share after it: `1.10 ms`, ` 429.93 MB     100.0%`, `693`, `-`.
+fn amount(text: &str, default: f64) -> Option<(u64, Unit)> {
+    const KIB: f64 = 1024.0;
+    let mut words = text.split_whitespace().filter(|word| !word.ends_with('%'));
+    let number = words.next()?;
+    if number == "-" {
+        return Some((0, Unit::Count));
+    }
     let number: f64 = number.replace(',', "").parse().ok()?;
-    let (factor, unit) = match word {
+    let (factor, unit) = match words.next().unwrap_or_default() {
         "min" => (60e9, Unit::Time),
         "s" => (1e9, Unit::Time),
         "ms" => (1e6, Unit::Time),
@@ -125,14 +218,14 @@ fn entry(line: &str, default: f64) -> Option<Entry<'_>> {
         "Gc" => (1e9, Unit::Cycles),
         "Mc" => (1e6, Unit::Cycles),
         "Kc" => (1e3, Unit::Cycles),
-        "c" => (1.0, Unit::Cycles),
+        "c" | "cycles" => (1.0, Unit::Cycles),
+        "Bytes" | "bytes" | "B" => (1.0, Unit::Bytes),
+        "KB" | "KiB" => (KIB, Unit::Bytes),
+        "MB" | "MiB" => (KIB * KIB, Unit::Bytes),
+        "GB" | "GiB" => (KIB * KIB * KIB, Unit::Bytes),
         "" if default > 1.0 => (default, Unit::Time),
         "" => (1.0, Unit::Count),
         _ => return None,
     };
-    let text = symbol.trim_start_matches(' ');
-    let depth = symbol.len() - text.len();
-    let symbol = text.trim_end();
-    let own = (number.max(0.0) * factor).round() as u64;
-    (!symbol.is_empty()).then_some(Entry { own, unit, depth, symbol })
+    Some(((number.max(0.0) * factor).round() as u64, unit))
 }

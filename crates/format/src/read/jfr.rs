@@ -13,6 +13,8 @@
 //!
 //! - Events of one type are read: `jdk.ExecutionSample`, which sees threads that run Java code, or the
 //!   first of [`EVENTS`] that is there, or the one that was asked for. Any that has a stack can be.
+//! - `:STATE_RUNNABLE` behind an event's name chooses samples of threads in that state: wall-clock samples are of all, and most
+//!   of them sleep. Where all are counted, a line says how many were in which state.
 //! - Allocations count bytes, waits nanoseconds, all else events.
 //! - A frame is marked as interpreted, compiled or inlined.
 //! - A stack that was longer than the recorder takes (64 frames, `stackdepth`) begins with `[truncated]`.
@@ -21,6 +23,7 @@
 //! - The thread's name is Java's, or that of the operating system.
 
 mod chunk;
+mod states;
 
 use std::collections::BTreeMap;
 
@@ -30,9 +33,10 @@ use pyrograph_profile::{
 };
 
 use self::chunk::{Chunk, Cursor, Damaged, Value, begins_chunk};
+use self::states::States;
 use super::rows::Rows;
 use crate::input::Head;
-use crate::reader::{Options, ReadError, Reader, Reading};
+use crate::reader::{Count, Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
 /// See the module.
@@ -48,6 +52,8 @@ pub(super) const EVENTS: &[(&str, &str, &str, &str)] = &[
     ("jdk.ObjectAllocationSample", "weight", "alloc", "bytes"),
     ("jdk.ObjectAllocationInNewTLAB", "tlabSize", "alloc", "bytes"),
     ("jdk.ObjectAllocationOutsideTLAB", "allocationSize", "alloc", "bytes"),
+    ("profiler.LiveObject", "allocationSize", "live", "bytes"),
+    ("profiler.Malloc", "size", "malloc", "bytes"),
     ("jdk.JavaMonitorEnter", DURATION, "wait", "ns"),
     ("jdk.JavaMonitorWait", DURATION, "wait", "ns"),
     ("jdk.ThreadPark", DURATION, "wait", "ns"),
@@ -93,7 +99,11 @@ impl Reader for Jfr {
             return Err(ReadError::Malformed { name, reason });
         }
         let counts = counts(&chunks);
-        let event = chosen(&counts, options.event.as_deref());
+        let (wanted, state) = match &options.event {
+            Some(wanted) => states::split(wanted, &counts),
+            None => (None, None),
+        };
+        let event = chosen(&counts, wanted);
         let mut other_events = BTreeMap::new();
         for (other, _, _, _) in EVENTS.iter().filter(|of| Some(of.0) != event.as_deref()) {
             if let Some(&count) = counts.get(*other) {
@@ -101,12 +111,16 @@ impl Reader for Jfr {
             }
         }
         let mut builder = Builder::new(event.as_deref().unwrap_or_default(), options);
+        builder.states.wanted = state;
         for chunk in &chunks {
             builder.chunk(chunk);
         }
         if builder.damaged > 0 {
             warnings.add(WarningKind::UnreadableRecord, builder.damaged, []);
         }
+        let event = event
+            .clone()
+            .map(|event| builder.states.finish(event, &mut other_events, &mut warnings));
         Ok(Reading { profile: builder.finish(&chunks), warnings, event, other_events })
     }
 }
@@ -143,6 +157,7 @@ struct Builder<'o> {
     event: &'o str,
     /// The field that is counted; nothing if events are.
     field: &'static str,
+    states: States,
     damaged: u64,
 }
 
@@ -153,14 +168,26 @@ struct Known {
     /// The frame of each method and sort of code; none if the method is hidden.
     frames: HashMap<(i64, i64), Result<Option<FrameId>, Damaged>>,
     threads: HashMap<i64, ThreadId>,
+    states: HashMap<i64, String>,
 }
 
 impl<'o> Builder<'o> {
     fn new(event: &'o str, options: &Options) -> Self {
         let known = EVENTS.iter().find(|of| of.0 == event);
-        let &(_, field, name, unit) = known.unwrap_or(&("", "", "events", "count"));
+        let &(_, field, name, unit) = match (known, options.count) {
+            (Some(known), Count::Period) => known,
+            (Some(_), Count::Samples) => &("", "", "samples", "count"),
+            (None, _) => &("", "", "events", "count"),
+        };
         let profile = Profile::new(vec![ValueType::new(name, unit)]);
-        Self { profile, rows: Rows::new(options, 1), event, field, damaged: 0 }
+        Self {
+            profile,
+            rows: Rows::new(options, 1),
+            event,
+            field,
+            states: States::default(),
+            damaged: 0,
+        }
     }
 
     fn chunk(&mut self, chunk: &Chunk<'_>) {
@@ -182,13 +209,14 @@ impl<'o> Builder<'o> {
         known: &mut Known,
     ) -> Result<(), Damaged> {
         let (mut time, mut value) = (0, 1);
-        let (mut stack, mut thread) = (None, None);
+        let (mut stack, mut thread, mut state) = (None, None, None);
         chunk.fields(of, &mut cursor, &mut |field, held| match (field.name.as_str(), held) {
             ("startTime", Value::Number(ticks)) => time = ticks,
             ("stackTrace", Value::Constant(key)) => stack = Some((field.type_id, key)),
             ("sampledThread" | "eventThread", Value::Constant(key)) => {
                 thread = Some((field.type_id, key));
             }
+            ("state", Value::Constant(key)) => state = Some((field.type_id, key)),
             (name, Value::Number(number)) if name == self.field => value = number,
             _ => {}
         })?;
@@ -196,6 +224,14 @@ impl<'o> Builder<'o> {
             DURATION => chunk.clock().nanoseconds(value),
             _ => u64::try_from(value).map_err(|_| Damaged)?,
         };
+        if let Some((of, key)) = state {
+            let name = known.states.entry(key).or_insert_with(|| {
+                texts(chunk, (of, key), ["name"]).map_or_else(String::new, |[name]| name)
+            });
+            if !self.states.takes(name) {
+                return Ok(());
+            }
+        }
         let thread = match thread {
             Some((of, key)) => self.thread(chunk, of, key, known)?,
             None => ThreadId::UNKNOWN,
@@ -400,6 +436,18 @@ mod tests {
         write_folded(&tree, &mut folded).expect("writing to memory");
         let folded = String::from_utf8_lossy(&folded);
         assert!(folded.contains("main;Spin.main "), "{folded}");
+    }
+
+    #[test]
+    fn samples_were_counted_as_bytes() {
+        let event = Some("ObjectAllocationSample".to_owned());
+        let options = Options { event, count: Count::Samples, ..Options::default() };
+        let head = Input::bytes("x", recorded()).begin().expect("bytes in memory");
+        let profile = Jfr.read(head, &options).expect("a recording").profile;
+        assert_eq!(profile.value_types[0], ValueType::samples());
+        let bytes = read(&recorded(), Some("ObjectAllocationSample")).expect("a recording").profile;
+        let samples = profile.samples.total(0);
+        assert!(samples > 0 && samples < bytes.samples.total(0), "{samples}");
     }
 
     #[test]

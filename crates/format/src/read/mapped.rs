@@ -5,18 +5,16 @@
 //! 562bdb4bc000-562bdb4bd000 r-xp 00001000 00:00 10012963    /opt/app/heap
 //! ```
 //!
-//! Such formats hold no build IDs: functions are those of the files as they are now. One that is missing is named in
-//! a warning.
+//! Such formats hold no build IDs: functions are those of the files as they are now, which [a line](crate::nameless) says, and
+//! which are missing.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use hashbrown::HashMap;
 use pyrograph_profile::{Frame, FrameId, FrameKind, Profile};
-use pyrograph_symbol::{Module, Source};
 
 use super::text::is_kernel_address;
-use crate::names::tidy_name;
+use crate::nameless;
 use crate::reader::Options;
 use crate::warnings::{WarningKind, Warnings};
 
@@ -69,16 +67,20 @@ impl Maps {
             by_file.entry(path).or_default().push((address, offset));
         }
         let mut frames = HashMap::new();
+        let mut named = Vec::new();
         for (path, mut places) in by_file {
             places.sort_unstable();
             places.dedup();
-            name(path, &places, options, profile, warnings, &mut frames);
+            if name(path, &places, options, profile, warnings, &mut frames) {
+                named.push(path.to_owned());
+            }
         }
+        nameless::say_by_path(&named, warnings);
         frames
     }
 }
 
-/// Names the places of one file: addresses in the process, and offsets in the file.
+/// Names the places of one file: addresses in the process, and offsets in the file. Returns true if any has a name.
 fn name(
     path: &str,
     places: &[(u64, u64)],
@@ -86,51 +88,37 @@ fn name(
     profile: &mut Profile,
     warnings: &mut Warnings,
     frames: &mut HashMap<u64, Vec<FrameId>>,
-) {
-    let module = if path.starts_with('/') { open(path, options, warnings) } else { None };
-    let in_file: Vec<u64> = places
-        .iter()
-        .map(|&(_, offset)| {
-            let address = module.as_ref().and_then(|of| of.file_offset_to_address(offset));
-            address.unwrap_or(u64::MAX)
-        })
-        .collect();
-    let found = module.map(|module| module.symbolize(&in_file, &options.symbols));
-    if let Some(found) = &found {
-        for warning in &found.warnings {
-            warnings.add(WarningKind::Symbols(warning.to_string()), 1, []);
-        }
+) -> bool {
+    let is_file = path.starts_with('/');
+    let found = if is_file { nameless::open(path, None, options) } else { None };
+    if is_file && found.is_none() {
+        warnings.add(WarningKind::MissingFile(path.to_owned()), 1, []);
     }
-    let of_module = profile.strings.intern(path);
+    let names = found.map(|file| {
+        let address = |&(_, offset): &(u64, u64)| file.file_offset_to_address(offset);
+        let addresses: Vec<u64> =
+            places.iter().map(|place| address(place).unwrap_or(u64::MAX)).collect();
+        file.symbolize(&addresses, &options.symbols)
+    });
+    for warning in names.iter().flat_map(|names| &names.warnings) {
+        warnings.add(WarningKind::Symbols(warning.to_string()), 1, []);
+    }
+    let module = profile.strings.intern(path);
+    let mut is_named = false;
     for (row, &(address, offset)) in places.iter().enumerate() {
-        let calls = found.as_ref().map(|found| &*found.addresses[row].frames).unwrap_or_default();
         let kind = if is_kernel_address(address) { FrameKind::Kernel } else { FrameKind::User };
-        let mut list = Vec::with_capacity(calls.len().max(1));
-        for (depth, call) in calls.iter().enumerate() {
-            let function = profile.strings.intern(&tidy_name(&call.function));
-            let file = profile.strings.intern(call.file.as_deref().unwrap_or_default());
-            let kind = if depth + 1 < calls.len() { FrameKind::Inlined } else { kind };
-            let named = Frame::named(function, kind);
-            let frame = Frame { module: of_module, file, line: call.line, ..named };
-            list.push(profile.frames.intern(frame));
-        }
+        let shown = if options.unknown_addresses { offset } else { 0 };
+        let bare = Frame { module, address: shown, kind, ..Frame::default() };
+        let at = names.as_ref().map(|names| &names.addresses[row]);
+        let mut list = at.map_or_else(Vec::new, |at| nameless::frames(profile, bare, at));
+        list.reverse();
+        is_named |= !list.is_empty();
         if list.is_empty() {
-            let address = if options.unknown_addresses { offset } else { 0 };
-            let frame = Frame { module: of_module, address, kind, ..Frame::default() };
-            list.push(profile.frames.intern(frame));
+            list.push(profile.frames.intern(bare));
         }
         frames.insert(address, list);
     }
-}
-
-fn open(path: &str, options: &Options, warnings: &mut Warnings) -> Option<Module> {
-    let file = options.symbols.locator.open_module(Path::new(path), None);
-    let module =
-        file.ok().and_then(|file| Module::open(&file, Source { path, ..Source::default() }).ok());
-    if module.is_none() {
-        warnings.add(WarningKind::MissingFile(path.to_owned()), 1, []);
-    }
-    module
+    is_named
 }
 
 fn parse(line: &str) -> Option<Mapping> {
@@ -176,6 +164,8 @@ mod tests {
         let name = profile.strings.get(function(address).function);
         assert!(name.ends_with("function_to_find"), "{name}");
         assert_eq!(function(1), Frame::default());
-        assert!(warnings.is_empty(), "{warnings:?}");
+        let said: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+        let [said] = &said[..] else { panic!("{said:?}") };
+        assert!(said.starts_with("names are those of the files as they are now, "), "{said}");
     }
 }

@@ -18,6 +18,8 @@
 //! - Each profile has one value; those of different types become columns. The first is shown.
 //! - A sample may be many: one for each of its times. Without values each counts 1.
 //! - What a sample's attributes do not say of its thread, those of its resource do.
+//! - Locations without a function are [looked up](crate::nameless) in their mapping's file, by its
+//!   `process.executable.build_id.gnu` where it has that.
 //! - `profile.frame.type` is the kind of code; where it names a language (`cpython`, `v8js` …),
 //!   that is code of an interpreter.
 
@@ -30,14 +32,16 @@ use pyrograph_profile::{
     About, Frame, FrameId, FrameKind, Marker, Profile, Sample, StackId, StringId, Thread, TimeUnit,
     ValueType,
 };
-use pyrograph_symbol::demangle;
+use pyrograph_symbol::{BuildId, demangle};
 
 use super::rows::Rows;
 use crate::input::Head;
+use crate::nameless;
 use crate::names::module_kind;
 use crate::protobuf::{Damaged, Message};
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
+use crate::write::GUESSED_ATTRIBUTE;
 
 /// See the module.
 pub struct Otlp;
@@ -78,10 +82,13 @@ impl Reader for Otlp {
             }
         }
         let builder = Builder::new(file, options, bytes.len(), warnings);
-        builder.build().ok_or_else(|| ReadError::Malformed {
+        let (mut reading, files) = builder.build().ok_or_else(|| ReadError::Malformed {
             name,
             reason: "there is no profile of the present version of OTLP in it".to_owned(),
-        })
+        })?;
+        let (profile, warnings) = (&mut reading.profile, &mut reading.warnings);
+        nameless::name(profile, &files, nameless::Base::File, options, warnings);
+        Ok(reading)
     }
 }
 
@@ -152,6 +159,8 @@ enum Meaning {
     Cgroup(StringId),
     Cpu(Option<u32>),
     Kind(Option<FrameKind>),
+    Guessed(bool),
+    BuildId(StringId),
     Other,
 }
 
@@ -170,6 +179,8 @@ struct Builder<'a> {
     locations: Vec<Option<Range<usize>>>,
     frames: Vec<FrameId>,
     stacks: Vec<Option<StackId>>,
+    /// The files whose addresses are offsets in them.
+    files: nameless::Files,
     frames_left: usize,
     unreadable: u64,
     negative: u64,
@@ -190,6 +201,7 @@ impl<'a> Builder<'a> {
             locations: vec![None; file.locations.len()],
             frames: Vec::new(),
             stacks: vec![None; file.stacks.len()],
+            files: nameless::Files::default(),
             frames_left: size.saturating_mul(FRAMES_A_BYTE),
             unreadable: 0,
             negative: 0,
@@ -197,7 +209,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn build(mut self) -> Option<Reading> {
+    fn build(mut self) -> Option<(Reading, nameless::Files)> {
         for index in 0..self.file.attributes.len() {
             let meaning = self.attribute(self.file.attributes[index]).unwrap_or(Meaning::Other);
             self.attributes.push(meaning);
@@ -236,7 +248,7 @@ impl<'a> Builder<'a> {
             let said = format!("attributes of samples are left out: {}", names.join(", "));
             self.warnings.add(WarningKind::NotHeld(said), 1, []);
         }
-        Some(Reading::new(profile, self.warnings))
+        Some((Reading::new(profile, self.warnings), self.files))
     }
 
     /// A string of the file, each looked at once: many rows may name one that is long.
@@ -282,6 +294,8 @@ impl<'a> Builder<'a> {
             "host.name" => Meaning::Host(text),
             "process.linux.cgroup" => Meaning::Cgroup(text),
             "cpu.logical_number" => Meaning::Cpu(u32::try_from(number).ok()),
+            "process.executable.build_id.gnu" => Meaning::BuildId(text),
+            GUESSED_ATTRIBUTE => Meaning::Guessed(number != 0),
             "profile.frame.type" => Meaning::Kind(frame_kind(self.profile.strings.get(text))),
             _ => Meaning::Other,
         })
@@ -488,25 +502,44 @@ impl<'a> Builder<'a> {
         address: u64,
         attributes: &[u64],
     ) -> Result<Frame, Damaged> {
-        let mapping = usize::try_from(mapping).ok().and_then(|at| self.file.mappings.get(at));
+        let mapping =
+            usize::try_from(mapping).ok().and_then(|at| self.file.mappings.get(at)).copied();
         let [start, limit, offset, file] = match mapping {
-            Some(mapping) => numbers(*mapping)?,
+            Some(mapping) => numbers(mapping)?,
             None => [0; 4],
         };
         let module = self.intern(file);
-        let address = if (start..limit).contains(&address) {
-            (address - start).saturating_add(offset)
-        } else {
-            address
-        };
-        let declared = attributes.iter().find_map(|&index| {
-            match self.attributes.get(usize::try_from(index).ok()?) {
-                Some(Meaning::Kind(kind)) => *kind,
-                _ => None,
+        let is_mapped = (start..limit).contains(&address);
+        if is_mapped && !self.files.contains_key(&module) {
+            let build_id = mapping.map_or(Ok(None), |mapping| self.build_id(mapping))?;
+            self.files.insert(module, build_id);
+        }
+        let address = if is_mapped { (address - start).saturating_add(offset) } else { address };
+        let (mut declared, mut guessed) = (None, false);
+        for index in attributes.iter().filter_map(|&index| usize::try_from(index).ok()) {
+            match self.attributes.get(index) {
+                Some(Meaning::Kind(kind)) => declared = declared.or(*kind),
+                Some(Meaning::Guessed(is)) => guessed |= *is,
+                _ => {}
             }
-        });
+        }
         let kind = declared.unwrap_or_else(|| module_kind(self.profile.strings.get(module)));
-        Ok(Frame { module, address, kind, ..Frame::default() })
+        Ok(Frame { module, address, kind, guessed, ..Frame::default() })
+    }
+
+    /// The build ID among a mapping's attributes.
+    fn build_id(&self, mut mapping: Message<'a>) -> Result<Option<BuildId>, Damaged> {
+        let mut attributes = Vec::new();
+        while let Some((field, value)) = mapping.next()? {
+            if field == 5 {
+                value.numbers(&mut attributes)?;
+            }
+        }
+        let id = |index: u64| match self.attributes.get(usize::try_from(index).ok()?)? {
+            Meaning::BuildId(text) => self.profile.strings.get(*text).parse().ok(),
+            _ => None,
+        };
+        Ok(attributes.into_iter().find_map(id))
     }
 
     /// Gives a frame its function, file and line.
@@ -543,7 +576,7 @@ fn apply(meaning: Meaning, thread: &mut Thread, sample: &mut Sample) {
         Meaning::Host(name) => thread.host = name,
         Meaning::Cgroup(path) => thread.cgroup = path,
         Meaning::Cpu(cpu) => sample.cpu = cpu,
-        Meaning::Kind(_) | Meaning::Other => {}
+        Meaning::Kind(_) | Meaning::Guessed(_) | Meaning::BuildId(_) | Meaning::Other => {}
     }
 }
 
@@ -553,6 +586,7 @@ fn frame_kind(name: &str) -> Option<FrameKind> {
         "kernel" => Some(FrameKind::Kernel),
         "native" | "go" | "rust" | "beam" => Some(FrameKind::User),
         "jit" => Some(FrameKind::Jit),
+        "inlined" => Some(FrameKind::Inlined),
         "interpreted" | "cpython" | "php" | "ruby" | "perl" | "v8js" | "jvm" | "dotnet" | "lua" => {
             Some(FrameKind::Interpreted)
         }

@@ -14,7 +14,7 @@
 //!
 //! - A location's first line is its innermost call; the last is the function that the others were
 //!   inlined into.
-//! - Locations without a function show their module and the offset in its file.
+//! - Locations without a function are [looked up](crate::nameless) in their module, or show it and the offset in its file.
 //! - Frames that match `drop_frames` (and not `keep_frames`) are taken off with all that they call,
 //!   as `go tool pprof` does: a sampling allocator hides itself so. Never all of a stack: the
 //!   outermost frame stays.
@@ -41,8 +41,9 @@ use self::tables::{Tables, numbers};
 use super::dropped::Dropped;
 use super::rows::Rows;
 use crate::input::Head;
+use crate::nameless;
 use crate::names::module_kind;
-use crate::pprof_extras::{GUESSED_FIELD, GUESSED_LABEL, stand_in_kind};
+use crate::pprof_extras::{GUESSED_FIELD, GUESSED_LABEL, KIND_FIELD, field_kind, stand_in_kind};
 use crate::protobuf::{Damaged, Message, Value};
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
@@ -82,7 +83,11 @@ impl Reader for Pprof {
         }
         let mut builder = Builder::new(tables, options, bytes.len(), warnings);
         builder.place_samples();
-        Ok(builder.finish())
+        let files = std::mem::take(&mut builder.files);
+        let mut reading = builder.finish();
+        let (profile, warnings) = (&mut reading.profile, &mut reading.warnings);
+        nameless::name(profile, &files, nameless::Base::File, options, warnings);
+        Ok(reading)
     }
 }
 
@@ -133,6 +138,8 @@ struct Builder<'a> {
     frames: Vec<FrameId>,
     /// The instruction of each location that was needed so far, if its file is known.
     addresses: Vec<Option<Address>>,
+    /// The files whose addresses are offsets in them.
+    files: nameless::Files,
     /// Number of frames that stacks may still have: a small file could make endless ones.
     frames_left: usize,
     /// References of samples that lead nowhere.
@@ -187,6 +194,7 @@ impl<'a> Builder<'a> {
             locations: vec![None; locations],
             addresses: vec![None; if options.instructions { locations } else { 0 }],
             frames: Vec::new(),
+            files: nameless::Files::default(),
             frames_left,
             dangling: 0,
             texts: vec![None; strings],
@@ -218,13 +226,14 @@ impl<'a> Builder<'a> {
 
     /// Adds the frames of a location; returns its instruction, if its file is known.
     fn place_location(&mut self, mut message: Message<'a>) -> Result<Option<Address>, Damaged> {
-        let (mut mapping, mut address, mut guessed) = (0, 0, false);
+        let (mut mapping, mut address, mut guessed, mut declared) = (0, 0, false, None);
         let mut lines = Vec::new();
         while let Some((field, value)) = message.next()? {
             match field {
                 2 => mapping = value.number(),
                 3 => address = value.number(),
                 GUESSED_FIELD => guessed = value.number() != 0,
+                KIND_FIELD => declared = field_kind(value.number()),
                 4 => {
                     let [function, line] = numbers(value)?;
                     lines.push((function, line));
@@ -238,12 +247,17 @@ impl<'a> Builder<'a> {
             Some(kind) => (StringId::EMPTY, kind),
             None => (module, module_kind(self.profile.strings.get(module))),
         };
+        let kind = declared.unwrap_or(kind);
         let is_mapped = address > 0 && (mapping.start..mapping.limit).contains(&address);
         let address = if is_mapped {
             (address - mapping.start).saturating_add(mapping.offset)
         } else {
             address
         };
+        if is_mapped {
+            let build_id = || self.tables.text(mapping.build_id).parse().ok();
+            self.files.entry(module).or_insert_with(build_id);
+        }
         let bare = Frame { module, address, kind, guessed, ..Frame::default() };
         let outermost = self.frames.len();
         if lines.is_empty() {

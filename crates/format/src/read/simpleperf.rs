@@ -17,12 +17,16 @@
 //!     execution_type: jit_jvm_method
 //! ```
 //!
+//! `report_sample.py` prints the same as [text of other columns](script).
+//!
 //! - The sample's own frame is the leaf; the callchain goes on from there towards the root.
 //! - A value is `event_count`, nanoseconds for the clocks.
 //! - `execution_type` is printed for Java: interpreted, or compiled at run time or before.
 //! - Frames without a symbol show `unknown` or `name[+offset]`.
 //!
 //! Source: `cmd_report_sample.cpp` of simpleperf.
+
+mod script;
 
 use std::collections::BTreeMap;
 
@@ -43,10 +47,13 @@ impl Reader for Simpleperf {
     }
 
     fn written_by(&self) -> &'static str {
-        "simpleperf report-sample --show-callchain"
+        "simpleperf report-sample --show-callchain, report_sample.py"
     }
 
     fn detect(&self, head: &[u8]) -> bool {
+        if script::begins(head) {
+            return true;
+        }
         let mut lines = first_lines(head).skip_while(|line| *line != "sample:");
         lines
             .nth(1)
@@ -54,11 +61,22 @@ impl Reader for Simpleperf {
     }
 
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
+        let is_script = script::begins(input.bytes());
         let mut lines = Lines::new(input);
         let (event, other_events) = (options.event.clone(), BTreeMap::new());
         let mut state = State { options, event, out: None, other_events };
         let mut sample: Option<SampleText> = None;
         let mut line = String::new();
+        while is_script && lines.next(&mut line) {
+            if let Some(next) = script::header(&line) {
+                state.end(&mut sample);
+                sample = Some(next);
+            } else if let (Some(sample), Some(frame)) = (&mut sample, script::frame(&line)) {
+                sample.frames.push(frame);
+            } else if !line.trim().is_empty() {
+                lines.warn(WarningKind::UnreadableLine);
+            }
+        }
         while lines.next(&mut line) {
             if let (true, Some(sample)) = (line.starts_with(' '), &mut sample) {
                 if !sample.line(line.trim()) {
@@ -66,14 +84,10 @@ impl Reader for Simpleperf {
                 }
                 continue;
             }
-            if let Some(sample) = sample.take() {
-                state.add(sample);
-            }
+            state.end(&mut sample);
             sample = (line.trim_end() == "sample:").then(SampleText::default);
         }
-        if let Some(sample) = sample {
-            state.add(sample);
-        }
+        state.end(&mut sample);
         let out = state.out.unwrap_or_else(|| Collector::new(ValueType::samples()));
         let mut reading = out.reading(lines.warnings);
         reading.event = state.event.filter(|event| !event.is_empty());
@@ -142,6 +156,13 @@ struct State<'a> {
 }
 
 impl State<'_> {
+    /// Adds the sample that has ended, if there is one.
+    fn end(&mut self, sample: &mut Option<SampleText>) {
+        if let Some(sample) = sample.take() {
+            self.add(sample);
+        }
+    }
+
     fn add(&mut self, sample: SampleText) {
         let event = self.event.get_or_insert_with(|| sample.event.clone());
         let is_wanted = sample.event == *event

@@ -286,24 +286,29 @@ fn name(tree: &Tree, node: NodeId) -> &str {
     if node == NodeId::ROOT { "[unknown]" } else { tree.name(node) }
 }
 
-/// True if a name holds none of what [`push_name`] replaces.
+/// True if a name holds none of what [`push_name`] replaces. Of control characters beyond ASCII, the first byte of two is
+/// enough to look closer.
 fn is_plain(name: &[u8]) -> bool {
-    memchr::memchr3(b';', b'\n', b'\r', name).or(memchr::memchr(0, name)).is_none()
+    name.iter().all(|&byte| byte >= b' ' && !matches!(byte, b';' | 0x7f | 0xc2))
 }
 
-/// A frame's name may hold neither what parts frames nor what parts lines.
+/// A frame's name may hold neither what parts frames nor what parts lines, nor what a terminal would obey: `cat` shows
+/// the text as it is.
 fn push_name(to: &mut Vec<u8>, name: &str) {
-    let name = name.as_bytes();
-    if is_plain(name) {
-        to.extend_from_slice(name);
+    if is_plain(name.as_bytes()) {
+        to.extend_from_slice(name.as_bytes());
         return;
     }
-    to.extend(name.iter().map(|byte| match byte {
-        b';' => b':',
-        // With a NUL in it, text is taken for something else.
-        b'\n' | b'\r' | 0 => b' ',
-        byte => *byte,
-    }));
+    for c in name.chars() {
+        let safe = match c {
+            ';' => ':',
+            // With a NUL in it, text is taken for something else.
+            '\t' | '\n' | '\r' | '\0' => ' ',
+            c if c.is_control() => char::REPLACEMENT_CHARACTER,
+            c => c,
+        };
+        to.extend_from_slice(safe.encode_utf8(&mut [0; 4]).as_bytes());
+    }
 }
 
 /// Writes `value` · 10^-`decimals`, exactly and without zeros at the end.
@@ -370,8 +375,14 @@ mod tests {
     #[test]
     fn names_cannot_break_lines_or_frames() {
         check(&[("a;b|c\nd", 1)], "a:b;c d 1\n");
-        check(&[("a\0b", 1)], "a b 1\n");
+        check(&[("a\0b\tc", 1)], "a b c 1\n");
         check(&[("a;b|c", 1), ("a:b|c", 1)], "a:b;c 1\na:b;c 1\n");
+    }
+
+    #[test]
+    fn names_commanded_the_terminal() {
+        let title = "\x1b]0;x\x07|\u{9b}31m|é\u{a0}\u{7f}";
+        check(&[(title, 1)], "\u{fffd}]0:x\u{fffd};\u{fffd}31m;é\u{a0}\u{fffd} 1\n");
     }
 
     #[test]

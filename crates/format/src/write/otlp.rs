@@ -5,7 +5,7 @@
 //! - Samples of one stack, thread and CPU are one sample with many times and values.
 //! - Attributes are those of OpenTelemetry's semantic conventions: `process.pid`,
 //!   `process.executable.name`, `process.linux.cgroup`, `thread.id`, `thread.name`, `host.name`, `cpu.logical_number`;
-//!   `profile.frame.type` for the sort of code of a frame.
+//!   `profile.frame.type` for the sort of code of a frame. Of our own is `pyrograph.frame.guessed`.
 //! - Times are kept as they are. The format wants them since 1970; where the source counts from
 //!   another zero, they count from that.
 
@@ -78,6 +78,9 @@ impl Writer for Otlp {
         out.write_all(&data.bytes)
     }
 }
+
+/// The attribute of a mapping for the build ID of its file.
+const BUILD_ID: &str = "process.executable.build_id.gnu";
 
 type Fixed = foldhash::fast::FixedState;
 
@@ -225,13 +228,19 @@ impl<'a> Encoder<'a> {
         }
         out.message(1, |_| {});
         let mappings = std::mem::take(&mut self.mappings.rows);
+        let build_ids: HashMap<StringId, StringId, Fixed> =
+            profile.addresses.iter().map(|of| (of.module, of.build_id)).collect();
         for &module in &mappings {
+            let build_id = build_ids.get(&module).filter(|id| !id.is_empty());
+            let build_id = build_id.map(|&id| profile.strings.get(id).to_owned());
+            let build_id = build_id.map(|id| self.attributes.id(Attribute::Text(BUILD_ID, id)));
             let highest = profile.frames.iter().filter(|frame| frame.module == module);
             let highest = highest.map(|frame| frame.address).max().unwrap_or(0);
             let file = self.text(module);
             out.message(1, |out| {
                 out.number(2, highest.saturating_add(1));
                 out.number(4, file);
+                out.packed(5, build_id);
             });
         }
         // No sample is linked to a trace.
@@ -263,8 +272,10 @@ impl<'a> Encoder<'a> {
             StringId::EMPTY => 0,
             module => self.mappings.id(module),
         };
-        let kind = frame_type(caller.kind)
-            .map(|kind| self.attributes.id(Attribute::Text("profile.frame.type", kind.to_owned())));
+        let kind = Attribute::Text("profile.frame.type", frame_type(caller.kind).to_owned());
+        let guessed = caller.guessed.then_some(Attribute::Number(GUESSED_ATTRIBUTE, 1));
+        let attributes: Vec<u64> =
+            [Some(kind), guessed].into_iter().flatten().map(|of| self.attributes.id(of)).collect();
         let lines = self.places.lines(calls);
         out.message(2, |out| {
             out.number(1, mapping);
@@ -275,20 +286,19 @@ impl<'a> Encoder<'a> {
                     out.number(2, line.into());
                 });
             }
-            out.packed(4, kind);
+            out.packed(4, attributes);
         });
     }
 }
 
-/// The conventions have names of languages; for an interpreter of none that is known, and for
-/// remarks, they have none.
-fn frame_type(kind: FrameKind) -> Option<&'static str> {
+/// The attribute of a location that is 1 if it was found by a guess.
+pub(crate) const GUESSED_ATTRIBUTE: &str = "pyrograph.frame.guessed";
+
+/// The conventions have names of languages; for an interpreter of none that is known, for remarks, and for a call that
+/// was inlined into what is not known, they have none.
+fn frame_type(kind: FrameKind) -> &'static str {
     match kind {
-        FrameKind::Kernel => Some("kernel"),
-        FrameKind::User => Some("native"),
-        FrameKind::Jit => Some("jit"),
-        FrameKind::Interpreted => Some("interpreted"),
-        FrameKind::Marker(_) => Some("remark"),
-        FrameKind::Inlined => None,
+        FrameKind::User => "native",
+        kind => kind.name(),
     }
 }

@@ -1,25 +1,29 @@
 //! pprof: `profile.proto`, gzipped. [`read::pprof`](crate::read) describes the format.
 //!
 //! - Frames without a module that are no plain user code are in a mapping that is named for their kind: `[remark]`,
-//!   `[jit]` …
+//!   `[jit]` … A field of our own has the kind of frames whose mapping does not show it.
+//! - The first mapping is the program: tools take it for that.
 //! - An address is the offset in the module's file: its mapping begins at 0, with the file. Where samples have the address of
 //!   their instruction, the location of their leaf has it; these have even numbers, the others odd ones.
 //! - Threads, CPUs and times stand in labels, which are those of `perf_to_profile`.
 //! - Inlined calls are lines of one location, as the format has it.
 
 use std::io::{self, Write};
+use std::ops::Range;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hashbrown::HashMap;
 use pyrograph_profile::{
-    Address, AddressId, Frame, FrameId, Profile, Sample, StackId, StringId, Strings, ValueType,
+    Address, AddressId, Frame, FrameId, Profile, Sample, StackId, StringId, Strings, ThreadId,
+    ValueType,
 };
 
+use super::program::program;
 use super::tables::{Places, Table, string, value_type};
 use crate::capabilities::Capabilities;
 use crate::capabilities::above_i64;
-use crate::pprof_extras::{GUESSED_FIELD, GUESSED_LABEL, stand_in};
+use crate::pprof_extras::{GUESSED_FIELD, GUESSED_LABEL, KIND_FIELD, kind_field, stand_in};
 use crate::protobuf;
 use crate::writer::{WriteOptions, Writer};
 
@@ -28,6 +32,9 @@ pub(super) struct Pprof;
 
 /// Bytes that are compressed at once.
 const BUFFER: usize = 64 << 10;
+
+/// How much it compresses.
+const LEVEL: Compression = Compression::new(3);
 
 impl Writer for Pprof {
     fn name(&self) -> &'static str {
@@ -47,7 +54,7 @@ impl Writer for Pprof {
     }
 
     fn capabilities(&self) -> Capabilities {
-        Capabilities { decimals: false, kinds: false, bare_kinds: true, ..Capabilities::ALL }
+        Capabilities { decimals: false, ..Capabilities::ALL }
     }
 
     fn write(
@@ -56,7 +63,8 @@ impl Writer for Pprof {
         _options: &WriteOptions,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let mut out = GzEncoder::new(out, Compression::default());
+        // The slowest levels take several times as long as all else, for a few percent.
+        let mut out = GzEncoder::new(out, LEVEL);
         let mut encoder = Encoder::new(profile);
         encoder.value_types();
         for (row, sample) in profile.samples.iter().enumerate() {
@@ -83,8 +91,20 @@ struct Encoder<'a> {
     places: Places<'a>,
     /// Locations of leaves with their instructions: which location it is otherwise, and the address.
     leaves: Table<(u64, AddressId)>,
-    /// The locations of each stack, once they are known.
-    stacks: HashMap<StackId, Vec<u64>, foldhash::fast::FixedState>,
+    /// What is known of each stack, by its identifier.
+    stacks: Vec<Option<StackRow>>,
+    /// The locations of stacks, one after the other.
+    stack_locations: Vec<u64>,
+    /// The labels of each thread, by its identifier, as they are written.
+    threads: Vec<Option<Vec<u8>>>,
+}
+
+/// A stack that was in a sample.
+#[derive(Clone)]
+struct StackRow {
+    locations: Range<usize>,
+    /// Number of its frames that are guessed.
+    guessed: u64,
 }
 
 /// The keys of labels.
@@ -121,7 +141,9 @@ impl<'a> Encoder<'a> {
             keys,
             places: Places::new(profile),
             leaves: Table::default(),
-            stacks: HashMap::default(),
+            stacks: vec![None; profile.stacks.len()],
+            stack_locations: Vec::new(),
+            threads: vec![None; profile.threads.len()],
         }
     }
 
@@ -132,15 +154,25 @@ impl<'a> Encoder<'a> {
     }
 
     fn sample(&mut self, sample: Sample, row: usize) {
-        let mut locations = self.stack(sample.stack);
-        if let (Some(leaf), Some(address)) = (locations.first_mut(), sample.address) {
-            *leaf = self.leaf(*leaf, address);
-        }
-        let profile = self.profile;
-        let (strings, keys, divisors) = (&mut self.strings, &self.keys, &self.divisors);
-        let thread = profile.threads.get(sample.thread);
+        let StackRow { locations, guessed } = self.stack(sample.stack);
+        let leaf = match (self.stack_locations[locations.clone()].first(), sample.address) {
+            (Some(&leaf), Some(address)) => Some(self.leaf(leaf, address)),
+            (leaf, _) => leaf.copied(),
+        };
+        self.thread_labels(sample.thread);
+        let guessed_label = match guessed {
+            0 => 0,
+            _ => string(&mut self.strings, GUESSED_LABEL),
+        };
+        let nanoseconds = match sample.time {
+            None => 0,
+            Some(_) => string(&mut self.strings, "nanoseconds"),
+        };
+        let (profile, keys, divisors) = (self.profile, &self.keys, &self.divisors);
+        let callers = self.stack_locations[locations].iter().skip(1).copied();
+        let labels = self.threads[sample.thread.index()].as_deref().unwrap_or_default();
         self.out.message(2, |out| {
-            out.packed(1, locations);
+            out.packed(1, leaf.into_iter().chain(callers));
             out.packed(
                 2,
                 (0..divisors.len()).map(|column| {
@@ -148,55 +180,61 @@ impl<'a> Encoder<'a> {
                     value.min(i64::MAX as u64)
                 }),
             );
-            let mut label = |key: u64, text: u64, number: u64, unit: u64| {
-                out.message(3, |out| {
-                    out.number(1, key);
-                    out.number(2, text);
-                    out.number(3, number);
-                    out.number(4, unit);
-                });
-            };
-            for (key, name) in [
-                (keys.comm, thread.process),
-                (keys.thread_comm, thread.name),
-                (keys.host, thread.host),
-                (keys.cgroup, thread.cgroup),
-            ] {
-                if !name.is_empty() {
-                    label(key, string(strings, profile.strings.get(name)), 0, 0);
-                }
-            }
-            // A negative number is its two's complement of 64 bits.
-            let id = |id: Option<i32>| id.map(|id| i64::from(id) as u64);
-            for (key, number) in [
-                (keys.pid, id(thread.pid)),
-                (keys.tid, id(thread.tid)),
-                (keys.cpu, sample.cpu.map(u64::from)),
-            ] {
-                if let Some(number) = number {
-                    label(key, 0, number, 0);
-                }
+            out.bytes.extend_from_slice(labels);
+            if let Some(cpu) = sample.cpu {
+                label(out, keys.cpu, 0, cpu.into(), 0);
             }
             // As a number, so that `-tagignore` and `-tagfocus` can distinguish them from those that are sure.
-            let guessed = profile.stacks.leaf_first(sample.stack);
-            match guessed.filter(|&frame| profile.frames.get(frame).guessed).count() {
-                0 => {}
-                guessed => label(string(strings, GUESSED_LABEL), 0, guessed as u64, 0),
+            if guessed > 0 {
+                label(out, guessed_label, 0, guessed, 0);
             }
             if let Some(time) = sample.time {
-                label(keys.time, 0, time, string(strings, "nanoseconds"));
+                label(out, keys.time, 0, time, nanoseconds);
             }
         });
     }
 
-    /// The locations of a stack, leaf first.
-    fn stack(&mut self, stack: StackId) -> Vec<u64> {
-        if let Some(known) = self.stacks.get(&stack) {
+    /// Makes the labels of a thread, unless they are made.
+    fn thread_labels(&mut self, id: ThreadId) {
+        if self.threads[id.index()].is_some() {
+            return;
+        }
+        let (profile, keys) = (self.profile, &self.keys);
+        let thread = profile.threads.get(id);
+        let mut out = protobuf::Writer::default();
+        for (key, name) in [
+            (keys.comm, thread.process),
+            (keys.thread_comm, thread.name),
+            (keys.host, thread.host),
+            (keys.cgroup, thread.cgroup),
+        ] {
+            if !name.is_empty() {
+                label(&mut out, key, string(&mut self.strings, profile.strings.get(name)), 0, 0);
+            }
+        }
+        for (key, number) in [(keys.pid, thread.pid), (keys.tid, thread.tid)] {
+            if let Some(number) = number {
+                // A negative number is its two's complement of 64 bits.
+                label(&mut out, key, 0, i64::from(number) as u64, 0);
+            }
+        }
+        self.threads[id.index()] = Some(out.bytes);
+    }
+
+    /// The locations of a stack, leaf first, and what is guessed in it.
+    fn stack(&mut self, stack: StackId) -> StackRow {
+        if let Some(known) = &self.stacks[stack.index()] {
             return known.clone();
         }
-        let ids: Vec<u64> = self.places.stack(stack).into_iter().map(|id| 2 * id - 1).collect();
-        self.stacks.insert(stack, ids.clone());
-        ids
+        let start = self.stack_locations.len();
+        let ids = self.places.stack(stack).into_iter().map(|id| 2 * id - 1);
+        self.stack_locations.extend(ids);
+        let frames = self.profile.stacks.leaf_first(stack);
+        let guessed = frames.filter(|&frame| self.profile.frames.get(frame).guessed).count();
+        let row =
+            StackRow { locations: start..self.stack_locations.len(), guessed: guessed as u64 };
+        self.stacks[stack.index()] = Some(row.clone());
+        row
     }
 
     /// The location with the instruction at an address, in place of one without; or that one, if the address is not in the
@@ -273,6 +311,7 @@ impl<'a> Encoder<'a> {
         let (mapping, address) =
             mappings.place(caller, instruction.map(|of| self.profile.addresses.get(of)));
         let lines = self.places.lines(calls);
+        let kind = kind_field(caller.kind, self.profile.strings.get(caller.module));
         self.out.message(4, |out| {
             out.number(1, id);
             out.number(2, mapping);
@@ -280,6 +319,7 @@ impl<'a> Encoder<'a> {
             if caller.guessed {
                 out.number(GUESSED_FIELD, 1);
             }
+            out.number(KIND_FIELD, kind);
             for (function, line) in lines {
                 out.message(4, |out| {
                     out.number(1, function);
@@ -310,6 +350,16 @@ impl<'a> Encoder<'a> {
     }
 }
 
+/// Writes a label of a sample: a text or a number.
+fn label(out: &mut protobuf::Writer, key: u64, text: u64, number: u64, unit: u64) {
+    out.message(3, |out| {
+        out.number(1, key);
+        out.number(2, text);
+        out.number(3, number);
+        out.number(4, unit);
+    });
+}
+
 /// One for each module and build ID, with its highest address.
 struct Mappings {
     rows: Table<(Module, StringId)>,
@@ -330,7 +380,11 @@ enum Module {
 impl Mappings {
     fn new(profile: &Profile) -> Self {
         let build_ids = profile.addresses.iter().map(|of| (of.module, of.build_id)).collect();
-        Self { rows: Table::default(), ends: Vec::new(), build_ids }
+        let mut mappings = Self { rows: Table::default(), ends: Vec::new(), build_ids };
+        if let Some(program) = program(profile) {
+            mappings.id(Module::File(program), mappings.build_id(program));
+        }
+        mappings
     }
 
     /// The mapping and the address of a frame, or of its instruction.
@@ -343,12 +397,22 @@ impl Mappings {
         };
         let build_id = match instruction {
             Some(of) => of.build_id,
-            None => self.build_ids.get(&frame.module).copied().unwrap_or_default(),
+            None => self.build_id(frame.module),
         };
-        let id = self.rows.id((module, build_id));
-        self.ends.resize(self.rows.rows.len(), 0);
+        let id = self.id(module, build_id);
         let end = &mut self.ends[id as usize - 1];
         *end = (*end).max(address);
         (id, address)
+    }
+
+    fn build_id(&self, module: StringId) -> StringId {
+        self.build_ids.get(&module).copied().unwrap_or_default()
+    }
+
+    /// The number of a mapping, which is added if it is new.
+    fn id(&mut self, module: Module, build_id: StringId) -> u64 {
+        let id = self.rows.id((module, build_id));
+        self.ends.resize(self.rows.rows.len(), 0);
+        id
     }
 }

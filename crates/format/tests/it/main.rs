@@ -6,6 +6,7 @@ mod fixtures;
 mod folded_columns;
 mod foreign;
 mod formats;
+mod nameless;
 mod one_line;
 mod reports;
 mod round_trip;

@@ -1,0 +1,345 @@
+//! Gecko profiles: what Firefox's own sampler hands out (`MOZ_PROFILER_SHUTDOWN`, "Save as raw"), and the recordings of
+//! Firefox's older developer tools (up to version 88), which hold one.
+//!
+//! ```text
+//! {"meta":{"version":24,"startTime":1602543758734.8,"interval":1,"stackwalk":1,"processType":0, …},
+//!  "libs":[{"start":140245,"end":140300,"offset":0,"path":"/usr/lib/firefox/libxul.so","codeId":"3ac1…"}],
+//!  "threads":[{"name":"GeckoMain","processName":"Parent Process","pid":7,"tid":7,
+//!    "samples":{"schema":{"stack":0,"time":1},"data":[[1,3.9],[null,4.9]]},
+//!    "stackTable":{"schema":{"prefix":0,"frame":1},"data":[[null,0],[0,1]]},
+//!    "frameTable":{"schema":{"location":0,"relevantForJS":1,"line":5},"data":[[0],[1,true,null,null,null,12]]},
+//!    "stringTable":["(root)","f (https://example.org/a.js:12:7)"]}],
+//!  "processes":[{"meta":…,"libs":…,"threads":…}]}
+//! {"label":"","duration":513.3,"markers":[],"profile":{…},"fileType":"Recorded Performance Data"}
+//! ```
+//!
+//! Source: `docs-developer/gecko-profile-format.md` of the Firefox Profiler. The processed form has a reader of its own,
+//! [`firefox`](super::firefox).
+//!
+//! - A row of a table is a list, whose places `schema` names; it may end early.
+//! - Each sample counts 1, as in the Firefox Profiler, whose milliseconds are these times the interval.
+//! - `0x7f8e4c2a1b30` is an address in the process. `libs` says in which file that is, and functions are
+//!   [looked up](crate::nameless) there.
+//! - `f (https://example.org/a.js:12:7)` is a function of a script; other names are labels, and `(root)` is no frame.
+//! - `processes` are those of tabs: their samples are added.
+//! - Markers, memory and CPU times are not read.
+
+use std::collections::BTreeMap;
+
+use pyrograph_profile::{
+    About, Frame, FrameId, FrameKind, Profile, Sample, StackId, Thread, ValueType,
+};
+use pyrograph_symbol::BuildId;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::json;
+use super::rows::Rows;
+use crate::input::Head;
+use crate::nameless;
+use crate::names::{module_kind, tidy_name};
+use crate::reader::{Options, ReadError, Reader, Reading};
+use crate::warnings::{WarningKind, Warnings};
+
+/// See the module.
+pub struct Gecko;
+
+impl Reader for Gecko {
+    fn name(&self) -> &'static str {
+        "gecko"
+    }
+
+    fn written_by(&self) -> &'static str {
+        "Firefox: MOZ_PROFILER_SHUTDOWN=FILE, older developer tools"
+    }
+
+    fn detect(&self, head: &[u8]) -> bool {
+        let has = |keys: &[&str]| keys.iter().all(|key| json::has_key(head, key));
+        let is_raw = has(&["meta", "stackwalk", "processType", "interval"])
+            && !json::has_key(head, "preprocessedProfileVersion");
+        json::begins_object(head) && (is_raw || is_recording(head))
+    }
+
+    fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
+        let name = input.name().to_owned();
+        let (file, warnings) = json::parse::<Process>(input)?;
+        let process = match file.profile {
+            Some(profile) => *profile,
+            None => file,
+        };
+        if process.threads.is_empty() && process.processes.is_empty() {
+            let reason = "there are no threads in this Gecko profile".to_owned();
+            return Err(ReadError::Nothing { name, reason });
+        }
+        let mut builder = Builder {
+            profile: Profile::new(vec![ValueType::samples()]),
+            rows: Rows::new(options, 1),
+            files: nameless::Files::default(),
+            unreadable: 0,
+        };
+        let start = (process.meta.start_time * 1e6).round() as u64;
+        builder.profile.about =
+            About { start: Some(start).filter(|&start| start > 0), ..About::default() };
+        builder.process(&process, 0, process.meta.start_time);
+        Ok(builder.finish(options, warnings))
+    }
+}
+
+/// True of a recording of the developer tools: its profile comes after its markers, which may be very many.
+fn is_recording(head: &[u8]) -> bool {
+    let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
+    let begins = text.strip_prefix(b"{").map(<[u8]>::trim_ascii_start);
+    begins.is_some_and(|text| text.starts_with(b"\"label\""))
+        && json::has_key(head, "duration")
+        && json::has_key(head, "markers")
+}
+
+#[derive(Default, Deserialize)]
+struct Process {
+    #[serde(default, deserialize_with = "json::or_default")]
+    meta: Meta,
+    #[serde(default, deserialize_with = "json::or_default")]
+    libs: Vec<Lib>,
+    #[serde(default, deserialize_with = "json::or_default")]
+    threads: Vec<OneThread>,
+    #[serde(default, deserialize_with = "json::or_default")]
+    processes: Vec<Process>,
+    /// Of the developer tools: all else is in it.
+    profile: Option<Box<Process>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Meta {
+    #[serde(default, deserialize_with = "json::or_default")]
+    start_time: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Lib {
+    #[serde(default, deserialize_with = "json::or_default")]
+    start: u64,
+    #[serde(default, deserialize_with = "json::or_default")]
+    end: u64,
+    #[serde(default, deserialize_with = "json::or_default")]
+    offset: u64,
+    #[serde(default, deserialize_with = "json::or_default")]
+    path: String,
+    #[serde(default, deserialize_with = "json::or_default")]
+    name: String,
+    /// The build ID, of files of Linux.
+    code_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OneThread {
+    #[serde(default, deserialize_with = "json::or_default")]
+    name: String,
+    #[serde(default, deserialize_with = "json::or_default")]
+    process_name: String,
+    pid: Option<i32>,
+    tid: Option<i32>,
+    #[serde(default, deserialize_with = "json::or_default")]
+    samples: Table,
+    #[serde(default, deserialize_with = "json::or_default")]
+    stack_table: Table,
+    #[serde(default, deserialize_with = "json::or_default")]
+    frame_table: Table,
+    #[serde(default, deserialize_with = "json::or_default")]
+    string_table: Vec<String>,
+}
+
+/// Rows, whose places are named.
+#[derive(Default, Deserialize)]
+struct Table {
+    #[serde(default, deserialize_with = "json::or_default")]
+    schema: BTreeMap<String, usize>,
+    #[serde(default, deserialize_with = "json::or_default")]
+    data: Vec<Vec<Value>>,
+}
+
+impl Table {
+    /// Where a column is; beyond all rows if there is none.
+    fn place(&self, column: &str) -> usize {
+        self.schema.get(column).copied().unwrap_or(usize::MAX)
+    }
+}
+
+/// An index; `None` where there is none.
+fn index(row: &[Value], place: usize) -> Option<usize> {
+    usize::try_from(row.get(place)?.as_u64()?).ok()
+}
+
+struct Builder {
+    profile: Profile,
+    rows: Rows,
+    files: nameless::Files,
+    /// Samples whose stack is in no table.
+    unreadable: u64,
+}
+
+impl Builder {
+    /// Adds the samples of a process, whose times count from its own start; those of the profile do from `origin`.
+    fn process(&mut self, process: &Process, depth: usize, origin: f64) {
+        // Firefox writes one level: what is nested further is damage.
+        const MOST: usize = 16;
+        let mut libs: Vec<&Lib> = process.libs.iter().collect();
+        libs.sort_by_key(|lib| lib.start);
+        for thread in &process.threads {
+            self.thread(thread, &libs, process.meta.start_time - origin);
+        }
+        for process in process.processes.iter().filter(|_| depth < MOST) {
+            self.process(process, depth + 1, origin);
+        }
+    }
+
+    fn thread(&mut self, one: &OneThread, libs: &[&Lib], offset: f64) {
+        let stacks = self.stacks(one, libs);
+        let mut intern = |text: &str| self.profile.strings.intern(text);
+        let (name, process) = (intern(&one.name), intern(&one.process_name));
+        let thread = Thread { pid: one.pid, tid: one.tid, process, name, ..Thread::default() };
+        let thread = self.rows.thread(&mut self.profile, thread);
+        let (stack_at, time_at) = (one.samples.place("stack"), one.samples.place("time"));
+        for row in &one.samples.data {
+            let stack = match index(row, stack_at) {
+                // The thread was sampled, but it had no stack.
+                None => Some(StackId::ROOT),
+                Some(stack) => stacks.get(stack).copied().flatten(),
+            };
+            let Some(stack) = stack else {
+                self.unreadable += 1;
+                continue;
+            };
+            let time = row.get(time_at).and_then(Value::as_f64);
+            // `as` saturates.
+            let time = time.map(|time| ((time + offset) * 1e6).round() as u64);
+            self.rows.push(Sample { thread, time, ..Sample::new(stack) }, &[1]);
+        }
+    }
+
+    /// The stacks of a thread. `None` is damaged.
+    fn stacks(&mut self, one: &OneThread, libs: &[&Lib]) -> Vec<Option<StackId>> {
+        let frames = self.frames(one, libs);
+        let table = &one.stack_table;
+        let (prefix_at, frame_at) = (table.place("prefix"), table.place("frame"));
+        let mut stacks: Vec<Option<StackId>> = Vec::with_capacity(table.data.len());
+        for row in &table.data {
+            let caller = match index(row, prefix_at) {
+                None => Some(StackId::ROOT),
+                // A caller comes before its callees.
+                Some(at) => stacks.get(at).copied().flatten(),
+            };
+            let frame = index(row, frame_at).and_then(|at| frames.get(at).copied());
+            let stack = caller.zip(frame).map(|(caller, frame)| match frame {
+                Some(frame) => self.profile.stacks.intern(caller, frame),
+                None => caller,
+            });
+            stacks.push(stack);
+        }
+        stacks
+    }
+
+    /// The frames of a thread; `(root)` is none.
+    fn frames(&mut self, one: &OneThread, libs: &[&Lib]) -> Vec<Option<FrameId>> {
+        let table = &one.frame_table;
+        let [location_at, line_at, js_at] =
+            ["location", "line", "relevantForJS"].map(|column| table.place(column));
+        let frame = |row: &Vec<Value>| {
+            let location = index(row, location_at).and_then(|at| one.string_table.get(at));
+            let location = location.map_or("", String::as_str);
+            if location == "(root)" {
+                return None;
+            }
+            let line = index(row, line_at).and_then(|line| u32::try_from(line).ok());
+            let is_js = row.get(js_at).and_then(Value::as_bool);
+            let frame = self.frame(location, line.unwrap_or(0), is_js != Some(false), libs);
+            Some(self.profile.frames.intern(frame))
+        };
+        table.data.iter().map(frame).collect()
+    }
+
+    fn frame(&mut self, location: &str, line: u32, may_be_js: bool, libs: &[&Lib]) -> Frame {
+        if let Some(address) = location.strip_prefix("0x").and_then(hex) {
+            return self.address(address, libs);
+        }
+        let mut intern = |text: &str| self.profile.strings.intern(text);
+        match script(location).filter(|_| may_be_js) {
+            Some((name, file, start_line)) => {
+                let function = intern(if name.is_empty() { "(anonymous)" } else { name });
+                let file = intern(file);
+                let frame = Frame::named(function, FrameKind::Interpreted);
+                Frame { file, module: file, line, start_line, ..frame }
+            }
+            None => Frame::named(intern(&tidy_name(location)), FrameKind::User),
+        }
+    }
+
+    /// Code at an address of the process.
+    fn address(&mut self, address: u64, libs: &[&Lib]) -> Frame {
+        let after = libs.partition_point(|lib| lib.start <= address);
+        let lib = after.checked_sub(1).map(|at| libs[at]).filter(|lib| address < lib.end);
+        let Some(lib) = lib else { return Frame { address, ..Frame::default() } };
+        let path = if lib.path.is_empty() { &lib.name } else { &lib.path };
+        let module = self.profile.strings.intern(path);
+        let build_id = || lib.code_id.as_deref().and_then(|id| id.parse::<BuildId>().ok());
+        self.files.entry(module).or_insert_with(build_id);
+        let address = (address - lib.start).saturating_add(lib.offset);
+        Frame { module, address, kind: module_kind(path), ..Frame::default() }
+    }
+
+    fn finish(mut self, options: &Options, mut warnings: Warnings) -> Reading {
+        if self.unreadable > 0 {
+            warnings.add(WarningKind::UnreadableRecord, self.unreadable, []);
+        }
+        self.rows.finish(&mut self.profile);
+        let base = nameless::Base::Image;
+        nameless::name(&mut self.profile, &self.files, base, options, &mut warnings);
+        Reading::new(self.profile, warnings)
+    }
+}
+
+fn hex(digits: &str) -> Option<u64> {
+    u64::from_str_radix(digits, 16).ok()
+}
+
+/// Function, file and line of `f (https://example.org/a.js:12:7)`, `https://example.org/a.js:12`, `self-hosted:340:4`.
+/// Columns are left out.
+fn script(location: &str) -> Option<(&str, &str, u32)> {
+    let (name, place) = match location.strip_suffix(')').and_then(|text| text.split_once(" (")) {
+        Some(parts) => parts,
+        None => ("", location),
+    };
+    let (rest, last) = number_at_end(place)?;
+    let (file, line) = number_at_end(rest).unwrap_or((rest, last));
+    let is_file = !name.is_empty() || file.contains("://") || file == "self-hosted";
+    (is_file && !file.is_empty()).then_some((name, file, line))
+}
+
+fn number_at_end(text: &str) -> Option<(&str, u32)> {
+    let (rest, number) = text.rsplit_once(':')?;
+    Some((rest, number.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_and_labels() {
+        for (location, expect) in [
+            ("f (https://a.org/a.js:12:7)", Some(("f", "https://a.org/a.js", 12))),
+            ("f (a.js -> b.js:9)", Some(("f", "a.js -> b.js", 9))),
+            ("file:///a b/c.js:3", Some(("", "file:///a b/c.js", 3))),
+            ("self-hosted:340:4", Some(("", "self-hosted", 340))),
+            ("nsJSUtils::ExecutionContext", None),
+            ("ns::f console-api:3", None),
+            ("f (x)", None),
+            (":3", None),
+            ("", None),
+        ] {
+            assert_eq!(script(location), expect, "{location}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! The states of sampled threads.
+
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
+
+use crate::warnings::{WarningKind, Warnings};
+
+/// How many samples there were of threads in each state.
+#[derive(Default)]
+pub(super) struct States {
+    /// The one that is wanted.
+    pub wanted: Option<String>,
+    seen: BTreeMap<String, u64>,
+}
+
+/// Parts `jdk.ExecutionSample:STATE_RUNNABLE`, unless an event is called all of that.
+pub(super) fn split<'a>(
+    wanted: &'a str,
+    events: &HashMap<String, u64>,
+) -> (Option<&'a str>, Option<String>) {
+    match wanted.rsplit_once(':') {
+        Some((event, state)) if !events.contains_key(wanted) => {
+            (Some(event), Some(state.to_owned()))
+        }
+        _ => (Some(wanted), None),
+    }
+}
+
+impl States {
+    /// Counts a sample; true if it is to be taken.
+    pub fn takes(&mut self, state: &str) -> bool {
+        match self.seen.get_mut(state) {
+            Some(seen) => *seen += 1,
+            None => drop(self.seen.insert(state.to_owned(), 1)),
+        }
+        self.is_wanted(state)
+    }
+
+    fn is_wanted(&self, state: &str) -> bool {
+        let plain = |name: &str| {
+            let name = name.to_ascii_uppercase();
+            name.strip_prefix("STATE_").map(str::to_owned).unwrap_or(name)
+        };
+        self.wanted.as_ref().is_none_or(|wanted| plain(wanted) == plain(state))
+    }
+
+    /// The name of what is counted of an event. Samples in other states are other events; without a choice, a line says
+    /// which states there are.
+    pub fn finish(
+        &self,
+        event: String,
+        others: &mut BTreeMap<String, u64>,
+        warnings: &mut Warnings,
+    ) -> String {
+        if let Some(wanted) = &self.wanted {
+            let left_out = self.seen.iter().filter(|(state, _)| !self.is_wanted(state));
+            others.extend(left_out.map(|(state, count)| (format!("{event}:{state}"), *count)));
+            return format!("{event}:{wanted}");
+        }
+        let mut seen: Vec<(&String, &u64)> = self.seen.iter().collect();
+        seen.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
+        if let [(first, _), _, ..] = seen[..] {
+            let counts: Vec<String> =
+                seen.iter().map(|(state, count)| format!("{count} {state}")).collect();
+            let said = format!(
+                "samples of threads in all states are counted, {}; --event-filter {event}:{first} counts one state",
+                counts.join(", ")
+            );
+            warnings.add(WarningKind::NotHeld(said), 1, []);
+        }
+        event
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of samples in these states, what is counted, and the other events.
+    fn check(wanted: Option<&str>, expect: (&str, &str, &[(&str, u64)], usize)) {
+        let mut states = States { wanted: wanted.map(str::to_owned), ..States::default() };
+        let samples = ["STATE_SLEEPING", "STATE_RUNNABLE", "STATE_SLEEPING"];
+        let taken = samples.iter().filter(|state| states.takes(state)).count();
+        let (mut others, mut warnings) = (BTreeMap::new(), Warnings::default());
+        let event = states.finish("E".to_owned(), &mut others, &mut warnings);
+        let said: String = warnings.iter().map(ToString::to_string).collect();
+        let others: Vec<_> = others.iter().map(|(name, count)| (name.as_str(), *count)).collect();
+        assert_eq!((said.as_str(), event.as_str(), &*others, taken), expect);
+    }
+
+    #[test]
+    fn sleeping_threads_were_counted_as_those_that_ran() {
+        let said = "samples of threads in all states are counted, 2 STATE_SLEEPING, 1 STATE_RUNNABLE; \
+                    --event-filter E:STATE_SLEEPING counts one state";
+        check(None, (said, "E", &[], 3));
+        check(Some("runnable"), ("", "E:runnable", &[("E:STATE_SLEEPING", 2)], 1));
+        check(Some("STATE_SLEEPING"), ("", "E:STATE_SLEEPING", &[("E:STATE_RUNNABLE", 1)], 2));
+    }
+
+    #[test]
+    fn a_state_stands_behind_an_event() {
+        let events = HashMap::from([("a:b".to_owned(), 1)]);
+        assert_eq!(split("a:b", &events), (Some("a:b"), None));
+        assert_eq!(split("a:c", &events), (Some("a"), Some("c".to_owned())));
+        assert_eq!(split("a", &events), (Some("a"), None));
+    }
+}
