@@ -107,7 +107,7 @@ impl<'a> Name<'a> {
         if name.len() > LONGEST || name.is_empty() {
             return plain();
         }
-        let (bare, mark) = marks::split(name);
+        let (bare, mark, is_kernel) = marks::split(name);
         let found = native::name(bare)
             .or_else(|| javascript::name(bare))
             .or_else(|| dotnet::name(bare))
@@ -116,12 +116,12 @@ impl<'a> Name<'a> {
             .or_else(|| go::name(bare))
             .or_else(|| rust::name(bare))
             .or_else(|| cpp::name(bare));
-        match found {
+        let mut found = match found {
             Some(mut found) => {
                 found.tier = found.tier.or(mark);
                 found
             }
-            None if bare.len() == name.len() => plain(),
+            None if bare.len() == name.len() => return plain(),
             None => Self {
                 identity: bare.into(),
                 short: bare.into(),
@@ -129,7 +129,13 @@ impl<'a> Name<'a> {
                 language: mark.and(Some(Language::Java)),
                 tier: mark,
             },
+        };
+        if is_kernel {
+            for form in [&mut found.identity, &mut found.short, &mut found.full] {
+                form.to_mut().push_str(marks::KERNEL);
+            }
         }
+        found
     }
 }
 

@@ -2,11 +2,15 @@
 
 use crate::Tier;
 
-/// The name without its marks, and the tier that they say.
-pub(crate) fn split(name: &str) -> (&str, Option<Tier>) {
-    let (mut rest, mut tier) = (name, None);
+/// That of functions of the kernel, which are others than those of the same name in programs: `memcpy`, `strlen`.
+pub(crate) const KERNEL: &str = "_[k]";
+
+/// The name without its marks, the tier that they say, and whether the function is one of the kernel.
+pub(crate) fn split(name: &str) -> (&str, Option<Tier>, bool) {
+    let (mut rest, mut tier, mut is_kernel) = (name, None, false);
     while let Some((bare, letter)) = last(rest) {
         rest = bare;
+        is_kernel |= letter == b'k';
         tier = tier.or(match letter {
             b'0' => Some(Tier::Interpreted),
             b'1' => Some(Tier::Baseline),
@@ -14,7 +18,7 @@ pub(crate) fn split(name: &str) -> (&str, Option<Tier>) {
             _ => None,
         });
     }
-    (rest, tier)
+    (rest, tier, is_kernel)
 }
 
 fn last(name: &str) -> Option<(&str, u8)> {
