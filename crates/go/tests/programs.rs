@@ -66,10 +66,10 @@ fn functions_are_where_the_symbols_say_in_programs_with_c() {
         std::fs::create_dir_all(&folder).expect("a folder");
         let source = SOURCE.replace("package main", "package main\nimport \"C\"");
         std::fs::write(folder.join("main.go"), source).expect("a file");
-        std::fs::write(folder.join("go.mod"), "module c\ngo 1.19\n").expect("a file");
         for mode in ["exe", "pie"] {
             let mut build = Command::new(&go);
-            build.envs([("GOTOOLCHAIN", "local"), ("CGO_ENABLED", "1")]).current_dir(&folder);
+            build.envs([("GO111MODULE", "off"), ("GOTOOLCHAIN", "local"), ("CGO_ENABLED", "1")]);
+            build.current_dir(&folder);
             // Some compilers link what has no code of C themselves.
             let flags = ["-ldflags=-linkmode=external", "-o", mode];
             let Ok(built) = build.args(["build", "-buildmode", mode]).args(flags).status() else {
