@@ -39,6 +39,8 @@ mod counting;
 mod diff;
 mod filter;
 mod flame;
+#[cfg(test)]
+mod folded;
 mod functions;
 mod heatmap;
 mod history;

@@ -53,9 +53,10 @@ fn functions(profile: &Profile) -> BTreeMap<StringId, StringId> {
 
 #[cfg(test)]
 mod tests {
-    use pyrograph_profile::{LabelOptions, Sample, Tree, ValueType};
+    use pyrograph_profile::{Sample, ValueType};
 
     use super::*;
+    use crate::folded::folded;
 
     fn check(stacks: &[&str], form: NameForm, expect: &[&str]) {
         let mut profile = Profile::new(vec![ValueType::samples()]);
@@ -65,18 +66,7 @@ mod tests {
         }
         let profile = named(profile, form);
         profile.check().expect("a whole profile");
-        let tree = Tree::new(&profile, &LabelOptions::default());
-        let mut found: Vec<String> = tree
-            .nodes()
-            .filter(|node| tree.self_values(0)[node.index()] > 0)
-            .map(|node| {
-                let mut path: Vec<&str> = tree.path(node).collect();
-                path.reverse();
-                format!("{} {}", path.join(";"), tree.self_values(0)[node.index()])
-            })
-            .collect();
-        found.sort();
-        assert_eq!(found, expect, "{form:?}");
+        assert_eq!(folded(&profile), expect, "{form:?}");
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::reader::Options;
 use crate::restack::restack;
 use crate::warnings::{WarningKind, Warnings};
 
-/// What the addresses of frames count from.
+/// The origin of frame addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Base {
     /// The file's first byte.

@@ -24,6 +24,7 @@ use std::borrow::Cow;
 pub use cpp::elide_arguments;
 pub use distinct::distinct;
 pub use parameters::without_parameters;
+pub use rust::without_hash;
 
 /// A language that a name shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -78,8 +78,13 @@ fn without_types(name: &str) -> String {
     std::iter::once(first).chain(all.filter(is_kept)).collect::<Vec<_>>().join("::")
 }
 
-/// Without `::h` and 16 digits, which end legacy names.
-fn without_hash(name: &str) -> &str {
+/// The name without the hash that ends Rust's legacy symbols, `::h` and 16 digits.
+///
+/// ```
+/// # use pyrograph_names::without_hash;
+/// assert_eq!(without_hash("core::fmt::write::h0123456789abcdef"), "core::fmt::write");
+/// ```
+pub fn without_hash(name: &str) -> &str {
     let hash = name.len().checked_sub(19).and_then(|at| Some((at, name.get(at..)?)));
     match hash {
         Some((at, hash))

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use pyrograph_names::elide_arguments;
+use pyrograph_names::{elide_arguments, without_hash};
 
 /// Writes text that came from outside so that it is text, in an element or in an attribute's
 /// quotes. What XML cannot hold, and what would turn the line's direction round, is replaced.
@@ -130,19 +130,6 @@ impl Metrics {
             })
             .map_or(text.len(), |(at, _)| at);
         (text[..end].chars().count() >= LEAST_LETTERS).then(|| format!("{}…", &text[..end]))
-    }
-}
-
-/// The name without the hash that ends Rust's older symbols, `::h` and 16 digits.
-fn without_hash(name: &str) -> &str {
-    let hash = name.len().checked_sub(19).and_then(|at| Some((at, name.get(at..)?)));
-    match hash {
-        Some((at, hash))
-            if hash.starts_with("::h") && hash[3..].bytes().all(|b| b.is_ascii_hexdigit()) =>
-        {
-            &name[..at]
-        }
-        _ => name,
     }
 }
 

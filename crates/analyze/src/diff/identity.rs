@@ -13,7 +13,7 @@ use super::Run;
 pub(super) struct Identities {
     /// By the name in a run.
     names: BTreeMap<String, String>,
-    /// Names with parameters of functions whose name has none in one run, where overloads had to be told apart in another.
+    /// Overloads: full names in some runs, plain names in others.
     overloads: BTreeSet<String>,
 }
 
@@ -29,7 +29,7 @@ impl Identities {
             for id in functions(run) {
                 let name = run.tree.names.get(id);
                 let name = full(run, id, &overloads).unwrap_or(name);
-                // Where one run does not tell overloads apart, none can be told from another.
+                // A run with plain names alone merges all overloads.
                 let plain = without_parameters(name);
                 let known = if bare.contains(plain) { plain } else { name };
                 let sides = all.entry(identity(known).into_owned()).or_default();
@@ -72,7 +72,7 @@ fn without_full_name<'a>(run: &Run<'a>) -> Vec<&'a str> {
     names.filter(|name| without_parameters(name) == *name && !is_known(name)).collect()
 }
 
-/// Names with parameters that frames of some run have, and those of others have without.
+/// Full names that frames of some runs have, where those of others have the plain name.
 fn overloads(runs: &[Run<'_>]) -> BTreeSet<String> {
     let text = |run: &Run<'_>, id: StringId| run.profile.strings.get(id).to_owned();
     let known: BTreeSet<String> = runs
@@ -86,7 +86,7 @@ fn overloads(runs: &[Run<'_>]) -> BTreeSet<String> {
     labels.filter(|label| known.contains(*label)).map(str::to_owned).collect()
 }
 
-/// The name with parameters of a label, if overloads are told apart by it in another run.
+/// The full name of a label, if another run shows it for an overload.
 fn full<'a>(run: &Run<'a>, id: StringId, overloads: &BTreeSet<String>) -> Option<&'a str> {
     if overloads.is_empty() {
         return None;

@@ -1,9 +1,10 @@
 //! Each filter over folded text.
 
 use proptest::prelude::*;
-use pyrograph_profile::{Frame, NodeId, Sample, Thread, Tree, ValueType};
+use pyrograph_profile::{Frame, Sample, Thread, ValueType};
 
 use super::*;
+use crate::folded::folded;
 
 /// One stack a line, as `fold` reads it. A word `[pid/tid/cpu/time/host]` before the stack says who
 /// ran it where and when; then its first frame is the process, and no frame. `f@m` is a function in
@@ -39,21 +40,6 @@ fn profile(text: &str) -> Profile {
         profile.push(sample, &[value.parse().expect("a count")]);
     }
     profile
-}
-
-fn folded(profile: &Profile) -> Vec<String> {
-    let tree = Tree::new(profile, &LabelOptions::default());
-    let mut lines: Vec<String> = std::iter::once(NodeId::ROOT)
-        .chain(tree.nodes())
-        .filter(|node| tree.self_values(0)[node.index()] > 0)
-        .map(|node| {
-            let mut path: Vec<&str> = tree.path(node).collect();
-            path.reverse();
-            format!("{} {}", path.join(";"), tree.self_values(0)[node.index()])
-        })
-        .collect();
-    lines.sort();
-    lines
 }
 
 fn patterns(list: &[&str]) -> Vec<Pattern> {

@@ -229,7 +229,7 @@ pub fn memory(resident: &Resident) -> String {
 
 /// Says if there were so many events that stacks were sampled: `time` is at least as long as the recording.
 pub fn thinned(events: u64, time: Duration, noun: &str) {
-    /// Of one CPU, as `--exact` says.
+    /// The limit for each CPU in the help of `--exact`.
     const MOST: f64 = 2000.0;
     if events as f64 > MOST * time.as_secs_f64() {
         say!(

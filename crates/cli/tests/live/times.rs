@@ -253,7 +253,7 @@ fn more_events_than_there_is_room_for_have_times() {
     assert!((5_000..600_000).contains(&times), "{times} rows of {copied} events: {said}");
 }
 
-/// What runs before the delay is over is left out, also where it is read later.
+/// Samples from before the end of the delay are left out, even if they are read later.
 #[test]
 fn the_beginning_is_left_out() {
     let folder = tempfile::tempdir().expect("a folder");

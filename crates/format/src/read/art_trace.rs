@@ -87,7 +87,7 @@ fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&bytes[..=at], &bytes[at + END.len()..]))
 }
 
-/// What the text says.
+/// The text part: threads, methods and the clock.
 struct Tables {
     profile: Profile,
     is_dual: bool,

@@ -74,7 +74,7 @@ impl Reader for CpuProfile {
 pub(super) struct File {
     #[serde(default, deserialize_with = "json::or_default")]
     pub nodes: Vec<Node>,
-    /// Of the older form, in place of `time_deltas`.
+    /// Absolute times of samples: the older alternative to `time_deltas`.
     #[serde(default, deserialize_with = "json::or_default")]
     timestamps: Vec<f64>,
     #[serde(default, deserialize_with = "json::or_default")]
