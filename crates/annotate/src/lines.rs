@@ -94,9 +94,13 @@ pub(crate) fn add_lines(annotation: &mut Annotation, code: &mut Code, options: &
     annotation.files = tables.files;
     if annotation.instructions.iter().all(|of| of.place.is_none()) {
         let path = &annotation.module;
-        annotation.notes.push(format!(
-            "no source lines: {path} has no debug information; compile with -g, or install its debug package"
-        ));
+        let reason = match module.has_debug_information(&options.locator) {
+            true => {
+                "has debug information, but none of this function: it was made by the linker, or compiled without -g"
+            }
+            false => "has no debug information; compile with -g, or install its debug package",
+        };
+        annotation.notes.push(format!("no source lines: {path} {reason}"));
     }
 }
 

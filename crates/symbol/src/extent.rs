@@ -7,13 +7,18 @@ use object::{Object, ObjectSymbol};
 use crate::entries::Entries;
 use crate::locate::Locator;
 use crate::module::Module;
+use crate::plt;
 use crate::symbols::{Finder, text_ranges};
 
 impl Module {
     /// The addresses of the function that holds `address`, by the symbol that [`Module::symbolize`] takes its name from.
-    /// A symbol without a size reaches to the next one, or to the end of its section. `None` if there is no symbol.
+    /// A symbol without a size reaches to the next one, or to the end of its section; a stub that calls another file has a
+    /// name without a symbol. `None` if there is neither.
     pub fn extent(&self, address: u64, locator: &Locator) -> Option<Range<u64>> {
         let (image, text) = (self.image(), text_ranges(self.image()));
+        if let Some(stub) = plt::extent(image.elf(), address, &text) {
+            return Some(stub);
+        }
         let debug = self.debug(locator);
         let file = debug.file.as_ref().map(|(_, image)| &**image);
         let images = [Some(&**image), file, debug.mini.as_ref()];

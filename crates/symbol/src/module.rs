@@ -11,6 +11,7 @@ use thiserror::Error;
 
 use crate::build_id::BuildId;
 use crate::debug::{DebugFile, DebugInfo};
+use crate::dwarf::DebugSections;
 use crate::kept::Kept;
 use crate::locate::{Locator, Wanted};
 
@@ -179,6 +180,11 @@ impl Module {
     /// file itself: this is for its `.debug_frame`.
     pub fn debug_image(&self, locator: &Locator) -> Option<&Arc<Image>> {
         self.debug_file(locator).file.as_ref().map(|(_, image)| image)
+    }
+
+    /// Whether it or its separate debug file has DWARF, of whatever functions.
+    pub fn has_debug_information(&self, locator: &Locator) -> bool {
+        self.debug_image(locator).is_some() || DebugSections::are_in(&self.image)
     }
 
     pub(crate) fn debug_file(&self, locator: &Locator) -> &DebugFile {

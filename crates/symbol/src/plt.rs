@@ -51,6 +51,22 @@ pub(crate) fn stubs<'a>(
     if slots.is_empty() { HashMap::new() } else { name(elf, slots, text) }
 }
 
+/// The most bytes of a stub: six instructions of AArch64.
+const LONGEST: u64 = 24;
+
+/// The addresses of the stub that holds an address.
+pub(crate) fn extent(
+    elf: &object::File<'_>,
+    address: u64,
+    text: &[Range<u64>],
+) -> Option<Range<u64>> {
+    let start = stubs(elf, &[address], text).get(&0)?.start;
+    let near: Vec<u64> = (start..start.checked_add(LONGEST)?).collect();
+    let of_all = stubs(elf, &near, text);
+    let same = of_all.iter().filter(|(_, stub)| stub.start == start);
+    Some(start..near[*same.map(|(i, _)| i).max()?] + 1)
+}
+
 /// The slot that a stub jumps through.
 #[derive(Clone, Copy, Debug)]
 enum Target {

@@ -72,11 +72,12 @@ pub fn compile(compiler: &[&str], source: &str, folder: &Path) -> PathBuf {
     let compiled = kept().join(format!("programs/{source}-{:016x}", hasher.finish()));
     if !compiled.exists() {
         std::fs::create_dir_all(kept().join("programs")).expect("a folder");
-        // Other tests, threads or processes, may compile it as well.
-        let own = tempfile::NamedTempFile::new_in(kept().join("programs")).expect("a file");
-        let own = own.into_temp_path();
+        // Other tests, threads or processes, may compile it as well. In a folder: other users may run what a compiler makes,
+        // and not what it writes over a temporary file.
+        let own = tempfile::tempdir_in(kept().join("programs")).expect("a folder");
+        let own = own.path().join("program");
         run(Command::new(compiler[0]).args(&compiler[1..]).arg("-o").arg(&own).arg(path));
-        own.persist(&compiled).expect("a file of the same folder");
+        std::fs::rename(&own, &compiled).expect("a folder of the same file system");
     }
     std::fs::copy(&compiled, &program).expect("a copy");
     program

@@ -44,15 +44,17 @@ fn command(folder: &Path, arguments: &[&str]) -> (Vec<String>, PathBuf) {
     (words.iter().chain(arguments).map(ToString::to_string).collect(), file)
 }
 
-/// Waits until the program is asleep, which it first is where it reads: before, that would be one of the waits that are followed.
+/// Waits until the program reads: before, that would be one of the waits that are followed. The system call is said only of a
+/// thread that has left its CPU; its state says "asleep" before.
 fn until_it_reads(pid: u32) {
     let deadline = Instant::now() + Duration::from_secs(30);
+    let reads = format!("{} 0x0 ", libc::SYS_read);
     loop {
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it runs");
-        if stat.contains("(schedule) S") {
+        let call = std::fs::read_to_string(format!("/proc/{pid}/syscall")).expect("it runs");
+        if call.starts_with(&reads) {
             return;
         }
-        assert!(Instant::now() < deadline, "{stat}");
+        assert!(Instant::now() < deadline, "{call}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -102,13 +102,14 @@ static void fork_children(void) {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int sockets[2];
 
-/* Waits until the first thread of a process is asleep. */
+/* Waits until the first thread of a process is asleep: its state says so before, while it still runs or was preempted; the
+ * system call that it is in is said only of a thread that has left its CPU. */
 static void until_asleep(int pid) {
-    char path[64], state = 0;
-    snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, pid);
-    while (state != 'S') {
+    char path[64], call[16] = "running";
+    snprintf(path, sizeof path, "/proc/%d/task/%d/syscall", pid, pid);
+    while (!strcmp(call, "running")) {
         FILE *file = fopen(path, "r");
-        if (!file || fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+        if (!file || fscanf(file, "%15s", call) != 1)
             exit(3);
         fclose(file);
     }

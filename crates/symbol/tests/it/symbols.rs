@@ -101,26 +101,34 @@ fn order_and_repetition_do_not_matter() {
     assert!(module.symbolize(&[], &options()).addresses.is_empty());
 }
 
-/// Every instruction of each stub must have the name; the truth is objdump's.
+/// Every instruction of each stub must have the name, and the stub as its extent; the truth is objdump's.
 #[track_caller]
 fn check_plt(flags: &[&str], expect: &[&str]) {
     let program = c(flags);
     let objdump = std::process::Command::new("objdump").arg("-d").arg(&program.path).output();
     let objdump = String::from_utf8(objdump.unwrap().stdout).unwrap();
-    let stubs: Vec<(u64, &str)> = objdump
-        .lines()
-        .filter_map(|line| line.strip_suffix("@plt>:")?.split_once(" <"))
-        .map(|(address, name)| (u64::from_str_radix(address, 16).unwrap(), name))
+    // Each begins with a line `0000000000001030 <puts@plt>:`; its instructions are `  1036:\t68 00 00 00 00 \tpush $0x0`.
+    let stubs: Vec<(u64, &str, u64)> = objdump
+        .split("\n\n")
+        .filter_map(|stub| {
+            let (name, instructions) = stub.trim_start().split_once("@plt>:\n")?;
+            let (address, name) = name.split_once(" <")?;
+            let bytes = instructions.lines().filter_map(|line| line.split('\t').nth(1));
+            let size: usize = bytes.map(|bytes| bytes.split_whitespace().count()).sum();
+            Some((u64::from_str_radix(address, 16).unwrap(), name, size as u64))
+        })
         .collect();
     for name in expect {
-        assert!(stubs.iter().any(|(_, stub)| stub == name), "{name} in {stubs:?}");
+        assert!(stubs.iter().any(|(_, stub, _)| stub == name), "{name} in {stubs:?}");
     }
     let module = open(&program.path);
-    for (address, name) in stubs {
+    for (address, name, size) in stubs {
         let expect = format!("{name}@plt\n");
-        for address in [address, address + 4, address + 7] {
-            let found = module.symbolize(&[address], &options());
-            assert_eq!(lines(&found), expect, "{address:#x} with {flags:?}");
+        for at in [address, address + 4, address + 7] {
+            let found = module.symbolize(&[at], &options());
+            assert_eq!(lines(&found), expect, "{at:#x} with {flags:?}");
+            let extent = module.extent(at, &options().locator).expect("its stub");
+            assert_eq!(extent, address..address + size, "{at:#x} with {flags:?}");
         }
     }
 }
