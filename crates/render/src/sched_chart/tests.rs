@@ -126,6 +126,8 @@ fn the_summary_says_what_is_missing() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn pixels_share_their_time_out(
         spans in prop::collection::vec((0.0f64..60.0, 0.0f64..20.0, 0usize..12), 1..30),
