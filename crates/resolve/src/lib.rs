@@ -17,6 +17,7 @@ mod jit_tables;
 mod languages;
 mod lookups;
 mod modules;
+mod moved;
 mod names;
 mod processes;
 mod resolver;

@@ -483,8 +483,18 @@ impl Modules {
 
 /// Returns true if a mapping's name stands for memory without a file that holds code.
 pub fn is_anonymous(path: &str) -> bool {
-    const PREFIXES: [&str; 8] =
-        ["//anon", "[anon", "[heap]", "[stack", "/memfd:", "/dev/zero", "/SYSV", "anon_inode:"];
+    const PREFIXES: [&str; 9] = [
+        "//anon",
+        "[anon",
+        "[heap]",
+        "[stack",
+        "/memfd:",
+        "/dev/zero",
+        "/SYSV",
+        "anon_inode:",
+        // With MAP_HUGETLB.
+        "/anon_hugepage",
+    ];
     path.is_empty() || PREFIXES.iter().any(|prefix| path.starts_with(prefix))
 }
 

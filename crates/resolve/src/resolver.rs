@@ -11,7 +11,7 @@ use pyrograph_symbol::Options as SymbolOptions;
 use pyrograph_unwind::{AddressSpace, Arch};
 
 use crate::chains::Chains;
-use crate::collect::{Collected, Collector, Extra, Spaces, mapping_tag};
+use crate::collect::{Collected, Collector, Extra, Spaces, mapping_tag, module_of_tag};
 use crate::copied::CopiedStacks;
 use crate::cut::Cuts;
 use crate::files::{Files, Identity, MappedFile};
@@ -19,6 +19,7 @@ use crate::jit_code::{Code, JitCode};
 use crate::jit_tables::Dump;
 use crate::languages::{LanguageStats, Languages};
 use crate::modules::Modules;
+use crate::moved::{self, Moved};
 use crate::names::{KeptNames, NameStats, Naming, Rename, name_chains};
 use crate::processes::{Processes, Start};
 use crate::run_time_code::Watch;
@@ -512,9 +513,23 @@ impl<F: Files> Resolver<F> {
         self.watch.mapped(pid, &path);
         let mapped = MappedFile { pid, range: start..end, path: &path, identity };
         let module = self.modules.mapped(&mut self.files, &mapped);
-        let unwind = self.modules.unwind(module).cloned();
-        let tag = mapping_tag(module, self.modules.is_file(module));
-        self.processes.space_mut(pid).map(start..end, offset, unwind, tag);
+        let is_file = self.modules.is_file(module);
+        if !is_file && let Some(of_file) = moved::in_place_of(self.processes.space(pid), start..end)
+        {
+            return self.map_module(pid, of_file);
+        }
+        let tag = mapping_tag(module, is_file);
+        self.map_module(pid, Moved { range: start..end, offset, tag });
+        if is_file {
+            for of_file in moved::before(self.processes.space(pid), &(start..end)) {
+                self.map_module(pid, of_file);
+            }
+        }
+    }
+
+    fn map_module(&mut self, pid: i32, Moved { range, offset, tag }: Moved) {
+        let unwind = self.modules.unwind(module_of_tag(tag).0).cloned();
+        self.processes.space_mut(pid).map(range, offset, unwind, tag);
     }
 
     fn sample(&mut self, sample: &Sample<'_>) {

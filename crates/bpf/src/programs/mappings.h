@@ -156,6 +156,32 @@ static __always_inline void ask(struct question *question)
 		bpf_map_delete_elem(&files, &key);
 }
 
+// The file whose code a program has moved to memory of its own, as those do that want it in huge pages: that of the mappings
+// before and after `s->mapping`. Leaves the first of these in `s->vma`.
+static __always_inline struct file *file_around(struct scratch *s, u64 *offset)
+{
+	u64 start = s->mapping.start, end = s->mapping.end, first;
+	struct vm_area_struct *vma;
+	struct file *file;
+
+	if (!find_vma(s, start - 1))
+		return NULL;
+	first = s->vma;
+	vma = (struct vm_area_struct *)first;
+	file = BPF_CORE_READ(vma, vm_file);
+	if (!file || BPF_CORE_READ(vma, vm_end) != start || !(BPF_CORE_READ(vma, vm_flags) & VM_EXEC))
+		return NULL;
+	*offset = (BPF_CORE_READ(vma, vm_pgoff) << 12) + start - BPF_CORE_READ(vma, vm_start);
+	if (!find_vma(s, end))
+		return NULL;
+	vma = (struct vm_area_struct *)s->vma;
+	s->vma = first;
+	if (BPF_CORE_READ(vma, vm_start) != end || BPF_CORE_READ(vma, vm_pgoff) << 12 != *offset + end - start ||
+	    !BPF_CORE_READ(vma, vm_file) || BPF_CORE_READ(vma, vm_file, f_inode) != BPF_CORE_READ(file, f_inode))
+		return NULL;
+	return file;
+}
+
 // Notes file and offset of the mapping `s->vma`, if it holds the address and is of code.
 __noinline int read_mapping(struct scratch *s, u64 address)
 {
@@ -192,13 +218,17 @@ __noinline int read_mapping(struct scratch *s, u64 address)
 	} else if (m->start == (u64)BPF_CORE_READ(mm, context.vdso)) {
 		offset = 0;
 	} else {
-		return 1;
+		file = file_around(s, &offset);
+		if (!file)
+			return 1;
+		read_key(&key, file);
+		vma = (struct vm_area_struct *)s->vma;
 	}
 	question->key = key;
 	known = bpf_map_lookup_elem(&files, &key);
 	if (!known) {
-		question->start = m->start;
-		question->end = m->end;
+		question->start = BPF_CORE_READ(vma, vm_start);
+		question->end = BPF_CORE_READ(vma, vm_end);
 		ask(question);
 		m->module = question->module;
 		m->to_frame = offset - m->start;

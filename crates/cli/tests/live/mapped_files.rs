@@ -1,9 +1,10 @@
 //! Files that programs have mapped, wherever they are: names must be those of the file that ran.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::in_kernel::C;
+use crate::common::in_kernel::{C, Running};
 use crate::common::{Folded, compile, is_root, program_source, pyrograph, run};
 
 /// Records a command with each engine that is permitted; the folded stacks and what was said.
@@ -86,6 +87,45 @@ fn a_program_that_was_deleted_has_names() {
         text(&split)
     );
     each_engine(test, folder.path(), &["sh", "-c", &script], has_names);
+}
+
+/// It had no names, and its callers were guessed: huge pages, into which programs copy their code, are no file.
+#[test]
+fn code_that_a_program_moved_has_the_names_of_its_file() {
+    let test = "code_that_a_program_moved_has_the_names_of_its_file";
+    let folder = tempfile::tempdir().expect("a folder");
+    let flags = ["gcc", "-O1", "-g", "-fno-toplevel-reorder", "-fomit-frame-pointer"];
+    let moved = compile(&flags, "moved.c", folder.path());
+    let check = |engine: &str, folded: &Folded| {
+        for (name, known) in [("hot", 75.0), ("warm", 25.0)] {
+            let is_whole =
+                |stack: &[String]| stack.ends_with(&["main", "work", name].map(String::from));
+            folded.check_share(&format!("{engine}: {name}"), known, is_whole);
+        }
+    };
+    each_engine(test, folder.path(), &[text(&moved), "800"], |engine, folded, _| {
+        check(engine, folded);
+    });
+    // Where it was moved before.
+    for engine in ["perf", "ebpf"] {
+        if engine == "ebpf" && !is_root(&format!("{test}, attached, by programs in the kernel")) {
+            continue;
+        }
+        let mut child = Command::new(&moved)
+            .arg("100000000")
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .expect("it runs");
+        let mut line = [0; 6];
+        child.stdout.as_mut().expect("a pipe").read_exact(&mut line).expect("it has moved");
+        let running = Running(child);
+        let out = folder.path().join("attached.folded");
+        run(pyrograph()
+            .args(["record", "-u", "--engine", engine, "-F", "1999", "--count", "samples"])
+            .args(["-d", "1", "-p", &running.0.id().to_string(), "-o"])
+            .arg(&out));
+        check(engine, &Folded::read(&out));
+    }
 }
 
 #[test]
