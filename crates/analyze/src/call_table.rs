@@ -24,6 +24,8 @@ pub enum CallKey {
 pub struct CallTable {
     /// The time that passed, if it is known.
     pub elapsed: Option<Duration>,
+    /// Of one of several tables, a time each: when its time ended, from the beginning on.
+    pub end: Option<Duration>,
     /// Those of each thread, process or control group: most time first.
     pub groups: Vec<CallGroup>,
 }
@@ -127,7 +129,7 @@ pub fn call_table(counts: &[CallCount], by: CallKey, elapsed: Option<Duration>) 
         })
         .collect();
     groups.sort_by_key(|group| std::cmp::Reverse((group.all.times.total, group.all.calls)));
-    CallTable { elapsed, groups }
+    CallTable { elapsed, end: None, groups }
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ use pyrograph_cache::user_folder;
 use pyrograph_format::thread_events;
 use pyrograph_profile::{CallCount, CallCounts, ThreadAction, ThreadEvent};
 use pyrograph_recorder::{
-    Filters, LostCalls, PageFaults, Target, TraceEnd, TracePlan, TracedEvent, Tracing, call_number,
-    call_numbers, control_group, matches_pattern, names_event, traced_names,
+    CountedTime, Filters, LostCalls, PageFaults, Target, TraceEnd, TracePlan, TracedEvent, Tracing,
+    call_number, call_numbers, control_group, matches_pattern, names_event, traced_names,
 };
 use pyrograph_render::{CallStyle, write_call_table, write_thread_event};
 use pyrograph_terminal::Interrupt;
@@ -21,7 +21,7 @@ use pyrograph_terminal::Interrupt;
 use crate::say::{misuse, say};
 use crate::streams::{Destination, open};
 use crate::targets::TargetArgs;
-use crate::units::{counted, grouped, one_of, parse_duration, parse_size};
+use crate::units::{counted, grouped, one_of, parse_duration, parse_interval, parse_size};
 
 /// Trace the system calls of a command, processes or the whole machine: one line each, or a table
 #[derive(clap::Args)]
@@ -109,8 +109,12 @@ pub struct Args {
 
     /// Read calls from a file in place of tracing: text of strace (-f -tt -T), or perf.data and text of perf script with
     /// raw_syscalls or syscalls tracepoints; - is standard input
-    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["pid", "all_cpus", "cpu", "command", "comm", "cgroup", "duration", "stacks", "page_faults", "no_syscalls"])]
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["pid", "all_cpus", "cpu", "command", "comm", "cgroup", "duration", "interval", "stacks", "page_faults", "no_syscalls"])]
     input: Option<PathBuf>,
+
+    /// Tables for each so long a time (500ms, 10s)
+    #[arg(short = 'I', long, value_name = "TIME", value_parser = parse_interval, requires = "summary")]
+    interval: Option<Duration>,
 
     /// Where to write
     #[arg(short, long, value_name = "FILE")]
@@ -210,6 +214,7 @@ impl Args {
             text: self.string_limit as usize,
             memory: u32::try_from(memory).unwrap_or(u32::MAX),
             beside: self.target.beside(),
+            interval: self.interval,
             duration: self.duration,
             output_to_stderr: self.destination().is_standard_output(),
             cache: user_folder(),
@@ -271,6 +276,14 @@ impl Args {
         let table = call_table(counts, self.by, elapsed);
         self.destination().write(|out| write_call_table(self.style(), &table, out))
     }
+
+    /// Writes one of several tables.
+    fn write_interval(&self, of: &CountedTime, out: &mut dyn Write) -> anyhow::Result<()> {
+        let mut table = call_table(&of.counts, self.by, Some(of.elapsed));
+        table.end = Some(of.end);
+        write_call_table(self.style(), &table, out)?;
+        Ok(out.flush()?)
+    }
 }
 
 /// Runs `pyrograph trace`.
@@ -286,7 +299,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let plan = args.plan()?;
     args.destination().check()?;
     let interrupt = Interrupt::catch()?;
-    let mut out = match args.summary {
+    let mut out = match args.summary && args.interval.is_none() {
         true => Box::new(io::sink()) as Box<dyn Write>,
         false => args.destination().open()?,
     };
@@ -315,12 +328,14 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
             Ok(write_thread_event(&event, offset, &mut out)?)
         })?;
         out.flush()?;
+        if let Some(counted) = tracing.take_counted() {
+            args.write_interval(&counted, &mut *out)?;
+        }
         if !more {
             break;
         }
     }
-    let TraceEnd { elapsed, lost, lost_records, counts, in_progress, child, exit_code } =
-        tracing.finish();
+    let TraceEnd { lost, lost_records, counts, in_progress, child, exit_code } = tracing.finish();
     let is_call = plan.events.is_empty() && !plan.faults.any();
     say_lost(lost, if is_call { "call" } else { "call or event" });
     if lost_records > 0 {
@@ -330,7 +345,10 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         );
     }
     if args.summary {
-        args.write_table(&counts, Some(elapsed))?;
+        match args.interval {
+            Some(_) => args.write_interval(&counts, &mut *out)?,
+            None => args.write_table(&counts.counts, Some(counts.elapsed))?,
+        }
         say_in_progress(&in_progress);
     }
     let is_target = matches!(plan.target, Target::Command(_));

@@ -46,6 +46,6 @@ pub use question::Question;
 pub use recorder::{Finished, Progress, Recorder};
 pub use sched::{SchedEnd, SchedKey, SchedPlan, SchedRecording};
 pub use tracing::{
-    PageFaults, TraceEnd, TracePlan, TracedEvent, Tracing, call_number, call_numbers, names_event,
-    traced_names,
+    CountedTime, PageFaults, TraceEnd, TracePlan, TracedEvent, Tracing, call_number, call_numbers,
+    names_event, traced_names,
 };

@@ -64,6 +64,8 @@ pub struct TracePlan {
     pub memory: u32,
     /// A command that runs beside the target, which is traced until this ends.
     pub beside: Option<Vec<OsString>>,
+    /// Counts are handed out for each so long a time.
+    pub interval: Option<Duration>,
     /// The longest time to trace.
     pub duration: Option<Duration>,
     /// A command's standard output is this process's standard error.
@@ -88,17 +90,26 @@ impl PageFaults {
     }
 }
 
+/// Counts of calls in a part of the time.
+#[derive(Debug)]
+pub struct CountedTime {
+    /// How long it was.
+    pub elapsed: Duration,
+    /// When it ended, from the beginning of the trace on.
+    pub end: Duration,
+    /// How often each thread made which call.
+    pub counts: Vec<CallCount>,
+}
+
 /// The end of tracing.
 #[derive(Debug)]
 pub struct TraceEnd {
-    /// The time that passed.
-    pub elapsed: Duration,
     /// Calls that could not be handed out or counted.
     pub lost: LostCalls,
     /// Records of processes that were lost, without which stacks may be wrong.
     pub lost_records: u64,
-    /// Counts of calls, where they were counted.
-    pub counts: Vec<CallCount>,
+    /// Counts of calls, where they were counted; with intervals, of the last one.
+    pub counts: CountedTime,
     /// Calls that had not returned in the end, by name: they are in no count. Of lines, and of the machine, none.
     pub in_progress: BTreeMap<String, u64>,
     /// The command, if there is one whose end was not seen.
@@ -132,6 +143,25 @@ impl TracePlan {
 /// How often calls are taken, and counts.
 const LINES_EVERY: Duration = Duration::from_millis(50);
 const COUNTS_EVERY: Duration = Duration::from_millis(500);
+
+/// Counts are taken so long after programs in the kernel have begun to count elsewhere: none of them writes to these any more.
+const SETTLED: Duration = Duration::from_millis(10);
+
+/// Where the parts of the time are that counts are handed out for.
+struct Intervals {
+    every: Duration,
+    /// When the one that is counted began.
+    began: Instant,
+    /// When it ended, once it has: its counts are taken a moment later.
+    ended: Option<Instant>,
+}
+
+impl Intervals {
+    /// When something is to be done next.
+    fn next(&self) -> Instant {
+        self.ended.map_or(self.began + self.every, |ended| ended + SETTLED)
+    }
+}
 
 /// An engine that hands out calls.
 trait Tracer {
@@ -193,6 +223,9 @@ pub struct Tracing {
     unreturned: BTreeMap<String, u64>,
     counts: CallCounts,
     is_counted: bool,
+    intervals: Option<Intervals>,
+    /// The counts of a part of the time, until they are handed out.
+    counted: Option<CountedTime>,
     /// Why programs in the kernel do not trace, if they do not.
     not_in_kernel: Option<EngineError>,
     watch: Watch,
@@ -265,6 +298,8 @@ impl Tracing {
             unreturned: BTreeMap::new(),
             counts: CallCounts::default(),
             is_counted: plan.counts,
+            intervals: plan.interval.map(|every| Intervals { every, began: started, ended: None }),
+            counted: None,
             not_in_kernel,
             watch,
             child,
@@ -306,6 +341,7 @@ impl Tracing {
         let now = Instant::now();
         let fd = self.tracer.fd();
         let tick = if fd.is_some() { now + every } else { now };
+        let tick = self.intervals.as_ref().map_or(tick, |of| of.next().min(tick));
         let next = self.until.map_or(tick, |until| until.min(tick));
         let ended = self.watch.wait(Some(next), fd.filter(|_| !self.tracer.counts()));
         let is_over = self.until.is_some_and(|until| until <= Instant::now());
@@ -318,7 +354,35 @@ impl Tracing {
             self.tracer.stop()?;
         }
         self.take(out)?;
+        if !self.has_ended {
+            self.end_interval(Instant::now());
+        }
         Ok(true)
+    }
+
+    /// Ends the part of the time that is counted, if it is over.
+    fn end_interval(&mut self, now: Instant) {
+        let Some(of) = &mut self.intervals else { return };
+        if now < of.next() {
+            return;
+        }
+        match of.ended.take() {
+            // What was counted until now is handed out when it is taken the next time.
+            None => of.ended = Some(now),
+            Some(ended) => {
+                self.counted = Some(CountedTime {
+                    elapsed: ended - of.began,
+                    end: ended - self.started,
+                    counts: std::mem::take(&mut self.counts).into_rows(),
+                });
+                of.began = ended;
+            }
+        }
+    }
+
+    /// The counts of a part of the time that has ended since this was last called, with [`TracePlan::interval`].
+    pub fn take_counted(&mut self) -> Option<CountedTime> {
+        self.counted.take()
     }
 
     fn take<E: From<Error>>(
@@ -376,13 +440,18 @@ impl Tracing {
 
     /// Ends tracing.
     pub fn finish(mut self) -> TraceEnd {
+        let before = self.intervals.map_or(Duration::ZERO, |of| of.began - self.started);
+        let counts = CountedTime {
+            elapsed: self.elapsed.saturating_sub(before),
+            end: self.elapsed,
+            counts: self.counts.into_rows(),
+        };
         TraceEnd {
             in_progress: self.unreturned,
-            elapsed: self.elapsed,
             lost: self.tracer.lost(),
             lost_records: self.moments.as_ref().map_or(0, Moments::lost_records),
             exit_code: self.tracer.exit_code(),
-            counts: self.counts.into_rows(),
+            counts,
             child: self.child.take().or_else(|| self.tracer.take_command()),
         }
     }

@@ -1,6 +1,7 @@
 //! System calls: a line each, as `strace -f -tt -T` has it, and as tables.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use pyrograph_analyze::{CallGroup, CallRow, CallTable};
 use pyrograph_profile::{
@@ -130,7 +131,7 @@ fn write_call(call: &TracedCall, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-/// Writes a table of system calls.
+/// Writes a table of system calls. Of several, CSV has its heads in the first, whose time begins with the trace.
 ///
 /// # Errors
 ///
@@ -142,18 +143,35 @@ pub fn write_call_table(
 ) -> io::Result<()> {
     match style {
         CallStyle::Text { errors, histogram } => {
+            interval_heading(table, out)?;
             for (index, group) in table.groups.iter().enumerate() {
                 if index > 0 {
                     writeln!(out)?;
                 }
                 group_text(group, table, errors, histogram, out)?;
             }
-            Ok(())
+            if table.end.is_some() && !table.groups.is_empty() { writeln!(out) } else { Ok(()) }
         }
-        CallStyle::Markdown => table_of(&table.groups, true).markdown(out),
+        CallStyle::Markdown => {
+            interval_heading(table, out)?;
+            if !table.groups.is_empty() || table.end.is_none() {
+                table_of(&table.groups, true).markdown(out)?;
+            }
+            if table.end.is_some() { writeln!(out) } else { Ok(()) }
+        }
         CallStyle::Csv => table_csv(table, out),
+        // A line each.
+        CallStyle::Json if table.end.is_some() => writeln!(out, "{}", table_json(table)),
         CallStyle::Json => writeln!(out, "{:#}", table_json(table)),
     }
+}
+
+/// Of which part of the time a table is, if there are several.
+fn interval_heading(table: &CallTable, out: &mut dyn Write) -> io::Result<()> {
+    let (Some(elapsed), Some(end)) = (table.elapsed, table.end) else { return Ok(()) };
+    let begin = end.saturating_sub(elapsed);
+    let nothing = if table.groups.is_empty() { ": no calls" } else { "" };
+    writeln!(out, "{:.3} s to {:.3} s{nothing}\n", begin.as_secs_f64(), end.as_secs_f64())
 }
 
 /// Milliseconds with three places.
@@ -304,14 +322,21 @@ fn short(time: u64) -> String {
 }
 
 fn table_csv(table: &CallTable, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "of,call,calls,errors,total_ns,min_ns,mean_ns,p50_ns,p99_ns,max_ns,share")?;
+    let end = table.end.map(|end| format!("{:.3},", end.as_secs_f64())).unwrap_or_default();
+    if table.end.is_none() || table.end == table.elapsed {
+        let end = if table.end.is_some() { "end_s," } else { "" };
+        writeln!(
+            out,
+            "{end}of,call,calls,errors,total_ns,min_ns,mean_ns,p50_ns,p99_ns,max_ns,share"
+        )?;
+    }
     for group in &table.groups {
         for row in &group.rows {
             let times = &row.times;
             let share = row.share.map(|share| format!("{share:.6}")).unwrap_or_default();
             writeln!(
                 out,
-                "{},{},{},{},{},{},{:.0},{},{},{},{share}",
+                "{end}{},{},{},{},{},{},{:.0},{},{},{},{share}",
                 field(&group.title),
                 field(&row.name),
                 row.calls,
@@ -354,5 +379,10 @@ fn table_json(table: &CallTable) -> Value {
         json!({"of": group.title, "calls": rows})
     };
     let groups: Vec<Value> = table.groups.iter().map(group).collect();
-    json!({"seconds": table.elapsed.map(|elapsed| elapsed.as_secs_f64()), "groups": groups})
+    let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
+    let mut value = json!({"seconds": seconds(table.elapsed), "groups": groups});
+    if table.end.is_some() {
+        value["end_seconds"] = json!(seconds(table.end));
+    }
+    value
 }

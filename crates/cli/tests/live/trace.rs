@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::{as_nobody, binary, compile, is_root, pyrograph, wait_until};
+use crate::common::{as_nobody, binary, compile, is_root, pyrograph, run, wait_until};
 use serde_json::Value;
 
 /// Runs `pyrograph trace` of a command, with its output in a file; returns the lines and what it said.
@@ -125,6 +125,70 @@ fn tables_count_each_call_and_error() {
         let (all, failed) = table["openat"];
         assert_eq!(failed - opened, all - opened - 2, "{table:?}");
     }
+}
+
+/// Nothing is counted twice, or not at all, where one table ends and the next begins.
+#[test]
+fn tables_of_intervals_add_up_to_what_the_program_does() {
+    let test = "tables_of_intervals_add_up_to_what_the_program_does";
+    if !is_root(test) {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = known(folder.path());
+    let (threads, calls) = (4, 400_000);
+    let arguments = [threads.to_string(), calls.to_string()];
+    let mut trace = pyrograph();
+    trace.args(["trace", "-s", "-I", "100ms", "--by", "none", "--json", "-e", "getppid,fchdir"]);
+    let output = run(trace.arg("--").arg(&program).args(&arguments));
+    let tables: Vec<Value> = serde_json::Deserializer::from_slice(&output.stdout)
+        .into_iter()
+        .map(|table| table.expect("JSON"))
+        .collect();
+    let mut end = 0.0;
+    let mut counts = BTreeMap::new();
+    for table in &tables {
+        let [seconds, until] =
+            ["seconds", "end_seconds"].map(|of| table[of].as_f64().expect("a time"));
+        assert!((until - seconds - end).abs() < 1e-6, "{until} follows {end}, of {seconds}");
+        end = until;
+        for row in
+            table["groups"].as_array().expect("a list").iter().flat_map(|of| of["calls"].as_array())
+        {
+            for row in row {
+                *counts.entry(row["call"].as_str().expect("a name").to_owned()).or_insert(0) +=
+                    row["calls"].as_u64().expect("a count");
+            }
+        }
+    }
+    assert!(tables.len() >= 3, "{tables:#?}");
+    let all = (threads + 1) * calls;
+    assert_eq!(counts, ["fchdir", "getppid"].map(|name| (name.to_owned(), all)).into());
+    // By ptrace.
+    let (code, said) = trace_as_nobody(
+        folder.path(),
+        &[
+            "-s",
+            "-I",
+            "100ms",
+            "--by",
+            "none",
+            "-e",
+            "getppid",
+            "--csv",
+            "-o",
+            "tables.csv",
+            "--",
+            &program,
+            "2",
+            "3000",
+        ],
+    );
+    assert_eq!(code, Some(0), "{said}");
+    let text = std::fs::read_to_string(folder.path().join("tables.csv")).expect("tables");
+    let counted = |line: &str| line.split(',').nth(3).and_then(|count| count.parse::<u64>().ok());
+    assert!(text.starts_with("end_s,of,call,calls,"), "{text}");
+    assert_eq!(text.lines().filter_map(counted).sum::<u64>(), 3 * 3000, "{text}");
 }
 
 /// The calls and errors that `strace -f -c` counts.
@@ -511,7 +575,7 @@ fn tracepoints_of_a_recording_are_calls() {
         ] {
             let mut perf = Command::new("perf");
             perf.args(["record", "-q", "-m", "1024", "-e", events, "-o"]).arg(&data);
-            crate::common::run(perf.args([&program, "2", "100"]));
+            run(perf.args([&program, "2", "100"]));
             let table = table_of_file(&data);
             assert_eq!(table["getppid"], (300, 0));
             assert_eq!(table["fchdir"], (300, 300));
@@ -519,7 +583,7 @@ fn tracepoints_of_a_recording_are_calls() {
         // Of a call that had begun before, only the end is there; what is read from a file goes to standard output.
         let mut perf = Command::new("perf");
         perf.args(["record", "-q", "-e", "raw_syscalls:sys_exit", "-o"]).arg(&data);
-        crate::common::run(perf.args([&program, "1", "10"]));
+        run(perf.args([&program, "1", "10"]));
         let output = pyrograph().args(["trace", "-e", "fchdir,brk"]).arg(&data).output();
         let lines = String::from_utf8(output.expect("pyrograph runs").stdout).expect("text");
         let calls: Vec<&str> = lines.lines().map(call_of).collect();

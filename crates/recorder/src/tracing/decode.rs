@@ -398,6 +398,7 @@ mod tests {
             text: 32,
             memory: 1 << 20,
             beside: None,
+            interval: None,
             duration: None,
             output_to_stderr: false,
             cache: None,
