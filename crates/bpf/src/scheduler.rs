@@ -11,10 +11,12 @@ use std::rc::Rc;
 use libbpf_rs::{
     Iter, Link, MapCore, MapFlags, MapHandle, Object, ProgramInput, RingBuffer, libbpf_sys,
 };
-use pyrograph_event::sched::{Extremes, SchedChange, SchedCounts, SchedRecord, TaskNames, Wait};
+use pyrograph_event::sched::{
+    Extremes, Ranges, SchedChange, SchedCounts, SchedRecord, TaskNames, Wait,
+};
 use pyrograph_event::traced::Stack;
 
-use self::layout::{Config, Counts, Record, Row, State, TaskRecord};
+use self::layout::{Config, Counts, Record, Row, Spans, State, TaskRecord};
 use crate::error::{Error, Reason};
 use crate::kernel_text::KernelText;
 use crate::load::{Packed, with_types};
@@ -359,13 +361,21 @@ impl SchedTracer {
     }
 
     fn read_cpus(&self, out: &mut dyn FnMut(SchedCounts)) -> Result<(), Error> {
-        let map: MapHandle = handle(&self.object, "cpus")?;
-        let values = map.lookup_percpu(&[0; 4], MapFlags::ANY).map_err(Error::map("cpus"))?;
-        for (cpu, value) in (0u32..).zip(values.into_iter().flatten()) {
+        let of_cpus = |name: &'static str| -> Result<Vec<Vec<u8>>, Error> {
+            let map: MapHandle = handle(&self.object, name)?;
+            let values = map.lookup_percpu(&[0; 4], MapFlags::ANY).map_err(Error::map(name))?;
+            Ok(values.unwrap_or_default())
+        };
+        let spans = of_cpus("spans")?;
+        for (cpu, (value, spans)) in (0u32..).zip(of_cpus("cpus")?.into_iter().zip(spans)) {
             let Some(bytes) = value.get(..size_of::<Counts>()) else { continue };
+            let Some(spans) = spans.get(..size_of::<Spans>()) else { continue };
             let counts: Counts = bytemuck::pod_read_unaligned(bytes);
+            let spans: Spans = bytemuck::pod_read_unaligned(spans);
             if counts.run_time > 0 || counts.switches > 0 {
-                out(SchedCounts { cpu: Some(cpu), ..counted(&counts) });
+                let on_cpu = Ranges { total: spans.on_time, counts: spans.on.to_vec() };
+                let off_cpu = Ranges { total: spans.off_time, counts: spans.off.to_vec() };
+                out(SchedCounts { cpu: Some(cpu), on_cpu, off_cpu, ..counted(&counts) });
             }
         }
         Ok(())

@@ -136,6 +136,19 @@ pub struct SchedCounts {
     pub extremes: [Extremes; 2],
     /// How many delays are in each range: four for each power of two, the first up to 2⁴ ns.
     pub ranges: Vec<u32>,
+    /// For how long tasks had this CPU each time; nothing if it is of a task.
+    pub on_cpu: Ranges,
+    /// For how long those that came to this CPU had had none.
+    pub off_cpu: Ranges,
+}
+
+/// Times, of which only their sum and how many are in each range is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ranges {
+    /// Their sum, in nanoseconds.
+    pub total: u64,
+    /// How many are in each range, as in [`SchedCounts::ranges`].
+    pub counts: Vec<u32>,
 }
 
 /// The extremes of delays in an interval.

@@ -21,4 +21,8 @@ pub struct SchedCount {
     pub delays: Durations,
     /// When the longest delay began, in nanoseconds on the recording's clock.
     pub longest_since: u64,
+    /// For how long it had a CPU each time, from switch to switch, as far as that is known.
+    pub on_cpu: Durations,
+    /// For how long it had none between: it waited, for whatever.
+    pub off_cpu: Durations,
 }

@@ -27,6 +27,8 @@ struct Row {
     switches: u64,
     delays: Durations,
     longest_since: u64,
+    runs: Durations,
+    absences: Durations,
 }
 
 impl SchedLatency {
@@ -61,6 +63,7 @@ impl SchedLatency {
             let row = self.row(left.task, event.cpu);
             row.switches += u64::from(is_missed);
             row.ran(left.on_cpu().unwrap_or(0));
+            left.on_cpu().into_iter().for_each(|time| row.runs.add(time));
         }
         if keeps(came.task) {
             self.row(came.task, event.cpu).came(came);
@@ -100,6 +103,8 @@ impl SchedLatency {
                 switches: row.switches,
                 delays: row.delays.clone(),
                 longest_since: row.longest_since,
+                on_cpu: row.runs.clone(),
+                off_cpu: row.absences.clone(),
             }
         };
         self.rows.iter().map(count).collect()
@@ -118,6 +123,9 @@ impl Row {
 
     fn came(&mut self, came: &Arrival) {
         self.switches += 1;
+        if let Some(absence) = came.absence {
+            self.absences.add(came.time.saturating_sub(absence.since));
+        }
         if let (Some(delay), Some(ready)) = (came.delay(), came.ready) {
             if self.delays.count == 0 || delay > self.delays.longest {
                 self.longest_since = ready.since;

@@ -54,6 +54,10 @@ pub struct LatencyRow {
     pub delays: Durations,
     /// When the longest delay began, in nanoseconds on the recording's clock.
     pub longest_since: u64,
+    /// For how long they had a CPU each time, as far as that is known.
+    pub on_cpu: Durations,
+    /// For how long they had none between.
+    pub off_cpu: Durations,
 }
 
 /// The rows and their sum.
@@ -79,6 +83,8 @@ impl LatencyRow {
         self.run_time = self.run_time.saturating_add(count.run_time);
         self.switches = self.switches.saturating_add(count.switches);
         self.delays.merge(&count.delays);
+        self.on_cpu.merge(&count.on_cpu);
+        self.off_cpu.merge(&count.off_cpu);
     }
 }
 

@@ -38,6 +38,14 @@ struct {
 	__type(value, struct counts);
 } cpus SEC(".maps");
 
+// Of CPUs; of tasks these would take more memory than all else that is kept of them.
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct spans);
+} spans SEC(".maps");
+
 static __always_inline void increment(u64 *counter)
 {
 	__sync_fetch_and_add(counter, 1);

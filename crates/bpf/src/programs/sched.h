@@ -163,6 +163,14 @@ struct counts {
 	u32 buckets[BUCKETS];
 };
 
+// How long tasks had a CPU each time, and how long they had none then: from switch to switch, and their sums.
+struct spans {
+	u64 on_time;
+	u64 off_time;
+	u32 on[BUCKETS];
+	u32 off[BUCKETS];
+};
+
 #define UNKNOWN (~0ull)
 
 // A task.
@@ -185,6 +193,9 @@ struct row {
 	u64 runnable;
 	// When it stopped to run.
 	u64 left;
+	// When it was given the CPU that it has, or left the one that it had; 0: that was not seen.
+	u64 given;
+	u64 gone;
 	// When it was woken, by whom, and on which CPU, until it is on a queue.
 	u64 woken;
 	u32 waker;

@@ -19,6 +19,8 @@ static __always_inline struct row *counted_row(struct task_struct *task)
 			row->running = 0;
 			row->runnable = 0;
 			row->woken = 0;
+			row->given = 0;
+			row->gone = 0;
 		}
 		return NULL;
 	}
@@ -58,6 +60,32 @@ static __always_inline void count_delay(struct counts *counts, u64 since, u64 no
 	}
 }
 
+// The time for which a task had its CPU, or none, has ended.
+static __always_inline void count_span(u64 *since, u64 now, u32 had_cpu)
+{
+	u32 zero = 0, bucket;
+	struct spans *of;
+	u64 time;
+
+	if (!*since || config.key == KEY_TASK)
+		return;
+	of = bpf_map_lookup_elem(&spans, &zero);
+	if (!of)
+		return;
+	time = now > *since ? now - *since : 0;
+	*since = 0;
+	bucket = bucket_of(time);
+	if (!IS_BELOW(BUCKETS, bucket))
+		return;
+	if (had_cpu) {
+		of->on_time += time;
+		of->on[bucket]++;
+	} else {
+		of->off_time += time;
+		of->off[bucket]++;
+	}
+}
+
 // Adds the CPU time that the kernel has counted for a task since the last look at it, whether or not it reported all of the
 // switches in between. It begins a little before the task runs, with the switch. A part of it may have been counted by
 // the clock.
@@ -92,8 +120,10 @@ static __always_inline void stop_running(struct task_struct *task, u32 task_stat
 		if (!row->running && row->left)
 			counts->switches++;
 		count_run(row, counts, task);
+		count_span(&row->given, now, 1);
 		row->running = 0;
 		row->left = now;
+		row->gone = now;
 		row->runnable = task_state == TASK_RUNNING ? now : 0;
 	}
 	if (!(task_state & TASK_DEAD) || config.key != KEY_TASK)
@@ -112,7 +142,9 @@ static __always_inline void start_running(struct task_struct *task, u64 now)
 	if (!row || !counts)
 		return;
 	count_run(row, counts, task);
+	count_span(&row->gone, now, 0);
 	row->running = now;
+	row->given = now;
 	counts->switches++;
 	if (row->runnable)
 		count_delay(counts, row->runnable, now);

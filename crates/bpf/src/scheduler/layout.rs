@@ -99,6 +99,15 @@ pub struct Counts {
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
+pub struct Spans {
+    pub on_time: u64,
+    pub off_time: u64,
+    pub on: [u32; BUCKETS],
+    pub off: [u32; BUCKETS],
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
 pub struct Row {
     pub record: Record,
     pub tgid: u32,
@@ -111,6 +120,8 @@ pub struct Row {
     pub early: u64,
     pub runnable: u64,
     pub left: u64,
+    pub given: u64,
+    pub gone: u64,
     pub woken: u64,
     pub waker: u32,
     pub waker_cpu: u32,
@@ -130,7 +141,8 @@ mod tests {
             layout!("record": Record { time, kind, cpu, task, other, detail, more, call, flags }),
             layout!("extremes": Extremes { interval, pad, least, longest, longest_since }),
             layout!("counts": Counts { run_time, switches, delay, extremes, buckets }),
-            layout!("row": Row { record, tgid, tid, comm, member, is_known, running, ran, early, runnable, left, woken, waker, waker_cpu, counts }),
+            layout!("spans": Spans { on_time, off_time, on, off }),
+            layout!("row": Row { record, tgid, tid, comm, member, is_known, running, ran, early, runnable, left, given, gone, woken, waker, waker_cpu, counts }),
         ];
         assert_layouts(&crate::scheduler::PROGRAMS, &structures);
         // As sched.h asserts: the programs' types are without it.

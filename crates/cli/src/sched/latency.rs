@@ -28,7 +28,8 @@ pub struct LatencyArgs {
     #[arg(long, conflicts_with = "by")]
     pids: bool,
 
-    /// How many delays were how long, in powers of two, as bcc's runqlat has it; of all tasks together, or with --by of each
+    /// How many delays were how long, in powers of two, as bcc's runqlat has it; of all tasks together, or with --by of each.
+    /// And, but for --by name and thread of what runs, how long tasks had a CPU each time, and how long none (cpudist)
     #[arg(long)]
     histogram: bool,
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use pyrograph_event::sched::{SchedCounts, TaskNumber};
+use pyrograph_event::sched::{Ranges, SchedCounts, TaskNumber};
 use pyrograph_profile::{Durations, SchedCount};
 
 use super::SchedKey;
@@ -48,6 +48,8 @@ impl Row {
             switches: counts.switches.saturating_sub(last.switches),
             longest_since: new.1,
             delays: new.0,
+            on_cpu: new_ranges(&last.on_cpu, &counts.on_cpu),
+            off_cpu: new_ranges(&last.off_cpu, &counts.off_cpu),
             ..SchedCount::default()
         };
         for to in [&mut self.total, &mut self.part] {
@@ -170,6 +172,26 @@ fn add(to: &mut SchedCount, from: &SchedCount) {
         to.longest_since = from.longest_since;
     }
     to.delays.merge(&from.delays);
+    to.on_cpu.merge(&from.on_cpu);
+    to.off_cpu.merge(&from.off_cpu);
+}
+
+/// Times since the last ones, with the bounds of their ranges for extremes.
+fn new_ranges(last: &Ranges, now: &Ranges) -> Durations {
+    let before = last.counts.iter().copied().chain(std::iter::repeat(0));
+    let mut counts: Vec<u32> =
+        now.counts.iter().zip(before).map(|(now, then)| now.saturating_sub(then)).collect();
+    let used = counts.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
+    counts.truncate(used);
+    if used == 0 {
+        return Durations::default();
+    }
+    let total = now.total.saturating_sub(last.total);
+    let known = Durations::from_ranges(total, 0, u64::MAX, &counts);
+    let (least, longest) = known
+        .ranges()
+        .fold((u64::MAX, 0), |(least, longest), (from, to, _)| (least.min(from), longest.max(to)));
+    Durations::from_ranges(total, least, longest, &counts)
 }
 
 /// Tasks that have ended.

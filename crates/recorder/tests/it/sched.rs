@@ -257,6 +257,43 @@ fn counts_are_the_sums_of_events() {
     }
 }
 
+/// How long a program that naps has a CPU, and none: by events, and by what it asks for.
+#[test]
+fn times_on_a_cpu_and_off_it_are_those_between_switches() {
+    const NAPS: u64 = 60;
+    let mut program = Program::start(&["sleeps", &NAPS.to_string(), "5000000"]);
+    let plan_of_total = SchedPlan { counts: Some(SchedKey::Total), ..plan(program.target()) };
+    let Some(counted) = open(&plan_of_total) else { return };
+    let Some(events) = open(&plan(program.target())) else { return };
+    let before = stolen();
+    program.go_on();
+    let (events, end) = all(events);
+    let (_, counted) = all(counted);
+    let tid = program.threads()[0].tid;
+    let (mut given, mut gone) = (None, None);
+    let (mut on_cpu, mut off_cpu) = (Durations::default(), Durations::default());
+    for event in &events {
+        let SchedAction::Switch { previous, next, .. } = event.action else { continue };
+        if end.tasks.get(previous).tid == tid {
+            given.take().into_iter().for_each(|since| on_cpu.add(event.time - since));
+            gone = Some(event.time);
+        } else if end.tasks.get(next).tid == tid {
+            gone.take().into_iter().for_each(|since| off_cpu.add(event.time - since));
+            given = Some(event.time);
+        }
+    }
+    let [row] = &counted.counts[..] else { panic!("{:?}", counted.counts) };
+    for (found, expect) in [(&row.on_cpu, on_cpu), (&row.off_cpu, off_cpu)] {
+        let both = format!("{found:?}, of events {expect:?}");
+        assert_eq!(found.count, expect.count, "{both}");
+        let slack = 3000 * expect.count + 10 * MS + stolen() - before;
+        assert!(near(found.total, expect.total, 0.05, slack), "{both}");
+        assert!(near(found.percentile(0.5), expect.percentile(0.5), 0.25, 3000), "{both}");
+    }
+    let naps = row.off_cpu.ranges().filter(|(from, ..)| *from >= 4 * MS).map(|of| of.2);
+    assert!(naps.sum::<u64>() >= NAPS && row.off_cpu.total >= NAPS * 5 * MS, "{row:?}");
+}
+
 /// The kernel's own counts of switches, and clocks, agree.
 #[test]
 fn switches_and_run_time_are_those_of_the_kernel() {

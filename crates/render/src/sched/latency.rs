@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use pyrograph_analyze::{LatencyBy, LatencyRow, LatencyTable};
+use pyrograph_profile::Durations;
 use serde_json::{Value, json};
 
 use super::seconds;
@@ -110,26 +111,41 @@ fn histograms(table: &LatencyTable, out: &mut dyn Write) -> io::Result<()> {
     let rows = table.rows.iter().filter(|row| row.delays.count > 0);
     for (index, row) in rows.enumerate() {
         let blank = if index == 0 { "" } else { "\n" };
-        writeln!(out, "{blank}{}: {}", label(row), summary(row))?;
-        histogram_text(&row.delays, out)?;
+        write!(out, "{blank}{}: ", label(row))?;
+        histograms_of(row, out)?;
     }
     if table.by == LatencyBy::Total {
-        writeln!(out, "All: {}", summary(&table.total))?;
-        histogram_text(&table.total.delays, out)?;
+        write!(out, "All: ")?;
+        histograms_of(&table.total, out)?;
     }
     Ok(())
 }
 
-fn summary(row: &LatencyRow) -> String {
-    let delays = &row.delays;
+/// Delays, and below them the times on a CPU and off it, where these are known.
+fn histograms_of(row: &LatencyRow, out: &mut dyn Write) -> io::Result<()> {
+    let longest = row.delays.longest as f64 / MILLISECOND;
+    writeln!(out, "{}, longest {longest:.3} ms", summary(&row.delays, "delays"))?;
+    histogram_text(&row.delays, out)?;
+    for (times, what) in [
+        (&row.on_cpu, "times on a CPU (run time)"),
+        (&row.off_cpu, "times off it (waits and delays)"),
+    ] {
+        if times.count > 0 {
+            writeln!(out, "  {}", summary(times, what))?;
+            histogram_text(times, out)?;
+        }
+    }
+    Ok(())
+}
+
+fn summary(times: &Durations, what: &str) -> String {
     let of = |time: u64| time as f64 / MILLISECOND;
     format!(
-        "{} delays, mean {:.3} ms, median {:.3} ms, 99 % below {:.3} ms, longest {:.3} ms",
-        crate::grouped(delays.count),
-        delays.mean() / MILLISECOND,
-        of(delays.percentile(0.5)),
-        of(delays.percentile(0.99)),
-        of(delays.longest)
+        "{} {what}, mean {:.3} ms, median {:.3} ms, 99 % below {:.3} ms",
+        crate::grouped(times.count),
+        times.mean() / MILLISECOND,
+        of(times.percentile(0.5)),
+        of(times.percentile(0.99)),
     )
 }
 
@@ -174,10 +190,21 @@ fn csv(table: &LatencyTable, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn table_json(table: &LatencyTable) -> Value {
+    let range = |(from, to, count)| json!({"from_ns": from, "to_ns": to, "count": count});
+    let spans = |times: &Durations| {
+        (times.count > 0).then(|| {
+            json!({
+                "count": times.count,
+                "total_ns": times.total,
+                "p50_ns": times.percentile(0.5),
+                "p99_ns": times.percentile(0.99),
+                "histogram": times.ranges().map(range).collect::<Vec<Value>>(),
+            })
+        })
+    };
     let row = |row: &LatencyRow| {
         let delays = &row.delays;
         let known = |value: u64| (delays.count > 0).then_some(value);
-        let range = |(from, to, count)| json!({"from_ns": from, "to_ns": to, "count": count});
         let ranges: Vec<Value> = delays.ranges().map(range).collect();
         json!({
             "name": row.name,
@@ -194,6 +221,8 @@ fn table_json(table: &LatencyTable) -> Value {
             "max_delay_ns": known(delays.longest),
             "max_delay_start_ns": known(row.longest_since),
             "histogram": ranges,
+            "on_cpu": spans(&row.on_cpu),
+            "off_cpu": spans(&row.off_cpu),
         })
     };
     let by = match table.by {
