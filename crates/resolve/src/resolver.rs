@@ -4,36 +4,28 @@ use std::sync::Arc;
 
 use hashbrown::{HashMap, HashSet};
 use pyrograph_event::interpreter::Language;
-use pyrograph_event::{Comm, FileId, Ksymbol, Mmap, Mmap2, Record, Sample, Task};
+use pyrograph_event::{Record, Sample};
 use pyrograph_profile as profile;
 use pyrograph_profile::{Profile, StringId, Thread, ThreadDetail, ThreadId, ValueType};
 use pyrograph_symbol::Options as SymbolOptions;
 use pyrograph_unwind::{AddressSpace, Arch};
 
 use crate::chains::Chains;
-use crate::collect::{Collected, Collector, Extra, Spaces, mapping_tag, module_of_tag};
+use crate::collect::{Collected, Collector, Extra, Spaces, mapping_tag};
 use crate::copied::CopiedStacks;
 use crate::cut::Cuts;
-use crate::files::{Files, Identity, MappedFile};
+use crate::files::Files;
 use crate::jit_code::{Code, JitCode};
 use crate::jit_tables::Dump;
 use crate::languages::{LanguageStats, Languages};
 use crate::modules::Modules;
-use crate::moved::{self, Moved};
 use crate::names::{KeptNames, NameStats, Naming, Rename, name_chains};
-use crate::processes::{Processes, Start};
+use crate::processes::Processes;
 use crate::run_time_code::Watch;
 use crate::settle::{MOST_OPENED, Order, Part, Settler, StackMemory, Unnamed};
 use crate::stacks::{Marker, RawFrame, Weight};
 
-/// The executable bit of a mapping's protection (`PROT_EXEC`).
-const PROT_EXEC: u32 = 4;
-
-/// The symbol of a BPF program (`PERF_RECORD_KSYMBOL_TYPE_BPF`).
-const KSYMBOL_BPF: u16 = 1;
-
-/// More than any machine has at once: a damaged file's are not remembered without end.
-const MOST_KERNEL_SYMBOLS: usize = 1 << 13;
+mod records;
 
 /// The same of control groups.
 const MOST_CGROUPS: usize = 1 << 16;
@@ -432,104 +424,6 @@ impl<F: Files> Resolver<F> {
     pub(crate) fn keeps_time(&self, pid: i32) -> bool {
         let Options { keep_time, monotonic_time, .. } = self.options;
         keep_time || monotonic_time && self.modules.jit.has_dump(pid)
-    }
-
-    /// A BPF program or a trampoline came or went. What comes later at its address is another: the
-    /// kernel's symbol table, which is read at the end, does not have both.
-    fn kernel_symbol(&mut self, symbol: &Ksymbol<'_>) {
-        let Some(end) = symbol.start.checked_add(symbol.len.into()) else { return };
-        self.kernel.unmap(symbol.start..end);
-        if !symbol.unregister && self.kernel.len() < MOST_KERNEL_SYMBOLS {
-            let name = String::from_utf8_lossy(symbol.name);
-            let module =
-                self.modules.kernel_code(&name, symbol.start, symbol.symbol_type == KSYMBOL_BPF);
-            self.kernel.map(symbol.start..end, 0, None, module.0);
-        }
-    }
-
-    fn comm(&mut self, comm: &Comm<'_>) {
-        if comm.exec {
-            self.processes.executed(comm.pid);
-            self.modules.jit.forget_process(&mut self.files, comm.pid);
-        }
-        self.processes.named(comm.pid, comm.tid, &String::from_utf8_lossy(comm.name));
-    }
-
-    fn fork(&mut self, task: &Task) {
-        // A process that was found in `/proc` is followed by its own mappings; nothing else has the time 0.
-        let start = Start {
-            parent: (task.parent_pid, task.parent_tid),
-            child: (task.pid, task.tid),
-            time: if task.synthesized { 0 } else { task.time.max(1) },
-        };
-        if task.pid != task.parent_pid {
-            // The child may be gone before it is asked about; its parent, which has the same, waits for it.
-            self.cgroup(task.parent_pid);
-        }
-        if self.processes.started(&start) {
-            self.modules.jit.forget_process(&mut self.files, task.pid);
-        }
-    }
-
-    fn exit(&mut self, task: &Task) {
-        if self.processes.exited(task.pid, task.tid) {
-            self.modules.jit.forget_process(&mut self.files, task.pid);
-        }
-    }
-
-    fn mmap(&mut self, mapping: &Mmap<'_>) {
-        if mapping.executable {
-            let range = (mapping.start, mapping.len);
-            self.map(mapping.pid, range, mapping.offset, &Identity::Unknown, mapping.path);
-        }
-    }
-
-    fn mmap2(&mut self, mapping: &Mmap2<'_>) {
-        if mapping.protection & PROT_EXEC == 0 {
-            return;
-        }
-        let identity = match mapping.file {
-            FileId::BuildId(id) => Identity::BuildId(id.as_bytes().to_vec()),
-            FileId::Inode { inode: 0, .. } => Identity::Unknown,
-            FileId::Inode { major, minor, inode, generation } => {
-                Identity::Inode { major, minor, inode, generation }
-            }
-        };
-        let range = (mapping.start, mapping.len);
-        self.map(mapping.pid, range, mapping.offset, &identity, mapping.path);
-    }
-
-    fn map(
-        &mut self,
-        pid: i32,
-        (start, len): (u64, u64),
-        offset: u64,
-        identity: &Identity,
-        path: &[u8],
-    ) {
-        // −1 is the kernel, whose symbols have the places of its modules.
-        let (Some(end), 0..) = (start.checked_add(len), pid) else { return };
-        let path = String::from_utf8_lossy(path);
-        self.watch.mapped(pid, &path);
-        let mapped = MappedFile { pid, range: start..end, path: &path, identity };
-        let module = self.modules.mapped(&mut self.files, &mapped);
-        let is_file = self.modules.is_file(module);
-        if !is_file && let Some(of_file) = moved::in_place_of(self.processes.space(pid), start..end)
-        {
-            return self.map_module(pid, of_file);
-        }
-        let tag = mapping_tag(module, is_file);
-        self.map_module(pid, Moved { range: start..end, offset, tag });
-        if is_file {
-            for of_file in moved::before(self.processes.space(pid), &(start..end)) {
-                self.map_module(pid, of_file);
-            }
-        }
-    }
-
-    fn map_module(&mut self, pid: i32, Moved { range, offset, tag }: Moved) {
-        let unwind = self.modules.unwind(module_of_tag(tag).0).cloned();
-        self.processes.space_mut(pid).map(range, offset, unwind, tag);
     }
 
     fn sample(&mut self, sample: &Sample<'_>) {
