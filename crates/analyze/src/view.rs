@@ -88,6 +88,8 @@ pub struct ViewThread {
     pub host: u32,
     /// The control group.
     pub cgroup: u32,
+    /// The command line of its process.
+    pub command_line: u32,
     /// Its label as [`ProcessLabel::Name`], `Process`, `PidTid` and `Pool`.
     pub labels: [u32; 4],
 }
@@ -200,9 +202,8 @@ impl ViewAddress {
 
 impl ViewThread {
     fn texts(&mut self) -> impl Iterator<Item = &mut u32> {
-        [&mut self.process, &mut self.name, &mut self.host, &mut self.cgroup]
-            .into_iter()
-            .chain(&mut self.labels)
+        let Self { process, name, host, cgroup, command_line, labels, .. } = self;
+        [process, name, host, cgroup, command_line].into_iter().chain(labels)
     }
 }
 
@@ -271,6 +272,7 @@ fn threads(profile: &Profile, texts: &mut Strings) -> Vec<ViewThread> {
             name: text(profile.strings.get(thread.name)),
             host: text(profile.strings.get(thread.host)),
             cgroup: text(profile.strings.get(thread.cgroup)),
+            command_line: text(profile.strings.get(thread.command_line)),
             labels: labels.each_ref().map(|of| text(&of[id])),
         }
     };

@@ -56,10 +56,10 @@ fn frame(rng: &mut TestRng, profile: &mut Profile) -> Frame {
 fn thread(rng: &mut TestRng, profile: &mut Profile) -> ThreadId {
     let mut text =
         |rng: &mut TestRng| profile.strings.intern(TEXTS[rng.random_range(0..TEXTS.len())]);
-    let [process, name, host, cgroup] = [(); 4].map(|()| text(rng));
+    let [process, name, host, cgroup, command_line] = [(); 5].map(|()| text(rng));
     let pid = optional(rng, |rng| [-1, 0, 7, i32::MAX, i32::MIN][rng.random_range(0..5)]);
     let tid = optional(rng, |rng| rng.random());
-    profile.threads.intern(Thread { pid, tid, process, name, host, cgroup })
+    profile.threads.intern(Thread { pid, tid, process, name, host, cgroup, command_line })
 }
 
 fn address(rng: &mut TestRng, profile: &mut Profile) -> AddressId {

@@ -74,13 +74,13 @@
   }
   function threadsOf(list, count) {
     const [pid, tid] = [16, 17].map((column) => list(column, count, Float64Array));
-    const [process, name, host, cgroup] = [18, 19, 20, 37].map((column) => list(column, count));
+    const [process, name, host, cgroup, cmdline] = [18, 19, 20, 37, 38].map((column) => list(column, count));
     const labels = list(21, 4 * count);
     const number = (value) => value === 0 ? null : value % 2 ? (value - 1) / 2 : -value / 2;
     const threads = [];
     for (let i = 0; i < count; i++) {
       threads.push({ pid: number(pid[i]), tid: number(tid[i]), process: process[i], name: name[i], host: host[i],
-        cgroup: cgroup[i], labels: labels.subarray(4 * i, 4 * i + 4) });
+        cgroup: cgroup[i], cmdline: cmdline[i] || process[i], hasCmdline: cmdline[i] > 0, labels: labels.subarray(4 * i, 4 * i + 4) });
     }
     return threads;
   }

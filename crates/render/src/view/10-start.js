@@ -125,7 +125,7 @@
     const has = (test) => data.threads.some(test);
     const known = { name: has((of) => of.labels[0]), process: has((of) => of.pid !== null), pool: has((of) => of.name || of.process),
       thread: has((of) => of.tid !== null), cpu: data.samples.cpu,
-      cgroup: has((of) => of.cgroup), host: has((of) => of.host), none: true };
+      cgroup: has((of) => of.cgroup), cmdline: has((of) => of.hasCmdline), host: has((of) => of.host), none: true };
     const options = [...$("group").options];
     options.filter((of) => !known[of.value]).forEach((of) => of.remove());
     // Then the usual grouping puts nothing there.

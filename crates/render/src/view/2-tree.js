@@ -139,7 +139,7 @@
   }
 
   // The rows at the root, by thread and CPU. A row is a text's number, or a text that is none of the profile's.
-  const GROUPS = ["name", "process", "pool", "thread", "cpu", "cgroup", "host", "none"];
+  const GROUPS = ["name", "process", "pool", "thread", "cpu", "cgroup", "cmdline", "host", "none"];
   function groupsOf(data, group, rules) {
     const rows = new Set();
     const column = { process: 1, thread: 2, pool: 3 }[group];
@@ -149,7 +149,7 @@
     function groupOf(thread, cpu) {
       const of = data.threads[thread];
       const name = data.about.rooted ? 0 : of.labels[0];
-      const level = group === "cpu" ? "CPU " + (cpu ? cpu - 1 : "?") : ["host", "cgroup"].includes(group) ? of[group] || "[unknown]" :
+      const level = group === "cpu" ? "CPU " + (cpu ? cpu - 1 : "?") : ["host", "cgroup", "cmdline"].includes(group) ? of[group] || "[unknown]" :
         column ? of.labels[column] || "[unknown]" : "";
       const hasName = name > 0 && !column && group !== "none";
       const id = level + "\n" + (rules.any || hasName ? name : "");

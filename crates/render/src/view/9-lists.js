@@ -259,6 +259,7 @@
       add("source", sourceOf(line));
     }
     if (isFrame && isMixed(selected)) { add("in modules", ...linesOf(selected).map(partOf)); }
+    if (isFrame && isRow(selected)) { add("command line", ...commandLinesOf(selected)); }
     add("kind", isFrame ? kindsOf(core.partsOf(tree, selected).filter(isShown).map((node) => tree.fine.key[node])) :
       line === null ? "" : kindsOf([...data.functions.row.keys()].filter((key) => data.functions.row[key] === line)));
     const title = line !== null ? functionName(line) : isFrame ? nameOf(selected) : "";
@@ -280,6 +281,18 @@
       return element("div", {}, isFunction(of) ? button(text, "choose this one", () => go({ key: keyOf(of) })) : text);
     }
   } };
+  // What the processes of a row were started as; the row may say it itself.
+  function commandLinesOf(row) {
+    const { node, end } = model.tree;
+    const threads = new Set();
+    node.forEach((of, i) => { if (of >= row && of < end[row]) { threads.add(data.samples.thread[i]); } });
+    const found = new Set([...threads].map((of) => data.threads[of]).filter((of) => of.hasCmdline).map((of) => data.texts[of.cmdline]));
+    if (found.has(nameOf(row))) { return []; }
+    const more = found.size - MOST_COMMAND_LINES;
+    return [...[...found].sort().slice(0, MOST_COMMAND_LINES), ...(more > 0 ? ["and " + grouped(more) + " more"] : [])]
+      .map((text) => element("div", {}, text));
+  }
+  const MOST_COMMAND_LINES = 8;
   // The whole name of the function in focus, or of the chosen frame; null for what is none.
   function chosenName() {
     const { line, selected } = model;

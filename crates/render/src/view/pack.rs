@@ -78,6 +78,8 @@ enum Column {
     Code = 36,
     /// Of threads.
     Cgroups = 37,
+    /// Of threads.
+    CommandLines = 38,
 }
 
 /// All columns.
@@ -175,6 +177,7 @@ fn threads(data: &ViewData<'_>, out: &mut Columns) -> io::Result<()> {
     column(Column::ThreadNames, |of| of.name.into())?;
     column(Column::Hosts, |of| of.host.into())?;
     column(Column::Cgroups, |of| of.cgroup.into())?;
+    column(Column::CommandLines, |of| of.command_line.into())?;
     out.numbers(Column::ThreadLabels, data.threads.iter().flat_map(|of| of.labels).map(u64::from))?;
     out.numbers(Column::Starts, data.starts.iter().flat_map(|(&host, &time)| [host.into(), time]))
 }
