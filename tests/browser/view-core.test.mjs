@@ -255,7 +255,7 @@ for (let seed = 1; seed <= PROFILES; seed++) {
       const none = sums.own[0] > 0;
       const own = lines.filter((line) => !(none && line.startsWith("[unknown] ") && line.endsWith(` ${sums.own[0]}`)));
       const expect = searched(own, (frame) => regexp.test(frame), path);
-      const hits = core.findHits(tree, regexp, sums.total, zoom);
+      const hits = core.findHits(tree, core.matcherOf(data, tree, regexp), sums.total, zoom);
       assert.equal(hits.all, expect.all);
       assert.equal(hits.zoomed, expect.zoomed);
       assert.ok(hits.zoomed >= 0 && hits.zoomed <= sums.total[zoom]);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRng;
-use pyrograph_analyze::view_data;
+use pyrograph_analyze::{ViewNames, view_data};
 use pyrograph_format::{Detail, Input, Options, ThreadDetail, read};
 use pyrograph_profile::{
     About, Address, AddressId, Frame, FrameKind, Marker, Profile, Sample, StackId, Thread,
@@ -152,7 +152,7 @@ fn a_page_is_read_back_as_it_was() {
         prop_assert_eq!(profile.check(), Ok(()));
         let mut page = Vec::new();
         let look = ViewLook { title: "</title>".to_owned(), ..ViewLook::default() };
-        view_html(&view_data(&profile, usize::MAX), &look, &mut page).expect("memory");
+        view_html(&view_data(&profile, usize::MAX, ViewNames::Short), &look, &mut page).expect("memory");
         let (again, warnings) = read(vec![Input::bytes("x.html", page)], &options).expect("a page");
         prop_assert!(warnings.is_empty(), "{:?}", warnings);
         prop_assert_eq!(said(&again), said(&profile));
@@ -165,7 +165,7 @@ fn a_damaged_page_is_an_error_and_no_panic() {
     proptest!(|(mut rng in any::<u64>().prop_perturb(|_, rng| rng))| {
         let profile = profile(&mut rng);
         let mut page = Vec::new();
-        view_html(&view_data(&profile, usize::MAX), &ViewLook::default(), &mut page).expect("memory");
+        view_html(&view_data(&profile, usize::MAX, ViewNames::Short), &ViewLook::default(), &mut page).expect("memory");
         let start = page.windows(22).position(|at| at == b"id=\"pyrograph-profile\"").expect("it");
         for _ in 0..3 {
             let at = rng.random_range(start..page.len());

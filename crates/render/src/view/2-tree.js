@@ -92,7 +92,7 @@
 
   // Which frames a pattern of the command line matches: by name, or after `module:` by the file of their code.
   function frameMatcher(data, text) {
-    const { label, module } = data.frames;
+    const { name: nameOf, module } = data.frames;
     const inModule = text.startsWith("module:");
     const regexp = regexpOf(inModule ? text.slice(7) : text);
     const known = new Map();
@@ -101,7 +101,7 @@
       return known.get(name);
     };
     return {
-      frame: (frame) => inModule ? module[frame] > 0 && test(module[frame]) : test(label[frame]),
+      frame: (frame) => inModule ? module[frame] > 0 && test(module[frame]) : test(nameOf[frame]),
       label: (name) => !inModule && name > 0 && test(name)
     };
   }

@@ -8,6 +8,7 @@ use std::io;
 
 use flate2::Compression;
 use pyrograph_analyze::{Diff, Verdict, ViewAddress, ViewData, ViewFrame, ViewSample, ViewThread};
+use pyrograph_names::Tier;
 use serde_json::Value;
 
 use super::ViewLook;
@@ -80,6 +81,13 @@ enum Column {
     Cgroups = 37,
     /// Of threads.
     CommandLines = 38,
+    /// Of frames: 0 if it is the name, else one more than the text.
+    FullNames = 39,
+    /// Of frames: 0 if it is the label, else one more than the text.
+    Names = 40,
+    /// Of frames: 0 if it is not known, else one more than that of the interpreter, the first and the later compilers at run time, and
+    /// of what was compiled before.
+    Tiers = 41,
 }
 
 /// All columns.
@@ -155,6 +163,15 @@ fn frames(data: &ViewData<'_>, out: &mut Columns) -> io::Result<()> {
         |column, value: fn(&ViewFrame) -> u64| out.numbers(column, data.frames.iter().map(value));
     column(Column::Functions, |of| {
         if of.function == of.label { 0 } else { u64::from(of.function) + 1 }
+    })?;
+    column(Column::Names, |of| if of.name == of.label { 0 } else { u64::from(of.name) + 1 })?;
+    column(Column::FullNames, |of| if of.full == of.name { 0 } else { u64::from(of.full) + 1 })?;
+    column(Column::Tiers, |of| match of.tier {
+        None => 0,
+        Some(Tier::Interpreted) => 1,
+        Some(Tier::Baseline) => 2,
+        Some(Tier::Optimized) => 3,
+        Some(Tier::Ahead) => 4,
     })?;
     column(Column::Modules, |of| of.module.into())?;
     column(Column::Files, |of| of.file.into())?;
