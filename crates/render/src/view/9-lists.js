@@ -101,7 +101,11 @@
           while (other !== text && i < text.length && text[i] === other[i]) { i++; }
           shared = Math.max(shared, i);
         }
-        if (texts.size > 1) { shown.set(text, "\u2026" + text.slice(Math.max(0, shared - 8))); }
+        if (texts.size === 1) { continue; }
+        // As much before that as there is room for.
+        let from = Math.min(1, shared);
+        while (from < shared - 8 && pen.measureText("\u2026" + text.slice(from)).width > room) { from++; }
+        shown.set(text, (from ? "\u2026" : "") + text.slice(from));
       }
     }
     return shown;
