@@ -104,26 +104,26 @@ function searched(lines, matches, path) {
 
 const close = (a, b) => Math.abs(a - b) <= 1e-9 * Math.max(1, Math.abs(a), Math.abs(b));
 
-test("control groups", () => {
-  const input = join(folder, "cgroups.txt");
-  const page = join(folder, "cgroups.html");
+for (const group of ["cgroup", "cmdline"]) { test(`grouped by ${group}`, () => {
+  const input = join(folder, `${group}.txt`);
+  const page = join(folder, `${group}.html`);
   writeFileSync(input, profile(random(7)));
   run("view", input, "-o", page);
   const { core, data } = open(page);
   // Of half of the threads it is not known.
-  data.threads.forEach((thread, i) => { thread.cgroup = i % 2 ? data.texts.length - 1 : 0; });
-  const { tree, sums } = view(core, data, { ...core.defaults(data.about), group: "cgroup" });
+  data.threads.forEach((thread, i) => { thread[group] = i % 2 ? data.texts.length - 1 : 0; });
+  const { tree, sums } = view(core, data, { ...core.defaults(data.about), group });
   const roots = new Map();
   for (let node = 1; node < tree.size; node++) {
     if (tree.parent[node] === 0) { roots.set(tree.keys.names[tree.keys.labels[tree.key[node]]], sums.total[node]); }
   }
   const expect = new Map();
   for (let i = 0; i < data.samples.count; i++) {
-    const name = data.threads[data.samples.thread[i]].cgroup ? data.texts.at(-1) : "[unknown]";
+    const name = data.threads[data.samples.thread[i]][group] ? data.texts.at(-1) : "[unknown]";
     expect.set(name, (expect.get(name) ?? 0) + data.samples.values[0][i]);
   }
   assert.deepEqual(roots, expect);
-});
+}); }
 
 test("expressions are read as the command line reads them", () => {
   const input = join(folder, "any.txt");
@@ -255,7 +255,7 @@ for (let seed = 1; seed <= PROFILES; seed++) {
       const none = sums.own[0] > 0;
       const own = lines.filter((line) => !(none && line.startsWith("[unknown] ") && line.endsWith(` ${sums.own[0]}`)));
       const expect = searched(own, (frame) => regexp.test(frame), path);
-      const hits = core.findHits(tree, regexp, sums.total, zoom);
+      const hits = core.findHits(tree, core.matcherOf(data, tree, regexp), sums.total, zoom);
       assert.equal(hits.all, expect.all);
       assert.equal(hits.zoomed, expect.zoomed);
       assert.ok(hits.zoomed >= 0 && hits.zoomed <= sums.total[zoom]);

@@ -30,11 +30,18 @@ function random(seed) {
 }
 
 // Names that several modules, processes and kinds of code have.
-const NAMES = ["main", "_start", "memcpy", "parse", "JSON::read", "json_read", "a::b<c>", "x+y", "operator new", "zz", "app", "naïve"];
+const NAMES = ["main", "_start", "memcpy", "parse", "JSON::read", "json_read", "a::b<c>", "x+y", "operator new", "zz", "app", "naïve",
+  "JS:~render /srv/app.js:3:1", "JS:*render /srv/app.js:3:1", "java.util.TimSort.mergeLo", "shop::Cart::add", "depot::Cart::add",
+  "std::vector<std::pair<int, long>, std::allocator<int> >::push_back"];
+// What is shown of the long ones, and all that is known where that is another text; others are shown as they are.
+const SHORT = { "JS:~render /srv/app.js:3:1": "render", "JS:*render /srv/app.js:3:1": "render", "java.util.TimSort.mergeLo": "TimSort.mergeLo",
+  "std::vector<std::pair<int, long>, std::allocator<int> >::push_back": "vector<\u2026>::push_back" };
+const FULL = { "JS:~render /srv/app.js:3:1": "render /srv/app.js:3:1", "JS:*render /srv/app.js:3:1": "render /srv/app.js:3:1" };
+const TIERS = { "JS:~render /srv/app.js:3:1": "interpreted", "JS:*render /srv/app.js:3:1": "optimized" };
 const MODULES = ["/usr/bin/alpha", "/usr/bin/beta", "/lib/libc.so.6", "[kernel.kallsyms]", "/tmp/perf-7.map", "inlined"];
 const KINDS = { "[kernel.kallsyms]": "kernel", "/tmp/perf-7.map": "compiled at run time", inlined: "inlined" };
 
-/** Samples: { time in ns since the first, tid, comm, cpu, value, frames from the root: { name, module, kind } }. */
+/** Samples: { time in ns since the first, tid, comm, cpu, value, frames from the root: { name, label, module, kind } }. */
 function samplesOf(next, isTimed) {
   const pick = (list) => list[Math.floor(next() * list.length)];
   const samples = [];
@@ -66,6 +73,20 @@ function scriptText(samples) {
 const foldedText = (samples) => samples.map(({ frames, value }) => `${frames.map((of) => of.name).join(";")} ${value}\n`).join("");
 
 const shown = (name) => name.replace(/_\[[kij]\]$/, "");
+/** Gives frames the labels that a page has, which are as long as tells them apart; functions of the kernel are others. */
+function setLabels(samples, isShort) {
+  const frames = samples.flatMap((of) => of.frames);
+  const carts = new Set(frames.map((of) => of.name).filter((name) => name.includes("Cart::add")).map((name) => name.replace(/_\[[ij]\]$/, "")));
+  for (const frame of frames) {
+    const name = frame.name.replace(/_\[[ij]\]$/, "");
+    const [bare, mark] = name.endsWith("_[k]") ? [name.slice(0, -4), "_[k]"] : [name, ""];
+    const isOne = bare.endsWith("::Cart::add") && [...carts].every((of) => of === name || of.endsWith("_[k]") !== name.endsWith("_[k]"));
+    frame.label = isShort ? (isOne ? "Cart::add" : SHORT[bare] ?? bare) + mark : frame.name;
+    frame.full = isShort && FULL[bare] || bare;
+    frame.tier = isShort ? TIERS[bare] ?? (frame.name.endsWith("_[j]") ? "optimized" : "") : "";
+  }
+  return samples;
+}
 /** What a sample's stack is in a state: rows, frames; null if it does not pass. */
 function stackOf(sample, state, isTimed) {
   if (state.range && !(sample.time >= state.range[0] && sample.time < state.range[1])) { return null; }
@@ -85,7 +106,7 @@ function stackOf(sample, state, isTimed) {
   for (const frame of sample.frames) {
     begun ||= from.some((of) => of.frame(frame));
     if (!begun || hide.some((of) => of.frame(frame))) { continue; }
-    const first = frames.findIndex((known) => known.name === frame.name);
+    const first = frames.findIndex((known) => known.label === frame.label);
     if (state.recursion && first >= 0) { frames.length = first + 1; continue; }
     frames.push(frame);
   }
@@ -96,10 +117,10 @@ function expectOf(profile, state) {
   const { samples, isTimed } = profile;
   const sides = [[samples, state.range], ...(profile.older ? [[profile.older, null]] : state.base ? [[samples, state.base]] : [])];
   if (state.side === "before") { sides.reverse(); }
-  const make = (name, isRow, parent) => ({ name, isRow, parent, total: 0, base: 0, own: 0, parts: new Map(), children: new Map() });
+  const make = (name, isRow, parent) => ({ name, isRow, parent, total: 0, base: 0, own: 0, parts: new Map(), names: new Map(), children: new Map() });
   const root = make("all", false, null);
   const functions = new Map();
-  const all = new Set([...samples, ...(profile.older ?? [])].flatMap((of) => of.frames.map((frame) => frame.name)));
+  const all = new Set([...samples, ...(profile.older ?? [])].flatMap((of) => of.frames.map((frame) => frame.label)));
   for (const [i, [side, range]] of sides.entries()) {
     const column = ["total", "base"][i];
     for (const sample of side) {
@@ -110,24 +131,27 @@ function expectOf(profile, state) {
       const on = new Set();
       for (const [i, of] of [...stack.rows, ...stack.frames].entries()) {
         const isRow = i < stack.rows.length;
-        const name = isRow ? of : of.name;
+        const name = isRow ? of : of.label;
         if (!node.children.has(name)) { node.children.set(name, make(name, isRow, node)); }
         node = node.children.get(name);
         node[column] += sample.value;
         // A process may have the name of a function beside it.
         if (isRow) { node.hasRow = true; continue; }
-        const id = JSON.stringify([of.name, of.module]);
+        const id = JSON.stringify([of.label, of.module]);
         on.add(id);
         const part = JSON.stringify([of.module, of.kind]);
         const known = node.parts.get(part) ?? { module: of.module, kind: of.kind, total: 0, base: 0 };
         known[column] += sample.value;
         node.parts.set(part, known);
+        const own = node.names.get(of.name) ?? { full: of.full, tier: of.tier, total: 0, base: 0 };
+        own[column] += sample.value;
+        node.names.set(of.name, own);
       }
       if (column === "total") { node.own += sample.value; }
       for (const id of on) {
         const of = functions.get(id) ?? { self: 0, total: 0, base: 0 };
         of[column] += sample.value;
-        if (column === "total" && stack.frames.length && id === JSON.stringify(["name", "module"].map((part) => stack.frames[stack.frames.length - 1][part]))) {
+        if (column === "total" && stack.frames.length && id === JSON.stringify(["label", "module"].map((part) => stack.frames[stack.frames.length - 1][part]))) {
           of.self += sample.value;
         }
         functions.set(id, of);
@@ -152,7 +176,11 @@ function expectOf(profile, state) {
   // Of two files, what filters left is a share of the whole still.
   const sum = (of) => of.reduce((whole, { value }) => whole + value, 0);
   const wholes = profile.older ? sides.map(([side]) => sum(side)) : [root.total, root.base];
-  return { root, functions, wholes, nodes: lay(root, 0, 0, []) };
+  const names = new Map();
+  for (const { label, name, full } of [...samples, ...(profile.older ?? [])].flatMap((of) => of.frames)) {
+    names.set(label, (names.get(label) ?? new Set()).add(shown(name)).add(full));
+  }
+  return { root, functions, wholes, names, nodes: lay(root, 0, 0, []) };
 }
 
 /** The address of a state, by the words of docs/viewer.md. */
@@ -167,7 +195,7 @@ function addressOf(state) {
   if (state.side) { parts.append("side", state.side); }
   return `#${parts}`;
 }
-const PATTERNS = ["^main$", "^(_start|parse)$", "json", "JSON", "^app$", "module:libc", "module:beta", "naïve|zz", "\\+"];
+const PATTERNS = ["^main$", "^(_start|parse)$", "json", "JSON", "^app$", "module:libc", "module:beta", "naïve|zz", "\\+", "^JS:[*]", "util|std::", "^render$"];
 function stateOf(next, profile) {
   const pick = (list) => list[Math.floor(next() * list.length)];
   const state = { filters: [], group: "name", range: null, base: null };
@@ -188,7 +216,7 @@ function stateOf(next, profile) {
   }
   if (profile.older && next() < 0.5) { Object.assign(state, { filters: [], recursion: false }); }
   if ((profile.older || state.base) && next() < 0.3) { state.side = "before"; }
-  if (next() < 0.4) { state.search = pick(["main", "json", "JSON", "(?i)Json", "^a", "[x-z]", "\\bread$", "module"]); }
+  if (next() < 0.4) { state.search = pick(["main", "json", "JSON", "(?i)Json", "^a", "[x-z]", "\\bread$", "module", "util", "JS:~", "allocator", "app[.]js"]); }
   return state;
 }
 
@@ -265,7 +293,9 @@ function checkTip(node, { lines, colour }, expect, state, where) {
   const modules = [...new Set([...node.parts.values()].map((of) => of.module))];
   const known = modules.filter(Boolean);
   const said = known.length > 1 ? `in ${known.length} modules` : known.length ? known[0] + (modules.length > 1 ? ", or not known" : "") : "";
+  const full = [...node.names.values()].map((of) => of.full);
   const rest = lines.slice(2).filter((line) => !line.includes("points") && !line.includes("% of "));
+  if (full.length && !full.includes(lines[0]) && !node.hasRow) { assert.ok(full.includes(rest.shift()), `${where}: the full name`); }
   assert.deepEqual(rest, said ? [said] : [], `${where}: the module`);
   if (expect.isCompared) { checkChange(node, lines, colour, expect, state, where); return; }
   if (state.search || node === root || node.hasRow || !colour) { return; }
@@ -310,6 +340,19 @@ function checkDetail(node, said, expect, state, where) {
   const parts = [...node.parts.values()].filter((of) => of.total > 0 || of.base > 0);
   const modules = [...new Set(parts.map((of) => of.module))];
   assert.deepEqual((said.facts.kind ?? "").split(" and ").filter(Boolean).sort(), [...new Set(parts.map((of) => of.kind))].sort(), where);
+  const names = [...node.names.values()].filter((of) => of.total > 0 || of.base > 0);
+  if (!node.hasRow) {
+    const full = [...new Set(names.map((of) => of.full))];
+    assert.equal(said.facts.name ?? said.title, full.length > 1 || full[0] !== said.title ? full.join("") : said.title, `${where}: the full name`);
+    const tiers = new Map();
+    for (const { tier, total } of names) { tiers.set(tier, (tiers.get(tier) ?? 0) + total); }
+    const found = new Map((said.facts.tier ?? "").split(/, (?=[a-z])/).filter(Boolean).map((of) => {
+      const [, tier, total] = of.match(/^(.*?)(?: ([\d,]+) \w+)?$/);
+      return [tier === "not known" ? "" : tier, total === undefined ? node.total : number(total)];
+    }));
+    if (tiers.size === 1) { tiers.delete(""); }
+    assert.deepEqual([...found].sort(), [...tiers].sort(), `${where}: the tiers`);
+  }
   if (modules.length !== 1 || node.hasRow) {
     assert.equal(said.chosen, null, `${where}: no row is it`);
     assert.equal(said.facts.self, undefined, where);
@@ -320,7 +363,8 @@ function checkDetail(node, said, expect, state, where) {
     return;
   }
   const of = functions.get(JSON.stringify([node.name, modules[0]]));
-  assert.deepEqual(said.chosen, [shown(node.name), modules[0]], `${where}: the chosen row`);
+  assert.ok(names.some((of) => of.full === said.chosen[0]), `${where}: the chosen row`);
+  assert.deepEqual(said.chosen, [said.chosen[0], modules[0]], `${where}: the chosen row`);
   assert.equal(said.facts.module ?? "", modules[0], where);
   for (const term of ["self", "total"]) {
     const [, value, share] = said.facts[term].match(/^([\d,]+) \w+, ([\d.]+)%/);
@@ -333,11 +377,14 @@ function checkFound(text, zoomed, expect, state, where) {
   if (!state.search) { assert.equal(text, "", where); return; }
   const ignores = state.search.startsWith("(?i)") || !/[A-Z]/.test(state.search);
   const wanted = new RegExp(state.search.replace("(?i)", ""), ignores ? "iu" : "u");
+  // What a label leaves out is found, too, also of names that are on other frames of that label.
+  const isMatch = (node) => node !== expect.root && (wanted.test(shown(node.name)) || node.names.size > 0 &&
+    [...expect.names.get(node.name)].some((name) => wanted.test(name)));
   const sum = (node, isIn) => {
-    const isFound = isIn || node !== expect.root && wanted.test(shown(node.name));
+    const isFound = isIn || isMatch(node);
     return isFound ? node.total : [...node.children.values()].reduce((of, child) => of + sum(child, false), 0);
   };
-  const above = (node) => node !== null && node !== expect.root && (wanted.test(shown(node.name)) || above(node.parent));
+  const above = (node) => node !== null && (isMatch(node) || above(node.parent));
   const [, all, , within] = text.match(/: ([\d.]+)% of all(, ([\d.]+)% of the zoomed)?/) ?? assert.fail(`${where}: ${text}`);
   isShare(all, sum(expect.root, false), expect.root.total, `${where}: found`);
   if (zoomed !== expect.root) { isShare(within, sum(zoomed, above(zoomed.parent)), zoomed.total, `${where}: found in the zoom`); }
@@ -368,29 +415,34 @@ function act([kind, share]) {
     canvas.dispatchEvent(new MouseEvent("click", { bubbles: true, clientX: box.left + share * box.width, clientY: box.top + 18 * Math.floor(share * 50 % 5) + 9 }));
   }
 }
-/** What is looked at, without the word on what the last step has left: the address does not have that. */
-const lasting = (seen) => seen.notes.startsWith("Not here: ") ? { ...seen, notes: "" } : seen;
+/** Compares what is looked at, but for the word on what the last step has left, which the address does not have: it takes a line from
+ *  the picture and the table. */
+function isSame(seen, expected, where) {
+  const leaves = [seen, expected].some((of) => of.notes.startsWith("Not here: "));
+  const lasting = (of) => leaves ? { ...of, notes: "", shown: [of.shown[0]], table: of.table.slice(0, 20) } : of;
+  assert.deepEqual(lasting(seen), lasting(expected), where);
+}
 /** A walk, and all of it back and forth. */
 async function walk(tab, second, profile, next, where) {
   const seen = [];
   const pick = (list) => list[Math.floor(next() * list.length)];
   for (let step = 0; step < 6; step++) {
     await tab.run(choose, next());
-    const before = lasting(await tab.run(look));
+    const before = await tab.run(look);
     await tab.run(act, [pick(["group", "view", "filter", "off", "search", "frame"]), next()]);
-    const after = lasting(await tab.run(look));
+    const after = await tab.run(look);
     if (after.hash !== before.hash) { seen.push(before); }
   }
-  seen.push(lasting(await tab.run(look)));
+  seen.push(await tab.run(look));
   await second.go(profile.url + seen[seen.length - 1].hash);
-  assert.deepEqual(lasting(await second.run(look)), seen[seen.length - 1], `${where}: opened anew after a walk`);
+  isSame(await second.run(look), seen[seen.length - 1], `${where}: opened anew after a walk`);
   for (let i = seen.length - 2; i >= 0; i--) {
     await tab.back(seen[i].hash);
-    assert.deepEqual(lasting(await tab.run(look)), seen[i], `${where}: ${i} of a walk, back`);
+    isSame(await tab.run(look), seen[i], `${where}: ${i} of a walk, back`);
   }
   for (let i = 1; i < seen.length; i++) {
     await tab.forward(seen[i].hash);
-    assert.deepEqual(lasting(await tab.run(look)), seen[i], `${where}: ${i} of a walk, forward`);
+    isSame(await tab.run(look), seen[i], `${where}: ${i} of a walk, forward`);
   }
 }
 
@@ -465,7 +517,7 @@ async function checkStates(tab, second, profile, seed, states, limit) {
 function make(seed) {
   if (seed % 4 === 0) { return makeTwo(seed); }
   const isTimed = seed % 4 !== 3;
-  const samples = samplesOf(random(seed), isTimed);
+  const samples = setLabels(samplesOf(random(seed), isTimed), true);
   const [input, page] = ["txt", "html"].map((ending) => join(folder, `${seed}.${ending}`));
   writeFileSync(input, isTimed ? scriptText(samples) : foldedText(samples));
   execFileSync(BINARY, ["view", input, "-o", page, ...(isTimed ? [] : ["--unit", "samples"])], { stdio: "ignore" });
@@ -478,6 +530,7 @@ function makeTwo(seed) {
   // What there was, more or less of it, and something new.
   const samples = older.filter(() => next() < 0.8).map((of) => ({ ...of, value: Math.ceil(of.value * (next() < 0.5 ? 1 : 3 * next())) }));
   samples.push(...samplesOf(next, false).slice(0, 10));
+  setLabels([...older, ...samples], false);
   const [old, now, page] = ["old", "now", "html"].map((ending) => join(folder, `${seed}.${ending}`));
   writeFileSync(old, foldedText(older));
   writeFileSync(now, foldedText(samples));

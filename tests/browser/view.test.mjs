@@ -723,3 +723,57 @@ test("where scripts are forbidden there is a flame graph, and a sentence", async
   assert.ok(!await tab.locator("#still").isVisible());
   await close(tab);
 });
+
+// Long names that begin or end alike, as compilers and virtual machines write them.
+const JAVA = "void java.util.ComparableTimSort.";
+const ALIKE = [
+  `${JAVA}mergeLo(java.lang.Object[], int, int, int, int)`, `${JAVA}mergeHi(java.lang.Object[], int, int, int, int)`,
+  `${JAVA}mergeAt(int)`, `${JAVA}sort(java.lang.Object[], int, int, java.lang.Object[], int, int)`,
+  "com.acme.billing.service.impl.InvoiceServiceImpl.findOpenInvoices", "com.acme.billing.service.impl.InvoiceServiceImpl.findOpenInvoicesOfCustomer",
+  "com.acme.billing.service.impl.InvoiceServiceImpl.findOpenInvoicesOfMonth",
+  "std::_Rb_tree<std::string, std::pair<std::string const, int>, std::_Select1st<std::pair<std::string const, int> > >::_M_insert_unique",
+  "std::_Rb_tree<std::string, std::pair<std::string const, int>, std::_Select1st<std::pair<std::string const, int> > >::_M_insert_equal",
+  "std::_Rb_tree<unsigned long, std::pair<unsigned long const, double>, std::_Select1st<std::pair<unsigned long const, double> > >::_M_insert_equal",
+  "shop::checkout::Cart::add(shop::Item const&)", "shop::checkout::Cart::add(shop::Item&&)",
+  "<alloc::vec::Vec<T,A> as core::iter::traits::collect::Extend<&T>>::extend", "<alloc::vec::Vec<T,A> as core::iter::traits::collect::Extend<T>>::extend",
+  "core::iter::adapters::map::map_fold::{{closure}}", "core::iter::adapters::filter::filter_fold::{{closure}}",
+  "hashbrown::raw::RawTable<(alloc::string::String, usize)>::reserve_rehash", "hashbrown::raw::RawTable<(u32, alloc::vec::Vec<u8>)>::reserve_rehash",
+  "LazyCompile:*(anonymous) /srv/app/views/page.js:31:7", "LazyCompile:*(anonymous) /srv/app/views/page.js:40:12",
+];
+/** Runs in the page: what a reader sees of the first rows, so much of each text as is not cut off. */
+function seenRows(count) {
+  const seen = (cell) => {
+    const text = cell.firstChild;
+    if (!text || cell.scrollWidth <= cell.clientWidth) { return cell.textContent; }
+    const range = document.createRange();
+    let end = text.length;
+    // The mark of what is cut off takes some room.
+    for (; end > 0; end--) {
+      range.setStart(text, 0);
+      range.setEnd(text, end);
+      if (range.getBoundingClientRect().width <= cell.clientWidth - 12) { break; }
+    }
+    return text.textContent.slice(0, end) + "\u2026";
+  };
+  return [...document.querySelectorAll("#list .row")].slice(0, count)
+    .map((row) => [".name", ".module"].map((part) => seen(row.querySelector(part))).join(" in "));
+}
+test("no two of the first rows of a table look alike", async () => {
+  pages.alike = make("alike", ALIKE.map((name, i) => `main;${name} ${1000 - i}\n`).join(""), "--unit", "samples");
+  const inputs = ["alike"];
+  // A program in Rust, where it may be recorded.
+  pages.own = join(folder, "own.html");
+  try {
+    execFileSync(BINARY, ["record", "-q", "-F", "999", "-o", pages.own, "--", BINARY, "fold", join(folder, "many.txt")], { stdio: "ignore" });
+    inputs.push("own");
+  } catch {
+    console.log("skipped: rows of a recording need the permission to record");
+  }
+  for (const name of inputs) {
+    const tab = await open(file(name), { viewport: { width: 1440, height: 1000 } });
+    const rows = await tab.evaluate(seenRows, 20);
+    assert.equal(rows.length, 20);
+    assert.deepEqual(rows.filter((row, i) => rows.indexOf(row) !== i), [], `${name}: ${rows.join("\n")}`);
+    await close(tab);
+  }
+});

@@ -87,6 +87,8 @@ pub enum Level {
     Cpu,
     /// The process's control group: `/system.slice/nginx.service`.
     Cgroup,
+    /// The process's command line, or its name where it has none: `python3 /srv/mailer.py`.
+    CommandLine,
     /// The machine.
     Host,
     /// The value type. Its columns, which must count in one unit, become one.
@@ -98,7 +100,7 @@ impl Level {
     pub fn thread_detail(&self) -> ThreadDetail {
         match self {
             Self::Thread => ThreadDetail::Thread,
-            Self::Process | Self::Cgroup => ThreadDetail::Process,
+            Self::Process | Self::Cgroup | Self::CommandLine => ThreadDetail::Process,
             _ => ThreadDetail::Name,
         }
     }
@@ -110,6 +112,7 @@ impl Level {
             Self::Thread => "threads",
             Self::Cpu => "CPUs",
             Self::Cgroup => "control groups",
+            Self::CommandLine => "command lines",
             Self::Host => "hosts",
             Self::Event => "several events of one unit",
         }
@@ -182,6 +185,7 @@ fn level_name(level: Level) -> &'static str {
         Level::Thread => "thread",
         Level::Cpu => "cpu",
         Level::Cgroup => "cgroup",
+        Level::CommandLine => "cmdline",
         Level::Host => "host",
         Level::Event => "event",
     }

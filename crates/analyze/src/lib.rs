@@ -100,5 +100,6 @@ pub use sched::{
 };
 pub use top::{TopLine, TopRow, top};
 pub use view::{
-    VIEW_STEP, ViewAddress, ViewData, ViewFrame, ViewSample, ViewStack, ViewThread, view_data,
+    VIEW_STEP, ViewAddress, ViewData, ViewFrame, ViewNames, ViewSample, ViewStack, ViewThread,
+    view_data,
 };

@@ -4,11 +4,13 @@
 //! the order of their times, so that a span of time is a slice of them. Nothing is left out, but where there are very
 //! many samples: see [`view_data`].
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use pyrograph_names::{Name, Tier, distinct};
 use pyrograph_profile::{
     Address, FrameId, FrameKind, LabelOptions, Labels, ProcessLabel, Profile, Sample, StackId,
-    Strings, Thread,
+    StringId, Strings, Thread,
 };
 
 /// The span to which the times of samples are rounded down where there are too many, in nanoseconds.
@@ -44,8 +46,15 @@ pub struct ViewData<'a> {
 /// A frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViewFrame {
-    /// The name that views show.
+    /// The name that views show: the short one, with as much before it as tells functions apart. Frames of one function that a
+    /// compiler at run time made several times have one.
     pub label: u32,
+    /// The label of the frame in all other outputs.
+    pub name: u32,
+    /// The name with all that is known of it, for details.
+    pub full: u32,
+    /// How far the compiler at run time had got, where the name says it.
+    pub tier: Option<Tier>,
     /// The name of the function; empty if there is no symbol.
     pub function: u32,
     /// The module that holds the code.
@@ -88,6 +97,8 @@ pub struct ViewThread {
     pub host: u32,
     /// The control group.
     pub cgroup: u32,
+    /// The command line of its process.
+    pub command_line: u32,
     /// Its label as [`ProcessLabel::Name`], `Process`, `PidTid` and `Pool`.
     pub labels: [u32; 4],
 }
@@ -120,12 +131,21 @@ pub struct ViewAddress {
     pub offset: u64,
 }
 
+/// The names that views show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ViewNames {
+    /// Short ones; in a comparison, each its own, as they were compared.
+    Short,
+    /// Those of the profile.
+    AsTheyAre,
+}
+
 /// Numbers a profile anew. Of more than `most` samples the times are rounded down to [`VIEW_STEP`], and those that are then
 /// the same in stack, thread, CPU and time are added up.
-pub fn view_data(profile: &Profile, most: usize) -> ViewData<'_> {
+pub fn view_data(profile: &Profile, most: usize, names: ViewNames) -> ViewData<'_> {
     let mut texts = Strings::default();
     let used = used(profile);
-    let (mut frames, frame_ids) = frames(profile, &used, &mut texts);
+    let (mut frames, frame_ids) = frames(profile, &used, names, &mut texts);
     let mut threads = threads(profile, &mut texts);
     let mut addresses = addresses(profile, &mut texts);
     let (sorted, rank) = sorted(&texts);
@@ -142,8 +162,8 @@ pub fn view_data(profile: &Profile, most: usize) -> ViewData<'_> {
 
     let mut order: Vec<u32> = (0..frames.len() as u32).collect();
     order.sort_by_key(|&frame| {
-        let ViewFrame { label, module, kind, .. } = frames[frame as usize];
-        (label, module, kind.code(), frame)
+        let ViewFrame { label, module, kind, name, .. } = frames[frame as usize];
+        (label, module, kind.code(), name, frame)
     });
     let frame_rank = inverse(&order);
     let frames: Vec<ViewFrame> = order.iter().map(|&frame| frames[frame as usize]).collect();
@@ -187,8 +207,9 @@ pub fn view_data(profile: &Profile, most: usize) -> ViewData<'_> {
 }
 
 impl ViewFrame {
-    fn texts(&mut self) -> [&mut u32; 4] {
-        [&mut self.label, &mut self.function, &mut self.module, &mut self.file]
+    fn texts(&mut self) -> [&mut u32; 6] {
+        let Self { label, name, full, function, module, file, .. } = self;
+        [label, name, full, function, module, file]
     }
 }
 
@@ -200,27 +221,42 @@ impl ViewAddress {
 
 impl ViewThread {
     fn texts(&mut self) -> impl Iterator<Item = &mut u32> {
-        [&mut self.process, &mut self.name, &mut self.host, &mut self.cgroup]
-            .into_iter()
-            .chain(&mut self.labels)
+        let Self { process, name, host, cgroup, command_line, labels, .. } = self;
+        [process, name, host, cgroup, command_line].into_iter().chain(labels)
     }
 }
 
 /// The frames that are on the stack of a sample, with texts as they are in `texts`; and the place of each frame of the
 /// profile among them.
-fn frames(profile: &Profile, used: &[bool], texts: &mut Strings) -> (Vec<ViewFrame>, Vec<u32>) {
+fn frames(
+    profile: &Profile,
+    used: &[bool],
+    names: ViewNames,
+    texts: &mut Strings,
+) -> (Vec<ViewFrame>, Vec<u32>) {
     let labels = Labels::new(profile, &LabelOptions::default());
     let mut is_used = vec![false; profile.frames.len()];
     for (&stack, (_, frame)) in used[1..].iter().zip(profile.stacks.rows()) {
         is_used[frame.index()] |= stack;
     }
+    let shown = match names {
+        ViewNames::Short => shown(profile, &labels, &is_used),
+        ViewNames::AsTheyAre => BTreeMap::new(),
+    };
     let mut frames = Vec::new();
     let mut places = vec![0; is_used.len()];
     for (id, frame) in profile.frames.iter().enumerate().filter(|(id, _)| is_used[*id]) {
         places[id] = frames.len() as u32;
+        let name = labels.frames[id];
+        let own = labels.names.get(name);
+        let own = Shown { label: own.to_owned(), full: own.to_owned(), tier: None };
+        let shown = shown.get(&name).unwrap_or(&own);
         let mut text = |of: &str| texts.intern(of).0;
         frames.push(ViewFrame {
-            label: text(labels.names.get(labels.frames[id])),
+            label: text(&shown.label),
+            name: text(labels.names.get(name)),
+            full: text(&shown.full),
+            tier: shown.tier,
             function: text(profile.strings.get(frame.function)),
             module: text(profile.strings.get(frame.module)),
             file: text(profile.strings.get(frame.file)),
@@ -232,6 +268,38 @@ fn frames(profile: &Profile, used: &[bool], texts: &mut Strings) -> (Vec<ViewFra
         });
     }
     (frames, places)
+}
+
+/// How a function is shown.
+struct Shown {
+    label: String,
+    full: String,
+    tier: Option<Tier>,
+}
+
+/// How functions are shown, by their labels in other outputs; none of what is no function, and of what has no name.
+fn shown(profile: &Profile, labels: &Labels, is_used: &[bool]) -> BTreeMap<StringId, Shown> {
+    let mut functions = BTreeMap::new();
+    for (id, frame) in profile.frames.iter().enumerate().filter(|(id, _)| is_used[*id]) {
+        if !frame.function.is_empty() && !matches!(frame.kind, FrameKind::Marker(_)) {
+            let full = profile.full_names.get(frame.function).unwrap_or(frame.function);
+            functions.insert(labels.frames[id], full);
+        }
+    }
+    let names: Vec<&str> = functions.keys().map(|&label| labels.names.get(label)).collect();
+    let short = distinct(&names);
+    let mut frequent: BTreeMap<&str, usize> = BTreeMap::new();
+    for label in &short {
+        *frequent.entry(label).or_default() += 1;
+    }
+    let shown = |((&label, &full), short): ((&StringId, &StringId), &Cow<'_, str>)| {
+        let full = Name::of(profile.strings.get(full));
+        // What was compared with another's values stays what it was compared as.
+        let is_apart = profile.is_comparison() && frequent[&**short] > 1;
+        let text = if is_apart { labels.names.get(label) } else { short };
+        (label, Shown { label: text.to_owned(), full: full.full.into(), tier: full.tier })
+    };
+    functions.iter().zip(&short).map(shown).collect()
 }
 
 fn addresses(profile: &Profile, texts: &mut Strings) -> Vec<ViewAddress> {
@@ -271,6 +339,7 @@ fn threads(profile: &Profile, texts: &mut Strings) -> Vec<ViewThread> {
             name: text(profile.strings.get(thread.name)),
             host: text(profile.strings.get(thread.host)),
             cgroup: text(profile.strings.get(thread.cgroup)),
+            command_line: text(profile.strings.get(thread.command_line)),
             labels: labels.each_ref().map(|of| text(&of[id])),
         }
     };

@@ -85,6 +85,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         say!("--value chooses which value is written");
     }
     let mut picture = Picture::from(args.picture);
+    picture.keeps_names = args.reading.names().is_some();
     if output.is_page() {
         picture.code = args.code.of(&profile, &args.reading.symbols());
     }

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use anyhow::bail;
 use pyrograph_analyze::{
     Alike, Diff, DiffError, DiffOptions, Measure, NameForm, Renamed, SampleBasis, Scale, Side,
-    diff, to_total_after, two_columns, view_data,
+    ViewNames, diff, to_total_after, two_columns, view_data,
 };
 use pyrograph_format::{FoldedColumns, counts_of_folded, write_folded};
 use pyrograph_profile::{LabelOptions, Tree};
@@ -421,7 +421,11 @@ fn page(args: &Args, diff: &Diff, sides: &Sides, out: &mut dyn Write) -> io::Res
         compared: Some(diff),
         ..ViewLook::default()
     };
-    view_html(&view_data(&diff.sides(), usize::MAX), &look, out)
+    let names = match args.reading.names() {
+        Some(_) => ViewNames::AsTheyAre,
+        None => ViewNames::Short,
+    };
+    view_html(&view_data(&diff.sides(), usize::MAX, names), &look, out)
 }
 
 /// There is nothing to compare: says so in pictures, too.

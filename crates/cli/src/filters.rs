@@ -73,8 +73,8 @@ pub struct FilterArgs {
 
     /// Put levels of frames at the root
     #[arg(long, value_name = "WHAT,…", value_delimiter = ',', value_parser = {
-        let [process, pool, thread, cpu, cgroup] = LEVELS;
-        one_of([process, pool, thread, cpu, cgroup, HOST, EVENT])
+        let [process, pool, thread, cpu, cgroup, cmdline] = LEVELS;
+        one_of([process, pool, thread, cpu, cgroup, cmdline, HOST, EVENT])
     })]
     by: Vec<Level>,
 
@@ -88,12 +88,13 @@ pub struct FilterArgs {
 }
 
 /// The levels of a recording, each with its word and what frames show.
-pub const LEVELS: [(Level, &str, &str); 5] = [
+pub const LEVELS: [(Level, &str, &str); 6] = [
     (Level::Process, "process", "name-PID"),
     (Level::Pool, "pool", "The thread's name, one for threads whose names differ only in numbers"),
     (Level::Thread, "thread", "name-PID/TID"),
     (Level::Cpu, "cpu", "The CPU"),
     (Level::Cgroup, "cgroup", "The process's control group"),
+    (Level::CommandLine, "cmdline", "The process's command line"),
 ];
 
 /// Those of files.
@@ -127,7 +128,7 @@ impl FilterArgs {
         // The thread that has the process's number names the process where nothing else does.
         if !self.tid.is_empty() || by(Level::Thread) || by(Level::Process) {
             options.threads = ThreadDetail::Thread;
-        } else if !self.pid.is_empty() || by(Level::Cgroup) {
+        } else if !self.pid.is_empty() || by(Level::Cgroup) || by(Level::CommandLine) {
             options.threads = options.threads.max(ThreadDetail::Process);
         }
         if !self.cpu.is_empty() || self.time.is_some() || by(Level::Cpu) {

@@ -105,7 +105,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let inputs = inputs(&args.files)?;
     let (profile, _) = args.reading.read(inputs, options).context("failed to make a page")?;
     let code = args.code.of(&profile, &args.reading.symbols());
-    let picture = Picture { code, ..args.picture.into() };
+    let keeps_names = args.reading.names().is_some();
+    let picture = Picture { code, keeps_names, ..args.picture.into() };
     output.write(&profile, &LabelOptions::default(), &title, &picture)?;
     let Some(path) = path else { return Ok(ExitCode::SUCCESS) };
     say!("wrote {output}");

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use crate::{Name, parameters};
+use crate::{Name, marks, parameters};
 
 /// For each name the shortest of its forms that no other function of the list has: the short one, with parameters, with its
 /// whole path, or the full one. Tiers of one function have one label.
@@ -41,15 +41,41 @@ pub fn distinct<'a>(names: &[&'a str]) -> Vec<Cow<'a, str>> {
 const LAST: usize = 3;
 
 fn form<'a>(name: &Name<'a>, raw: &'a str, level: usize) -> Cow<'a, str> {
+    // Tiers of one function have one label, whatever their marks are.
+    let (raw, _, is_kernel) = marks::split(raw);
+    let mark = if is_kernel { marks::KERNEL } else { "" };
     match level {
         1 => match parameters::split(raw) {
-            Some((before, _)) => format!("{}{}", name.short, raw[before.len()..].trim_end()).into(),
+            Some((before, _)) => {
+                let short = name.short.strip_suffix(mark).unwrap_or(&name.short);
+                format!("{short}{}{mark}", raw[before.len()..].trim_end()).into()
+            }
             None => name.short.clone(),
         },
         // Other names in brackets are places: `f (app.py:7)`.
         2 if parameters::split(raw).is_some() || raw.contains("::") && !raw.ends_with(')') => {
-            crate::cpp::without_result(parameters::without_parameters(raw)).into()
+            let path = crate::cpp::without_result(parameters::without_parameters(raw));
+            if is_kernel { format!("{path}{mark}").into() } else { path.into() }
         }
         _ => name.full.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_are_no_part_of_what_tells_functions_apart() {
+        let names = [
+            "shop::Cart::add",
+            "shop::Cart::add_[j]",
+            "depot::Cart::add_[i]",
+            "depot::Cart::add_[k]",
+        ];
+        let expect = ["shop::Cart::add", "shop::Cart::add", "depot::Cart::add", "Cart::add_[k]"];
+        assert_eq!(distinct(&names), expect);
+        let names = ["a::C::f(int)_[k]", "a::C::f(long)_[k]", "a::C::f(int)_[i]"];
+        assert_eq!(distinct(&names), ["C::f(int)_[k]", "C::f(long)_[k]", "C::f"]);
     }
 }

@@ -4,7 +4,9 @@ use std::fmt;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use pyrograph_analyze::{Annotation, FlameError, FlameOptions, flame, origin, top, view_data};
+use pyrograph_analyze::{
+    Annotation, FlameError, FlameOptions, ViewNames, flame, origin, top, view_data,
+};
 use pyrograph_format::{
     Detail, NotWritable, PERFETTO_ENDINGS, WRITERS, Warnings, WriteOptions, Writer, check_writable,
     counts_of_folded, not_held, similar_endings, writer_for, writer_named,
@@ -69,6 +71,8 @@ pub struct Picture {
     pub second: Option<u64>,
     /// Functions with source and instructions, the hottest first, for pages.
     pub code: Vec<Annotation>,
+    /// Pages show names of functions as they are, not short ones.
+    pub keeps_names: bool,
 }
 
 /// Something to write.
@@ -304,7 +308,8 @@ fn write_page(
         code: &picture.code,
         ..ViewLook::default()
     };
-    view_html(&view_data(profile, MOST_SAMPLES), &look, out)
+    let names = if picture.keeps_names { ViewNames::AsTheyAre } else { ViewNames::Short };
+    view_html(&view_data(profile, MOST_SAMPLES, names), &look, out)
 }
 
 /// The format of a file of this name.

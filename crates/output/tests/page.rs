@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRng;
-use pyrograph_analyze::view_data;
+use pyrograph_analyze::{ViewNames, view_data};
 use pyrograph_format::{Detail, Input, Options, ThreadDetail, read};
 use pyrograph_profile::{
     About, Address, AddressId, Frame, FrameKind, Marker, Profile, Sample, StackId, Thread,
@@ -56,10 +56,10 @@ fn frame(rng: &mut TestRng, profile: &mut Profile) -> Frame {
 fn thread(rng: &mut TestRng, profile: &mut Profile) -> ThreadId {
     let mut text =
         |rng: &mut TestRng| profile.strings.intern(TEXTS[rng.random_range(0..TEXTS.len())]);
-    let [process, name, host, cgroup] = [(); 4].map(|()| text(rng));
+    let [process, name, host, cgroup, command_line] = [(); 5].map(|()| text(rng));
     let pid = optional(rng, |rng| [-1, 0, 7, i32::MAX, i32::MIN][rng.random_range(0..5)]);
     let tid = optional(rng, |rng| rng.random());
-    profile.threads.intern(Thread { pid, tid, process, name, host, cgroup })
+    profile.threads.intern(Thread { pid, tid, process, name, host, cgroup, command_line })
 }
 
 fn address(rng: &mut TestRng, profile: &mut Profile) -> AddressId {
@@ -152,7 +152,7 @@ fn a_page_is_read_back_as_it_was() {
         prop_assert_eq!(profile.check(), Ok(()));
         let mut page = Vec::new();
         let look = ViewLook { title: "</title>".to_owned(), ..ViewLook::default() };
-        view_html(&view_data(&profile, usize::MAX), &look, &mut page).expect("memory");
+        view_html(&view_data(&profile, usize::MAX, ViewNames::Short), &look, &mut page).expect("memory");
         let (again, warnings) = read(vec![Input::bytes("x.html", page)], &options).expect("a page");
         prop_assert!(warnings.is_empty(), "{:?}", warnings);
         prop_assert_eq!(said(&again), said(&profile));
@@ -165,7 +165,7 @@ fn a_damaged_page_is_an_error_and_no_panic() {
     proptest!(|(mut rng in any::<u64>().prop_perturb(|_, rng| rng))| {
         let profile = profile(&mut rng);
         let mut page = Vec::new();
-        view_html(&view_data(&profile, usize::MAX), &ViewLook::default(), &mut page).expect("memory");
+        view_html(&view_data(&profile, usize::MAX, ViewNames::Short), &ViewLook::default(), &mut page).expect("memory");
         let start = page.windows(22).position(|at| at == b"id=\"pyrograph-profile\"").expect("it");
         for _ in 0..3 {
             let at = rng.random_range(start..page.len());

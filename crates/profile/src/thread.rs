@@ -20,18 +20,21 @@ pub struct Thread {
     pub host: StringId,
     /// The control group that its process was in, as in `/proc/PID/cgroup`: `/system.slice/nginx.service`. Empty if not known.
     pub cgroup: StringId,
+    /// The command line of its process, its words as a shell reads them: `python3 /srv/mailer.py 'a b'`. Empty if not known,
+    /// and for threads of the kernel.
+    pub command_line: StringId,
 }
 
 impl Thread {
     /// All its texts.
-    pub fn texts(self) -> [StringId; 4] {
-        [self.process, self.name, self.host, self.cgroup]
+    pub fn texts(self) -> [StringId; 5] {
+        [self.process, self.name, self.host, self.cgroup, self.command_line]
     }
 
     /// The same thread with other numbers for its texts.
     pub fn map_texts(self, map: impl FnMut(StringId) -> StringId) -> Self {
-        let [process, name, host, cgroup] = self.texts().map(map);
-        Self { process, name, host, cgroup, ..self }
+        let [process, name, host, cgroup, command_line] = self.texts().map(map);
+        Self { process, name, host, cgroup, command_line, ..self }
     }
 }
 
@@ -41,9 +44,9 @@ pub enum ThreadDetail {
     /// By name only.
     #[default]
     Name,
-    /// By name, process and its control group.
+    /// By name, process, its control group and command line.
     Process,
-    /// By name, process, its control group and thread.
+    /// By name, process, its control group and command line, and thread.
     Thread,
 }
 
@@ -60,8 +63,9 @@ impl ThreadDetail {
     /// The parts of a thread that are kept.
     pub fn keep(self, thread: Thread) -> Thread {
         let (pid, tid) = self.numbers(thread.pid, thread.tid);
-        let cgroup = if self == Self::Name { StringId::EMPTY } else { thread.cgroup };
-        Thread { pid, tid, cgroup, ..thread }
+        let of_process = |text| if self == Self::Name { StringId::EMPTY } else { text };
+        let (cgroup, command_line) = (of_process(thread.cgroup), of_process(thread.command_line));
+        Thread { pid, tid, cgroup, command_line, ..thread }
     }
 }
 

@@ -197,7 +197,7 @@ impl Paints {
             waker: has_wakers.then(|| palette.named("", Role::Waker)),
         };
         for frame in &data.frames {
-            let name = &data.texts[frame.label as usize];
+            let name = &data.texts[frame.name as usize];
             let role = Role::of(name, frame.kind);
             let paint = palette.named(name, role);
             let known = made.all.iter().position(|of| *of == paint);

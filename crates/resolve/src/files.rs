@@ -1,6 +1,7 @@
 //! Where the bytes of a mapped file come from.
 
 use std::fs::File;
+use std::io::Read;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
@@ -101,6 +102,11 @@ pub trait Files {
         None
     }
 
+    /// The command line of a process as it is now, as in `/proc/PID/cmdline`: its words as a shell reads them.
+    fn command_line(&mut self, _pid: i32) -> Option<String> {
+        None
+    }
+
     /// The symbols of the kernel that ran, in the form of `/proc/kallsyms`.
     fn kallsyms(&mut self) -> Option<PathBuf> {
         None
@@ -138,6 +144,45 @@ fn control_group_of(pid: i32) -> Option<String> {
     let unified = text.lines().find_map(|line| line.strip_prefix("0::"));
     let first = || text.lines().find_map(|line| line.splitn(3, ':').nth(2));
     unified.or_else(first).map(str::to_owned)
+}
+
+/// The most of a command line that is kept, in bytes.
+const MOST_OF_COMMAND_LINE: usize = 4096;
+
+/// The command line of a process; `None` if the process is gone, or has none, as threads of the kernel.
+fn command_line_of(pid: i32) -> Option<String> {
+    let mut words = Vec::new();
+    let file = File::open(format!("/proc/{pid}/cmdline")).ok()?;
+    file.take(MOST_OF_COMMAND_LINE as u64 + 1).read_to_end(&mut words).ok()?;
+    as_command_line(&words)
+}
+
+/// Words that each end with a NUL, as a shell reads them; control characters are octal (`\33`).
+fn as_command_line(words: &[u8]) -> Option<String> {
+    let is_cut = words.len() > MOST_OF_COMMAND_LINE;
+    let text = String::from_utf8_lossy(&words[..words.len().min(MOST_OF_COMMAND_LINE)]);
+    let text = text.trim_end_matches('\0');
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./+,:@%=~^".contains(c);
+    // What a process writes there about itself is a sentence, not a word: `nginx: worker process`.
+    let is_title = !text.contains('\0');
+    let mut line = String::with_capacity(text.len());
+    for word in text.split('\0') {
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        let quotes = !is_title && (word.is_empty() || !word.chars().all(is_plain));
+        line.push_str(if quotes { "'" } else { "" });
+        for c in word.chars() {
+            match c {
+                '\'' if quotes => line.push_str("'\\''"),
+                _ if c.is_control() => line.push_str(&format!("\\{:o}", u32::from(c))),
+                _ => line.push(c),
+            }
+        }
+        line.push_str(if quotes { "'" } else { "" });
+    }
+    line.push_str(if is_cut { "…" } else { "" });
+    (!text.is_empty()).then_some(line)
 }
 
 /// The files of processes that run on this machine now, or just did.
@@ -213,6 +258,10 @@ impl Files for LiveFiles {
 
     fn control_group(&mut self, pid: i32) -> Option<String> {
         control_group_of(pid)
+    }
+
+    fn command_line(&mut self, pid: i32) -> Option<String> {
+        command_line_of(pid)
     }
 
     fn kallsyms(&mut self) -> Option<PathBuf> {
@@ -420,5 +469,22 @@ mod tests {
         let any = MapWriter { users: vec![owner, 65534], start: None };
         assert!(opens(&any, &path) && !opens(&any, &link));
         assert!(!opens(&any, folder.path()));
+    }
+
+    #[test]
+    fn command_lines_are_words_as_a_shell_reads_them() {
+        let check = |words: &str, expect: Option<&str>| {
+            assert_eq!(as_command_line(words.as_bytes()).as_deref(), expect, "{words:?}");
+        };
+        check("", None);
+        check("\0\0", None);
+        check("python3\0/srv/mailer.py\0", Some("python3 /srv/mailer.py"));
+        check("sh\0-c\0echo it's\0\0x\0", Some("sh -c 'echo it'\\''s' '' x"));
+        check("printf\0\x1b[31m\n\0", Some("printf '\\33[31m\\12'"));
+        // It writes this itself, with what was there before as NULs behind it.
+        check("nginx: worker process\0\0\0", Some("nginx: worker process"));
+        let long = as_command_line(&[b'a'; MOST_OF_COMMAND_LINE + 1]).expect("it has words");
+        assert_eq!(long, "a".repeat(MOST_OF_COMMAND_LINE) + "…");
+        assert!(command_line_of(std::process::id() as i32).is_some_and(|own| !own.is_empty()));
     }
 }

@@ -31,15 +31,49 @@ struct ProcessState {
     started: Option<u64>,
     /// The process that it descends from, as far as starts were announced; 0: none was, and it is one itself.
     ancestor: i32,
-    cgroup: ControlGroup,
+    cgroup: Inherited,
+    command_line: Inherited,
 }
 
-/// The control group of a process.
+/// What a process has from its parent until it changes: its control group, its command line.
 #[derive(Clone, Debug, Default)]
-struct ControlGroup {
+struct Inherited {
     /// That of its parent, until it is known.
-    path: Option<Arc<str>>,
+    text: Option<Arc<str>>,
     is_known: bool,
+}
+
+impl Inherited {
+    /// The text: `read`, where it was not read since it may have changed; the parent's, where the process is gone by now.
+    fn get(&mut self, read: impl FnOnce() -> Option<String>) -> Option<Arc<str>> {
+        if !self.is_known {
+            self.text = read().map(Arc::from).or_else(|| self.text.take());
+            self.is_known = true;
+        }
+        self.text.clone()
+    }
+}
+
+/// A text of each of the processes that have ended, as far as there is room: what is counted in the kernel is asked about at
+/// the end.
+#[derive(Debug, Default)]
+struct OfEnded {
+    texts: HashMap<i32, Arc<str>>,
+    bytes: usize,
+}
+
+impl OfEnded {
+    /// The most that all of them take, in bytes; then those before are forgotten.
+    const MOST_BYTES: usize = 4 << 20;
+
+    fn keep(&mut self, pid: i32, text: Option<Arc<str>>) {
+        let Some(text) = text else { return };
+        if self.bytes >= Self::MOST_BYTES {
+            *self = Self::default();
+        }
+        self.bytes += text.len() + size_of::<(i32, Arc<str>)>();
+        self.texts.insert(pid, text);
+    }
 }
 
 /// The start of a process or thread.
@@ -59,14 +93,11 @@ pub struct Processes {
     processes: HashMap<i32, ProcessState>,
     threads: HashMap<i32, ThreadState>,
     retired: RetiredThreads,
-    /// Control groups of processes that have ended: what is counted in the kernel is asked about at the end.
-    ended_groups: HashMap<i32, Arc<str>>,
+    ended_groups: OfEnded,
+    ended_command_lines: OfEnded,
     nowhere: AddressSpace,
     incarnations: u32,
 }
-
-/// As many control groups of processes that have ended are remembered.
-const MOST_ENDED: usize = 1 << 16;
 
 /// Names of threads that have ended: the kernel still works for them after their EXIT record.
 #[derive(Debug, Default)]
@@ -141,29 +172,38 @@ impl Processes {
         let process = self.processes.entry(pid).or_default();
         process.space = AddressSpace::new();
         process.cgroup.is_known = false;
+        process.command_line = Inherited::default();
     }
 
     /// The control group of a process: `read`, where it was not read since the process began or ran another program; its
     /// parent's, where the process is gone by now.
     pub fn cgroup(&mut self, pid: i32, read: impl FnOnce() -> Option<String>) -> Option<Arc<str>> {
         let Some(process) = self.processes.get_mut(&pid) else {
-            return read().map(Arc::from).or_else(|| self.ended_groups.get(&pid).cloned());
+            return read().map(Arc::from).or_else(|| self.ended_groups.texts.get(&pid).cloned());
         };
-        let group = &mut process.cgroup;
-        if !group.is_known {
-            *group = ControlGroup {
-                path: read().map(Arc::from).or_else(|| group.path.take()),
-                is_known: true,
-            };
+        process.cgroup.get(read)
+    }
+
+    /// The command line of a process, as [`Processes::cgroup`] has its control group. The number of one that has ended may be
+    /// another's by now, so that what was known before counts first.
+    pub fn command_line(
+        &mut self,
+        pid: i32,
+        read: impl FnOnce() -> Option<String>,
+    ) -> Option<Arc<str>> {
+        match self.processes.get_mut(&pid) {
+            Some(process) => process.command_line.get(read),
+            None => {
+                self.ended_command_lines.texts.get(&pid).cloned().or_else(|| read().map(Arc::from))
+            }
         }
-        group.path.clone()
     }
 
     /// The process is in this control group from now on. Returns true if that is new.
     pub fn moved(&mut self, pid: i32, path: &Arc<str>) -> bool {
         let group = &mut self.processes.entry(pid).or_default().cgroup;
-        let is_new = group.path.as_ref() != Some(path);
-        *group = ControlGroup { path: Some(Arc::clone(path)), is_known: true };
+        let is_new = group.text.as_ref() != Some(path);
+        *group = Inherited { text: Some(Arc::clone(path)), is_known: true };
         is_new
     }
 
@@ -186,13 +226,15 @@ impl Processes {
             let space =
                 if time == 0 { AddressSpace::new() } else { self.space(parent_pid).clone() };
             let parent = self.processes.get(&parent_pid);
-            let cgroup = parent.and_then(|of| of.cgroup.path.clone());
+            let cgroup = parent.and_then(|of| of.cgroup.text.clone());
+            let command_line = parent.and_then(|of| of.command_line.text.clone());
             let ancestor = parent.map_or(0, |of| of.ancestor);
             let process = self.processes.entry(pid).or_default();
             process.started = Some(time);
             process.ancestor = if ancestor == 0 { parent_pid } else { ancestor };
             if is_new {
-                process.cgroup = ControlGroup { path: cgroup, is_known: false };
+                process.cgroup = Inherited { text: cgroup, is_known: false };
+                process.command_line = Inherited { text: command_line, is_known: false };
                 self.incarnations = self.incarnations.wrapping_add(1);
                 process.incarnation = self.incarnations;
                 process.threads = 0;
@@ -220,14 +262,9 @@ impl Processes {
         }
         process.threads = process.threads.saturating_sub(1);
         let gone = process.threads == 0;
-        if gone
-            && let Some(process) = self.processes.remove(&pid)
-            && let Some(group) = process.cgroup.path
-        {
-            if self.ended_groups.len() >= MOST_ENDED {
-                self.ended_groups.clear();
-            }
-            self.ended_groups.insert(pid, group);
+        if gone && let Some(process) = self.processes.remove(&pid) {
+            self.ended_groups.keep(pid, process.cgroup.text);
+            self.ended_command_lines.keep(pid, process.command_line.text);
         }
         gone
     }
@@ -299,6 +336,24 @@ mod tests {
         assert_eq!(mapped(&processes, 2), 0);
         assert_eq!(mapped(&processes, 1), 1);
         assert_eq!(processes.name(1).as_deref(), Some("7"));
+    }
+
+    #[test]
+    fn a_command_line_is_the_parents_until_another_program_runs() {
+        let mut processes = Processes::default();
+        let read = |text: &str| Some(text.to_owned());
+        assert_eq!(processes.command_line(1, || read("late")).as_deref(), Some("late"), "unknown");
+        processes.named(1, 1, "sh");
+        assert_eq!(processes.command_line(1, || read("sh -c")).as_deref(), Some("sh -c"));
+        assert!(fork(&mut processes, (1, 1), (2, 2), 5));
+        assert_eq!(processes.command_line(2, || None).as_deref(), Some("sh -c"), "it is gone");
+        processes.executed(2);
+        assert_eq!(processes.command_line(2, || None), None, "its parent ran another program");
+        processes.executed(2);
+        assert_eq!(processes.command_line(2, || read("python3 a")).as_deref(), Some("python3 a"));
+        assert!(processes.exited(2, 2));
+        let of_another = || read("another with its number");
+        assert_eq!(processes.command_line(2, of_another).as_deref(), Some("python3 a"));
     }
 
     #[test]

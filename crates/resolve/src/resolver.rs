@@ -480,6 +480,12 @@ impl<F: Files> Resolver<F> {
         is_kept.then(|| self.processes.cgroup(pid, || self.files.control_group(pid))).flatten()
     }
 
+    /// The command line of a process, where processes are kept apart.
+    fn command_line(&mut self, pid: i32) -> Option<Arc<str>> {
+        let is_kept = self.options.threads != ThreadDetail::Name && pid > 0;
+        is_kept.then(|| self.processes.command_line(pid, || self.files.command_line(pid))).flatten()
+    }
+
     /// The thread with these numbers, as far as they are to be kept apart, and names: its process's and its
     /// own.
     pub(crate) fn thread_named(
@@ -489,17 +495,18 @@ impl<F: Files> Resolver<F> {
         name: &str,
     ) -> ThreadId {
         let is_full = self.settler.is_full();
-        let cgroup = self.cgroup(pid);
+        let (cgroup, command_line) = (self.cgroup(pid), self.command_line(pid));
         let strings = &mut self.profile.strings;
         let mut intern = |text: &str| match strings.find(text) {
             None if is_full => strings.intern(NAME_LEFT_OUT),
             known => known.unwrap_or_else(|| strings.intern(text)),
         };
         let (process, name) = (intern(process), intern(name));
-        let cgroup = cgroup.map_or(StringId::EMPTY, |path| intern(&path));
+        let mut known = |text: Option<Arc<str>>| text.map_or(StringId::EMPTY, |text| intern(&text));
+        let (cgroup, command_line) = (known(cgroup), known(command_line));
         // In another PID namespace, they have no numbers here.
         let [pid, tid] = [pid, tid].map(|id| Some(id).filter(|&id| id >= 0));
-        let thread = Thread { pid, tid, process, name, cgroup, ..Thread::default() };
+        let thread = Thread { pid, tid, process, name, cgroup, command_line, ..Thread::default() };
         let thread = self.options.threads.keep(thread);
         match self.profile.threads.find(thread) {
             Some(known) => known,

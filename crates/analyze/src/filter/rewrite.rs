@@ -108,6 +108,7 @@ fn check_level(level: Level, profile: &Profile) -> Result<(), FilterError> {
         Level::Thread => threads.any(|of| of.tid.is_some()),
         Level::Host => threads.any(|of| !of.host.is_empty()),
         Level::Cgroup => threads.any(|of| !of.cgroup.is_empty()),
+        Level::CommandLine => threads.any(|of| !of.command_line.is_empty()),
         Level::Cpu => profile.samples.iter().any(|sample| sample.cpu.is_some()),
         Level::Event => profile.value_types.iter().all(same),
     };
@@ -288,6 +289,11 @@ impl Roots {
                         Level::Pool => by_pool.names.get(by_pool.threads[id.index()]),
                         Level::Host => profile.strings.get(profile.threads.get(id).host),
                         Level::Cgroup => profile.strings.get(profile.threads.get(id).cgroup),
+                        Level::CommandLine => {
+                            let of = profile.threads.get(id);
+                            let has_none = of.command_line.is_empty();
+                            profile.strings.get(if has_none { of.process } else { of.command_line })
+                        }
                     };
                     RootLevel::Frame(level_frame(out, name))
                 };

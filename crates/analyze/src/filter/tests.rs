@@ -216,6 +216,8 @@ fn what_the_input_does_not_tell_cannot_be_asked() {
     refuses(Filter { by: vec![Level::Host], ..none() }, missing);
     let missing = "group by cgroup: the input does not record control groups";
     refuses(Filter { by: vec![Level::Cgroup], ..none() }, missing);
+    let missing = "group by cmdline: the input does not record command lines";
+    refuses(Filter { by: vec![Level::CommandLine], ..none() }, missing);
     let missing = "group by cpu: the input does not record CPUs";
     refuses(Filter { by: vec![Level::Cpu], ..none() }, missing);
 }

@@ -27,7 +27,7 @@ fn paths(data: &ViewData<'_>) -> Vec<String> {
 fn stacks_are_in_preorder_and_sorted_by_name() {
     let mut profile = profile(&[("main;b;x", None, 1), ("main;a", None, 2), ("b", None, 3)]);
     profile.stack_of_names(["nobody", "was", "here"]);
-    let data = view_data(&profile, 10);
+    let data = view_data(&profile, 10, ViewNames::Short);
     assert_eq!(paths(&data), ["", "b", "main", "main;a", "main;b", "main;b;x"]);
     assert_eq!(data.texts, ["", "a", "b", "main", "x"]);
     let samples: Vec<_> =
@@ -43,7 +43,7 @@ fn times_are_those_since_the_first_sample_of_each_host() {
     let stack = profile.stack_of_names(["d"]);
     profile.push(Sample { thread, time: Some(1010), ..Sample::new(stack) }, &[4]);
     profile.push(Sample { thread, time: Some(1000), ..Sample::new(stack) }, &[5]);
-    let data = view_data(&profile, 10);
+    let data = view_data(&profile, 10, ViewNames::Short);
     let times: Vec<_> = data.samples.iter().map(|of| of.time).zip(data.values[0].clone()).collect();
     assert_eq!(times, [(None, 3), (Some(0), 2), (Some(0), 5), (Some(10), 4), (Some(20), 1)]);
     let host = data.texts.iter().position(|text| text == "other").expect("a text") as u32;
@@ -55,8 +55,8 @@ fn times_are_those_since_the_first_sample_of_each_host() {
 fn very_many_samples_are_added_up_in_steps() {
     let at = |ms: u64| Some(7 + ms * 1_000_000);
     let profile = profile(&[("a", at(0), 1), ("a", at(9), 2), ("b", at(9), 4), ("a", at(10), 8)]);
-    assert_eq!(view_data(&profile, 4).samples.len(), 4);
-    let data = view_data(&profile, 3);
+    assert_eq!(view_data(&profile, 4, ViewNames::Short).samples.len(), 4);
+    let data = view_data(&profile, 3, ViewNames::Short);
     let paths = paths(&data);
     let samples: Vec<_> = data
         .samples
@@ -76,8 +76,40 @@ fn frames_without_a_symbol_have_a_label() {
     let frame = profile.frames.intern(frame);
     let stack = profile.stacks.intern(StackId::ROOT, frame);
     profile.push(Sample { thread: ThreadId::UNKNOWN, ..Sample::new(stack) }, &[1]);
-    let data = view_data(&profile, 10);
+    let data = view_data(&profile, 10, ViewNames::Short);
     let text = |text: u32| data.texts[text as usize].as_str();
     let ViewFrame { label, function, module, .. } = data.frames[0];
     assert_eq!((text(label), text(function), text(module)), ("libc.so+0x10", "", "/lib/libc.so"));
+}
+
+#[test]
+fn functions_have_short_names_and_tiers_are_one() {
+    let check = |names: &[&str], expect: &[(&str, &str, Option<Tier>)]| {
+        let stacks: Vec<_> = names.iter().map(|name| (*name, None, 1)).collect();
+        let profile = profile(&stacks);
+        let data = view_data(&profile, 10, ViewNames::Short);
+        let text = |id: u32| data.texts[id as usize].as_str();
+        let found = data.frames.iter().map(|of| (text(of.label), text(of.name), of.tier));
+        assert_eq!(found.collect::<Vec<_>>(), expect);
+        let data = view_data(&profile, 10, ViewNames::AsTheyAre);
+        assert!(data.frames.iter().all(|of| of.label == of.name && of.full == of.name));
+    };
+    check(
+        &["JS:~parse /srv/a.js:3:1", "JS:*parse /srv/a.js:3:1", "java.util.List.add"],
+        &[
+            ("List.add", "java.util.List.add", None),
+            ("parse", "JS:*parse /srv/a.js:3:1", Some(Tier::Optimized)),
+            ("parse", "JS:~parse /srv/a.js:3:1", Some(Tier::Interpreted)),
+        ],
+    );
+    // Those of the kernel are others; what is inlined is not.
+    check(
+        &["memcpy", "memcpy_[k]", "memcpy_[i]", "[unknown]"],
+        &[
+            ("[unknown]", "[unknown]", None),
+            ("memcpy", "memcpy", None),
+            ("memcpy", "memcpy_[i]", None),
+            ("memcpy_[k]", "memcpy_[k]", None),
+        ],
+    );
 }

@@ -554,3 +554,28 @@ fn without_privileges_the_users_own_part_is_recorded() {
         assert!(text.contains("sudo setcap") && !text.contains("wrote"), "{text}");
     }
 }
+
+#[test]
+fn two_runs_of_one_program_differ_in_their_command_lines() {
+    let case = Case::new();
+    let page = case.path("out.html");
+    for engine in ["perf", "ebpf"] {
+        if engine == "ebpf" && !is_root("two_runs_of_one_program_differ_in_their_command_lines") {
+            continue;
+        }
+        let program = case.program.display();
+        // One with a word that a shell would divide: the program takes the number in front of it.
+        let script = format!("{program} 300 & {program} '600 x' & wait");
+        run(pyrograph()
+            .args(["record", "--engine", engine])
+            .args(OFTEN)
+            .arg("-o")
+            .arg(&page)
+            .args(["--", "sh", "-c", &script]));
+        let folded = run(pyrograph().args(["fold", "--by", "cmdline"]).arg(&page));
+        let folded = Folded::parse(&String::from_utf8_lossy(&folded.stdout));
+        let of = |line: String| move |stack: &[String]| stack[0] == line;
+        folded.check_share("the first", 100.0 / 3.0, of(format!("{program} 300")));
+        folded.check_share("the second", 200.0 / 3.0, of(format!("{program} '600 x'")));
+    }
+}

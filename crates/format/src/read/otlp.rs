@@ -157,6 +157,7 @@ enum Meaning {
     Thread(StringId),
     Host(StringId),
     Cgroup(StringId),
+    CommandLine(StringId),
     Cpu(Option<u32>),
     Kind(Option<FrameKind>),
     Guessed(bool),
@@ -293,6 +294,7 @@ impl<'a> Builder<'a> {
             "thread.name" => Meaning::Thread(text),
             "host.name" => Meaning::Host(text),
             "process.linux.cgroup" => Meaning::Cgroup(text),
+            "process.command_line" => Meaning::CommandLine(text),
             "cpu.logical_number" => Meaning::Cpu(u32::try_from(number).ok()),
             "process.executable.build_id.gnu" => Meaning::BuildId(text),
             GUESSED_ATTRIBUTE => Meaning::Guessed(number != 0),
@@ -575,6 +577,7 @@ fn apply(meaning: Meaning, thread: &mut Thread, sample: &mut Sample) {
         Meaning::Thread(name) => thread.name = name,
         Meaning::Host(name) => thread.host = name,
         Meaning::Cgroup(path) => thread.cgroup = path,
+        Meaning::CommandLine(text) => thread.command_line = text,
         Meaning::Cpu(cpu) => sample.cpu = cpu,
         Meaning::Kind(_) | Meaning::Guessed(_) | Meaning::BuildId(_) | Meaning::Other => {}
     }

@@ -356,11 +356,12 @@ fn threads(
     profile: &mut Profile,
 ) -> Result<Vec<ThreadId>, String> {
     let [mut pids, mut tids] = [16, 17].map(|of| columns.or_zero(of));
-    let [mut processes, mut names, mut hosts, mut cgroups] =
-        [18, 19, 20, 37].map(|of| columns.or_zero(of));
+    let [mut processes, mut names, mut hosts, mut cgroups, mut command_lines] =
+        [18, 19, 20, 37, 38].map(|of| columns.or_zero(of));
     // Those of which nothing is known are one.
-    let is_known =
-        [&pids, &tids, &processes, &names, &hosts, &cgroups].iter().any(|of| of.is_there);
+    let is_known = [&pids, &tids, &processes, &names, &hosts, &cgroups, &command_lines]
+        .iter()
+        .any(|of| of.is_there);
     if !is_known {
         return Ok(vec![ThreadId::UNKNOWN]);
     }
@@ -373,6 +374,7 @@ fn threads(
             name: text(texts, names.next()?)?,
             host: text(texts, hosts.next()?)?,
             cgroup: text(texts, cgroups.next()?)?,
+            command_line: text(texts, command_lines.next()?)?,
         };
         threads.push(rows.thread(profile, thread));
     }

@@ -399,6 +399,7 @@ impl<'a> Builder<'a> {
                 Meaning::Thread => thread.name = self.intern(label.text),
                 Meaning::Host => thread.host = self.intern(label.text),
                 Meaning::Cgroup => thread.cgroup = self.intern(label.text),
+                Meaning::CommandLine => thread.command_line = self.intern(label.text),
                 Meaning::Cpu => sample.cpu = u32::try_from(number).ok(),
                 Meaning::Time => sample.time = Some(number),
                 Meaning::Guesses | Meaning::Other => {}
@@ -448,6 +449,7 @@ enum Meaning {
     Thread,
     Host,
     Cgroup,
+    CommandLine,
     Cpu,
     Time,
     /// That frames were guessed.
@@ -464,6 +466,7 @@ fn meaning(key: &str) -> Meaning {
         "thread_comm" | "thread_name" | "thread name" | "thread" => Meaning::Thread,
         "host" | "hostname" => Meaning::Host,
         "cgroup" => Meaning::Cgroup,
+        "command_line" => Meaning::CommandLine,
         "cpu" => Meaning::Cpu,
         // Their locations say it, too.
         GUESSED_LABEL => Meaning::Guesses,

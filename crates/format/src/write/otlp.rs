@@ -4,7 +4,7 @@
 //! - Each value is a profile of its own, as the format has it; the one that is shown comes first.
 //! - Samples of one stack, thread and CPU are one sample with many times and values.
 //! - Attributes are those of OpenTelemetry's semantic conventions: `process.pid`,
-//!   `process.executable.name`, `process.linux.cgroup`, `thread.id`, `thread.name`, `host.name`, `cpu.logical_number`;
+//!   `process.executable.name`, `process.command_line`, `process.linux.cgroup`, `thread.id`, `thread.name`, `host.name`, `cpu.logical_number`;
 //!   `profile.frame.type` for the sort of code of a frame. Of our own is `pyrograph.frame.guessed`.
 //! - Times are kept as they are. The format wants them since 1970; where the source counts from
 //!   another zero, they count from that.
@@ -142,6 +142,7 @@ impl<'a> Encoder<'a> {
             ("thread.name", thread.name),
             ("host.name", thread.host),
             ("process.linux.cgroup", thread.cgroup),
+            ("process.command_line", thread.command_line),
         ];
         let numbers = [
             ("process.pid", thread.pid.map(i64::from)),

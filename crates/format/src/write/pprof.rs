@@ -115,6 +115,7 @@ struct Keys {
     thread_comm: u64,
     host: u64,
     cgroup: u64,
+    command_line: u64,
     cpu: u64,
     time: u64,
 }
@@ -129,6 +130,7 @@ impl<'a> Encoder<'a> {
             thread_comm: string(&mut strings, "thread_comm"),
             host: string(&mut strings, "host"),
             cgroup: string(&mut strings, "cgroup"),
+            command_line: string(&mut strings, "command_line"),
             cpu: string(&mut strings, "cpu"),
             time: string(&mut strings, "timestamp_ns"),
         };
@@ -207,6 +209,7 @@ impl<'a> Encoder<'a> {
             (keys.thread_comm, thread.name),
             (keys.host, thread.host),
             (keys.cgroup, thread.cgroup),
+            (keys.command_line, thread.command_line),
         ] {
             if !name.is_empty() {
                 label(&mut out, key, string(&mut self.strings, profile.strings.get(name)), 0, 0);

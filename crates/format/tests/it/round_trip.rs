@@ -144,6 +144,7 @@ fn profile(rows: &[Row], columns: usize, decimals: u8, room: Capabilities) -> Pr
         if room.hosts {
             thread.host = text(host);
             thread.cgroup = text(if *pid == Some(1) { "/a.slice/b" } else { "" });
+            thread.command_line = text(if *pid == Some(1) { "a 'b c'" } else { "" });
         }
         let thread = profile.threads.intern(thread);
         let cpu = row.cpu.filter(|_| room.cpus);
@@ -235,13 +236,14 @@ fn sums(profile: &Profile) -> BTreeMap<String, Vec<u64>> {
         path.reverse();
         let thread = profile.threads.get(sample.thread);
         let key = format!(
-            "{:?}/{:?} {}/{}@{} in {} cpu {:?} time {:?}\n  {}",
+            "{:?}/{:?} {}/{}@{} in {} as {} cpu {:?} time {:?}\n  {}",
             thread.pid,
             thread.tid,
             text(thread.process),
             text(thread.name),
             text(thread.host),
             text(thread.cgroup),
+            text(thread.command_line),
             sample.cpu,
             sample.time,
             path.join("\n  ")

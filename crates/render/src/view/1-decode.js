@@ -8,8 +8,11 @@
     const texts = textsOf(columns.get(2), list(3, counts.texts));
     const label = list(4, counts.frames);
     for (let i = 1; i < label.length; i++) { label[i] += label[i - 1]; }
+    // Of texts that are mostly others' already: 0 is that of the other, and else it is one more than the text.
+    const or = (column, other) => list(column, counts.frames).map((text, i) => text ? text - 1 : other[i]);
+    const name = or(40, label);
     const frames = {
-      label, module: list(6, counts.frames), file: list(7, counts.frames), line: list(8, counts.frames),
+      label, name, full: or(39, name), tier: list(41, counts.frames, Uint8Array), module: list(6, counts.frames), file: list(7, counts.frames), line: list(8, counts.frames),
       kind: list(11, counts.frames, Uint8Array), paint: list(13, counts.frames)
     };
     const up = list(14, counts.stacks - 1);
@@ -24,7 +27,7 @@
     const verdicts = columns.has(29) ? list(29, counts.stacks, Uint8Array) : null;
     const threads = threadsOf(list, counts.threads, about);
     const code = columns.has(36) ? JSON.parse(new TextDecoder().decode(columns.get(36))) : [];
-    return { about, code, texts, frames, stacks, threads, verdicts, functions: functionsOf(frames),
+    return { about, code, texts, frames, ...namesOf(frames, texts), stacks, threads, verdicts, functions: functionsOf(frames),
       functionVerdicts: pairsOf(columns.get(30)), samples: samplesOf(columns, list, about) };
   }
   function columnsOf(bytes) {
@@ -74,21 +77,21 @@
   }
   function threadsOf(list, count) {
     const [pid, tid] = [16, 17].map((column) => list(column, count, Float64Array));
-    const [process, name, host, cgroup] = [18, 19, 20, 37].map((column) => list(column, count));
+    const [process, name, host, cgroup, cmdline] = [18, 19, 20, 37, 38].map((column) => list(column, count));
     const labels = list(21, 4 * count);
     const number = (value) => value === 0 ? null : value % 2 ? (value - 1) / 2 : -value / 2;
     const threads = [];
     for (let i = 0; i < count; i++) {
       threads.push({ pid: number(pid[i]), tid: number(tid[i]), process: process[i], name: name[i], host: host[i],
-        cgroup: cgroup[i], labels: labels.subarray(4 * i, 4 * i + 4) });
+        cgroup: cgroup[i], cmdline: cmdline[i] || process[i], hasCmdline: cmdline[i] > 0, labels: labels.subarray(4 * i, 4 * i + 4) });
     }
     return threads;
   }
-  // A function is a name in a module: a row of the table. Frames of one are neighbours, and those of one kind within it: these
-  // are one key, so that code that was inlined is not painted as what was called. `of` has the key of each frame, `first` the
+  // A function is a label in a module: a row of the table. Frames of one are neighbours, and those of one kind and one name within
+  // it: these are one key, so that code that was inlined is not painted as what was called, and tiers are known. `of` has the key of each frame, `first` the
   // first frame of each key, `row` its function, `firstKey` the first key of each function.
   function functionsOf(frames) {
-    const { label, module, kind } = frames;
+    const { label, module, kind, name } = frames;
     const of = new Uint32Array(label.length);
     const first = [];
     const row = [];
@@ -96,13 +99,27 @@
     for (let i = 0; i < of.length; i++) {
       const isSame = i > 0 && label[i] === label[i - 1] && module[i] === module[i - 1];
       if (!isSame) { firstKey.push(first.length); }
-      if (!isSame || kind[i] !== kind[i - 1]) {
+      if (!isSame || kind[i] !== kind[i - 1] || name[i] !== name[i - 1]) {
         first.push(i);
         row.push(firstKey.length - 1);
       }
       of[i] = first.length - 1;
     }
     return { of, first: Uint32Array.from(first), row: Uint32Array.from(row), firstKey: Uint32Array.from(firstKey) };
+  }
+  // `names`: of each label the names that it stands for, as filters and other outputs have them, tiers of one function for one.
+  // `fullOf`: of names the one with all that is known, and `shownAs`: the label, where these are other texts.
+  function namesOf({ label, name, full }, texts) {
+    const fullOf = new Map();
+    const names = new Map();
+    const shownAs = new Map();
+    name.forEach((of, i) => {
+      const known = names.get(label[i]);
+      if (!known) { names.set(label[i], [of]); } else if (!known.includes(of)) { known.push(of); }
+      if (of !== full[i]) { fullOf.set(of, full[i]); }
+      if (of !== label[i]) { shownAs.set(texts[of], texts[label[i]]); }
+    });
+    return { names, fullOf, shownAs };
   }
   function samplesOf(columns, list, about) {
     const count = about.counts.samples;

@@ -4,9 +4,10 @@
       const has = state.filters.some((of) => of.kind === kind);
       return go({ filters: has ? state.filters.filter((of) => of.kind !== kind) : [...state.filters, { kind, text: "" }] });
     }
-    const name = chosenName();
-    if (name === null) { return say("Choose a function first."); }
-    const text = "^" + name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&") + "$";
+    const names = chosenNames();
+    if (names === null) { return say("Choose a function first."); }
+    const escaped = names.map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
+    const text = escaped.length > 1 ? "^(" + escaped.join("|") + ")$" : "^" + escaped[0] + "$";
     if (state.filters.some((of) => of.kind === kind && of.text === text)) { return undefined; }
     return go({ filters: [...state.filters, { kind, text }] });
   }
@@ -31,11 +32,12 @@
     }
     say(what + " copied");
   }
+  function plainName(node) { return node === 0 ? "all" : ownName(node); }
   function copyName() {
-    return copy(model.line !== null ? functionName(model.line) : nameOf(model.selected || model.zoom), "Name");
+    return copy(core.withoutMark(model.line !== null ? ownText(keyOfLine(model.line)) : plainName(model.selected || model.zoom)), "Name");
   }
   function copyStack() {
-    return copy(pathOf(model.selected || model.zoom).map(nameOf).join(";"), "Stack");
+    return copy(pathOf(model.selected || model.zoom).map((node) => core.withoutMark(ownName(node))).join(";"), "Stack");
   }
   function fileName() {
     const name = decodeURIComponent(location.pathname.split("/").pop() || "");
@@ -125,7 +127,7 @@
     const has = (test) => data.threads.some(test);
     const known = { name: has((of) => of.labels[0]), process: has((of) => of.pid !== null), pool: has((of) => of.name || of.process),
       thread: has((of) => of.tid !== null), cpu: data.samples.cpu,
-      cgroup: has((of) => of.cgroup), host: has((of) => of.host), none: true };
+      cgroup: has((of) => of.cgroup), cmdline: has((of) => of.hasCmdline), host: has((of) => of.host), none: true };
     const options = [...$("group").options];
     options.filter((of) => !known[of.value]).forEach((of) => of.remove());
     // Then the usual grouping puts nothing there.
@@ -184,6 +186,8 @@
         const verdict = verdictOf(at.node);
         lines.push(changeWords(model.base.total[at.node], model.after.total[at.node]) + (verdict === null ? "" : ", " + VERDICTS[verdict]));
       }
+      const full = at.last || at.node === 0 ? lines[0] : fullText(leadOf(at.node));
+      if (full !== lines[0]) { lines.push(full); }
       const module = at.last || at.node === 0 ? "" : modulesText(linesOf(at.node));
       if (module) { lines.push(module); }
       tip.replaceChildren(...lines.map((line, i) => element(i ? "span" : "b", {}, line)));

@@ -92,7 +92,7 @@
 
   // Which frames a pattern of the command line matches: by name, or after `module:` by the file of their code.
   function frameMatcher(data, text) {
-    const { label, module } = data.frames;
+    const { name: nameOf, module } = data.frames;
     const inModule = text.startsWith("module:");
     const regexp = regexpOf(inModule ? text.slice(7) : text);
     const known = new Map();
@@ -101,7 +101,7 @@
       return known.get(name);
     };
     return {
-      frame: (frame) => inModule ? module[frame] > 0 && test(module[frame]) : test(label[frame]),
+      frame: (frame) => inModule ? module[frame] > 0 && test(module[frame]) : test(nameOf[frame]),
       label: (name) => !inModule && name > 0 && test(name)
     };
   }
@@ -139,7 +139,7 @@
   }
 
   // The rows at the root, by thread and CPU. A row is a text's number, or a text that is none of the profile's.
-  const GROUPS = ["name", "process", "pool", "thread", "cpu", "cgroup", "host", "none"];
+  const GROUPS = ["name", "process", "pool", "thread", "cpu", "cgroup", "cmdline", "host", "none"];
   function groupsOf(data, group, rules) {
     const rows = new Set();
     const column = { process: 1, thread: 2, pool: 3 }[group];
@@ -149,7 +149,7 @@
     function groupOf(thread, cpu) {
       const of = data.threads[thread];
       const name = data.about.rooted ? 0 : of.labels[0];
-      const level = group === "cpu" ? "CPU " + (cpu ? cpu - 1 : "?") : ["host", "cgroup"].includes(group) ? of[group] || "[unknown]" :
+      const level = group === "cpu" ? "CPU " + (cpu ? cpu - 1 : "?") : ["host", "cgroup", "cmdline"].includes(group) ? of[group] || "[unknown]" :
         column ? of.labels[column] || "[unknown]" : "";
       const hasName = name > 0 && !column && group !== "none";
       const id = level + "\n" + (rules.any || hasName ? name : "");

@@ -53,16 +53,23 @@
     return start;
   }
 
+  // Whether an expression matches a label, or one of the names that it stands for: what is left out of a label is found.
+  function matcherOf({ texts, names, fullOf }, tree, regexp) {
+    const test = (text) => regexp.test(withoutMark(text));
+    return (label, isFunction) => test(tree.keys.names[label]) || isFunction && (names.get(label) || []).some((of) =>
+      of !== label && test(texts[of]) || fullOf.has(of) && test(texts[fullOf.get(of)]));
+  }
   // The nodes whose names a regular expression matches. `all` and `zoomed` are what they took, of the whole and of the
   // zoomed node: within a node that is found nothing counts twice. `nodes` are those outermost ones.
-  function findHits(tree, regexp, total, zoomed) {
-    const { labels, names } = tree.keys;
+  // `matches` is asked about a label, and whether it is a function's.
+  function findHits(tree, matches, total, zoomed) {
+    const { labels, count } = tree.keys;
     const { key, end, size } = tree;
     const known = new Map();
     const byKey = new Uint8Array(labels.length);
     for (let i = 0; i < byKey.length; i++) {
-      const label = labels[i];
-      if (!known.has(label)) { known.set(label, regexp.test(withoutMark(names[label])) ? 1 : 0); }
+      const label = i < count ? labels[i] : -1 - labels[i];
+      if (!known.has(label)) { known.set(label, matches(labels[i], i < count) ? 1 : 0); }
       byKey[i] = known.get(label);
     }
     const hit = new Uint8Array(size);

@@ -63,9 +63,14 @@
     const before = ofSide || data.about.unfiltered[state.value] || 0;
     return state.range || state.filters.length ? model.whole : Math.max(before, model.whole);
   }
-  // Names as they are shown; filters and links have the marks at their ends, too.
-  function nameOf(node) { return node === 0 ? "all" : core.withoutMark(fullName(node)); }
-  function fullName(node) { return textOf(model.tree.key[node]); }
+  // Names as they are shown; filters and links have those of other outputs.
+  function nameOf(node) { return node === 0 ? "all" : core.withoutMark(textOf(model.tree.key[node])); }
+  function ownName(node) { return ownText(model.tree.key[node]); }
+  function ownText(key) { return key < model.tree.keys.count ? data.texts[data.frames.name[data.functions.first[key]]] : textOf(key); }
+  // With all that is known of it.
+  function fullText(key) {
+    return core.withoutMark(key < model.tree.keys.count ? data.texts[data.frames.full[data.functions.first[key]]] : textOf(key));
+  }
   function textOf(key) {
     const { keys } = model.tree;
     return keys.names[keys.labels[key]];
@@ -116,22 +121,25 @@
   function placeOf(node) {
     if (node === 0) { return null; }
     const path = pathOf(node);
-    return { rows: path.filter(isRow).map(fullName), names: path.filter((of) => !isRow(of)).map(fullName) };
+    return { rows: path.filter(isRow).map(ownName), names: path.filter((of) => !isRow(of)).map(ownName) };
   }
-  function keyOf(line) { return isFunction(line) ? { name: textOf(keyOfLine(line)), module: moduleOf(line) } : null; }
+  function keyOf(line) { return isFunction(line) ? { name: ownText(keyOfLine(line)), module: moduleOf(line) } : null; }
   // The line of a function of that name and module; of another module, where there is none of that name in this one.
   function findLine(key) {
     const { keys } = model.tree;
     let found = null;
     let count = 0;
+    const name = key && asShown(key.name);
     for (let line = 0; key && line < keys.functions; line++) {
-      if (textOf(keyOfLine(line)) !== key.name) { continue; }
+      if (textOf(keyOfLine(line)) !== name) { continue; }
       if (moduleOf(line) === key.module) { return line; }
       found = line;
       count++;
     }
     return count === 1 ? found : null;
   }
+  // The label of a name; an address may have labels, too.
+  function asShown(name) { return data.shownAs.has(name) ? data.shownAs.get(name) : name; }
   function pathOf(node) {
     const path = [];
     for (; node > 0; node = model.tree.parent[node]) { path.unshift(node); }
@@ -176,8 +184,9 @@
       }
       // They were judged by name.
       model.functionVerdicts = (line) => {
-        const label = keys.labels[keyOfLine(line)];
-        return isFunction(line) && lines.get(label) === 1 ? data.functionVerdicts.get(label) || 0 : null;
+        const key = keyOfLine(line);
+        if (!isFunction(line) || lines.get(keys.labels[key]) !== 1) { return null; }
+        return data.functionVerdicts.get(data.frames.name[data.functions.first[key]]) || 0;
       };
     }
     if (data.about.compared || data.about.step || data.about.sums) { return; }
@@ -260,7 +269,8 @@
     const { tree, sums } = model;
     const missing = [];
     for (const name of ["zoom", "selected"]) {
-      const at = state[name] ? core.nodeOf(tree, state[name], sums.total) : 0;
+      const of = state[name];
+      const at = of ? core.nodeOf(tree, { rows: of.rows, names: of.names.map(asShown) }, sums.total) : 0;
       if (state[name] && !at && name === "zoom") { missing.push(state.zoom.names.concat(state.zoom.rows).slice(-1)[0]); }
       model[name] = at;
       state[name] = placeOf(at);
@@ -318,7 +328,7 @@
     model.roles = null;
     if (!waiting && !waker) { return; }
     const roles = model.roles = new Uint8Array(tree.size);
-    const kindOf = (node) => isRow(node) ? 0 : data.frames.kind[data.functions.first[leadOf(node)]];
+    const kindOf = (node) => leadOf(node) >= tree.keys.count ? 0 : data.frames.kind[data.functions.first[leadOf(node)]];
     const waited = new Float64Array(tree.size);
     for (let i = tree.size - 1; waiting && i > 0; i--) {
       const kind = kindOf(i);
@@ -345,7 +355,8 @@
       return;
     }
     const { total } = model.sums;
-    model.hits = core.findHits(model.tree, model.finder, total, model.zoom);
+    model.isFound = core.matcherOf(data, model.tree, model.finder);
+    model.hits = core.findHits(model.tree, model.isFound, total, model.zoom);
     const { hit } = model.hits;
     const before = new Uint32Array(hit.length + 1);
     for (let i = 0; i < hit.length; i++) { before[i + 1] = before[i] + (hit[i] && total[i] > 0 ? 1 : 0); }

@@ -73,7 +73,8 @@
         const strength = Math.min(1, Math.max(0.3, Math.sqrt(Math.abs(by) / (largest || 1))));
         return look.change[STEPS + sign * Math.ceil(STEPS * strength - 1e-9)];
       }
-      if (node === 0 || isRow(node)) { return look.whole; }
+      // A process and a function of its name beside it are one frame: whichever most of it is.
+      if (node === 0 || leadOf(node) >= model.tree.keys.count) { return look.whole; }
       if (model.roles && model.roles[node]) { return look.roles[model.roles[node]]; }
       return look.paints[data.frames.paint[data.functions.first[leadOf(node)]]];
     }

@@ -71,9 +71,13 @@
     cell.append(bar);
     return cell;
   }
-  function name(text, room) {
-    const isFound = model.finder && model.finder.test(text);
-    return element("span", { class: isFound ? "name found" : "name", title: text }, room > 40 ? fitted(text, room) : text);
+  // The name of a function or a row, by its key; `other` is that of what has none.
+  function name(key, room, other, apart) {
+    const { keys } = model.tree;
+    const text = key === null ? other : core.withoutMark(textOf(key));
+    const isFound = model.finder && (key === null ? model.finder.test(text) : model.isFound(keys.labels[key], key < keys.count));
+    return element("span", { class: isFound ? "name found" : "name", title: key === null ? text : fullText(key) },
+      apart || (room > 40 ? fitted(text, room) : text));
   }
   // A long name is cut where a namespace ends, as in the graph.
   const pen = document.createElement("canvas").getContext("2d");
@@ -81,6 +85,32 @@
     pen.font = "13px " + getComputedStyle(document.body).fontFamily;
     return fitName(text, room, (part) => pen.measureText(part).width) || text;
   }
+  // What rows show whose names would be cut to one text: where each differs from the one that is most like it.
+  function tellApart(lines, room) {
+    const alike = new Map();
+    for (const line of lines) {
+      const seen = fitted(functionName(line), room) + "\n" + fileOf(moduleOf(line));
+      alike.set(seen, (alike.get(seen) || new Set()).add(functionName(line)));
+    }
+    const shown = new Map();
+    for (const texts of alike.values()) {
+      for (const text of texts) {
+        let shared = 0;
+        for (const other of texts) {
+          let i = 0;
+          while (other !== text && i < text.length && text[i] === other[i]) { i++; }
+          shared = Math.max(shared, i);
+        }
+        if (texts.size === 1) { continue; }
+        // As much before that as there is room for.
+        let from = Math.min(1, shared);
+        while (from < shared - 8 && pen.measureText("\u2026" + text.slice(from)).width > room) { from++; }
+        shown.set(text, (from ? "\u2026" : "") + text.slice(from));
+      }
+    }
+    return shown;
+  }
+  function fileOf(path) { return path.replace(/.*\//, ""); }
   function changed(before, after, verdict) {
     return element("span", { class: "n change " + (verdict === null ? "" : VERDICTS[verdict]),
       title: amount(before) + " \u2192 " + amount(after) + (verdict === null ? "" : ", " + VERDICTS[verdict]) },
@@ -89,14 +119,18 @@
 
   const table = (function () {
     let sorted = [];
+    // Of the first rows.
+    let apart = new Map();
+    let known = "";
+    const room = () => $("list").clientWidth - (model.baseFunctions ? 350 : 258);
     const list = makeList($("list"), {
       columns(line) {
         const { functions, functionsAfter: after, baseFunctions: before } = model;
         const module = moduleOf(line);
         return [number(functions.self[line], whole()), number(functions.total[line], whole()),
           ...(before ? [changed(before.total[line], after.total[line], functionVerdict(line))] : []),
-          name(functionName(line), $("list").clientWidth - (before ? 350 : 258)),
-          element("span", { class: "module", title: module }, module.replace(/.*\//, ""))];
+          name(isFunction(line) ? keyOfLine(line) : null, room(), "[unknown]", apart.get(functionName(line))),
+          element("span", { class: "module", title: module }, fileOf(module))];
       },
       onChoose(line) { if (isFunction(line)) { go({ key: keyOf(line) }, true); } },
       onOpen(line) { if (isFunction(line)) { go({ key: keyOf(line), view: "callers" }); } }
@@ -116,6 +150,10 @@
         listed = key;
         sorted = rows();
       }
+      if (known !== key + room()) {
+        known = key + room();
+        apart = tellApart(sorted.slice(0, 200), room());
+      }
       if ($("filter") !== document.activeElement) { $("filter").value = state.table; }
       $("count").textContent = grouped(sorted.length) + (sorted.length === 1 ? " function" : " functions");
       list.set(sorted, (of) => of === model.line);
@@ -127,7 +165,11 @@
       $("filter").title = "";
       try {
         const regexp = state.table && core.regexpOf(state.table, core.ignoresCase(state.table, ""));
-        if (regexp) { test = (line) => regexp.test(functionName(line)) || regexp.test(moduleOf(line)); }
+        if (regexp) {
+          const isFound = core.matcherOf(data, model.tree, regexp);
+          test = (line) => regexp.test(moduleOf(line)) ||
+            (isFunction(line) ? isFound(model.tree.keys.labels[keyOfLine(line)], true) : regexp.test(functionName(line)));
+        }
       } catch (error) {
         $("filter").setAttribute("aria-invalid", "true");
         $("filter").title = "No regular expression: " + core.reasonOf(error);
@@ -157,7 +199,7 @@
         const mark = entry.children && !entry.children.length ? "" : entry.isOpen ? "\u25be" : "\u25b8";
         const toggle = element("span", { class: "toggle", "aria-hidden": "true" }, mark);
         toggle.style.marginLeft = 14 * entry.level + "px";
-        return [number(entry.value, whole()), ...(state.up ? [] : [number(entry.own, whole())]), toggle, name(entry.name)];
+        return [number(entry.value, whole()), ...(state.up ? [] : [number(entry.own, whole())]), toggle, name(entry.key, 0, "all")];
       },
       onChoose(entry) { go(state.up ? { key: keyOf(entry.line), selected: null } : flame.choice(entry.node), true); },
       onOpen(entry, how) {
@@ -179,9 +221,9 @@
     }
     function ofNode(node, level) {
       const { tree, sums } = model;
-      return { node, level, name: nameOf(node), value: sums.total[node], own: sums.own[node] };
+      return { node, level, key: node === 0 ? null : tree.key[node], value: sums.total[node], own: sums.own[node] };
     }
-    function ofCaller(of, level) { return { of, level, line: of.key, name: lineName(of.key), value: of.value }; }
+    function ofCaller(of, level) { return { of, level, line: of.key, key: keyOfLine(of.key), value: of.value }; }
     function show(chosen) {
       const rows = [];
       const add = (entries) => entries.forEach((entry) => {
@@ -212,8 +254,8 @@
 
   const callersView = (function () {
     const make = (id) => makeList($(id), {
-      columns: ([line, value]) => [number(value, whole()), name(lineName(line)),
-        element("span", { class: "module", title: moduleOf(line) }, moduleOf(line).replace(/.*\//, ""))],
+      columns: ([line, value]) => [number(value, whole()), name(keyOfLine(line)),
+        element("span", { class: "module", title: moduleOf(line) }, fileOf(moduleOf(line)))],
       onChoose() {},
       onOpen([line]) { if (isFunction(line)) { go({ key: keyOf(line), selected: null }); } }
     });
@@ -259,11 +301,19 @@
       add("source", sourceOf(line));
     }
     if (isFrame && isMixed(selected)) { add("in modules", ...linesOf(selected).map(partOf)); }
-    add("kind", isFrame ? kindsOf(core.partsOf(tree, selected).filter(isShown).map((node) => tree.fine.key[node])) :
-      line === null ? "" : kindsOf([...data.functions.row.keys()].filter((key) => data.functions.row[key] === line)));
+    if (isFrame && isRow(selected)) { add("command line", ...commandLinesOf(selected)); }
+    const keys = isFrame ? core.partsOf(tree, selected).filter(isShown).map((node) => tree.fine.key[node]) :
+      line === null ? [] : [...data.functions.row.keys()].filter((key) => data.functions.row[key] === line);
+    add("kind", kindsOf(keys));
+    const full = [...new Set(keys.map(fullText))];
+    const more = full.length - MOST_NAMES;
     const title = line !== null ? functionName(line) : isFrame ? nameOf(selected) : "";
+    if (full.length > 1 || full[0] !== title) {
+      add("name", ...full.slice(0, MOST_NAMES).concat(more > 0 ? ["and " + grouped(more) + " more"] : []).map((text) => element("div", {}, text)));
+    }
+    add("tier", tiersOf(isFrame ? core.partsOf(tree, selected) : null, keys));
     $("detail").replaceChildren(...(title ? [element("b", {}, title), element("dl", {}, ...facts),
-      ...(chosenName() === null ? [] : [element("div", { class: "bar" },
+      ...(chosenNames() === null ? [] : [element("div", { class: "bar" },
         ...(line === null ? [] : [button("Callers", "Enter in the table", () => go({ view: "callers" }))]),
         button("Focus", "f", () => addFilter("focus")), button("Ignore", "x", () => addFilter("ignore")),
         button("Hide", "h", () => addFilter("hide")), button("From here", "b", () => addFilter("from-frame")),
@@ -280,17 +330,44 @@
       return element("div", {}, isFunction(of) ? button(text, "choose this one", () => go({ key: keyOf(of) })) : text);
     }
   } };
-  // The whole name of the function in focus, or of the chosen frame; null for what is none.
-  function chosenName() {
-    const { line, selected } = model;
-    return line !== null ? textOf(keyOfLine(line)) : selected > 0 && !isRow(selected) ? fullName(selected) : null;
+  // What the processes of a row were started as; the row may say it itself.
+  function commandLinesOf(row) {
+    const { node, end } = model.tree;
+    const threads = new Set();
+    node.forEach((of, i) => { if (of >= row && of < end[row]) { threads.add(data.samples.thread[i]); } });
+    const found = new Set([...threads].map((of) => data.threads[of]).filter((of) => of.hasCmdline).map((of) => data.texts[of.cmdline]));
+    if (found.has(nameOf(row))) { return []; }
+    const more = found.size - MOST_COMMAND_LINES;
+    return [...[...found].sort().slice(0, MOST_COMMAND_LINES), ...(more > 0 ? ["and " + grouped(more) + " more"] : [])]
+      .map((text) => element("div", {}, text));
+  }
+  const MOST_COMMAND_LINES = 8;
+  const MOST_NAMES = 8;
+  // How far a compiler at run time had got with a function; of a frame, which part of it was in which tier.
+  const TIERS = ["", "interpreted", "compiled quickly", "optimized", "compiled ahead of time"];
+  function tiersOf(nodes, keys) {
+    const tierOf = (key) => key < model.tree.keys.count ? data.frames.tier[data.functions.first[key]] : 0;
+    const totals = new Map();
+    keys.forEach((key) => totals.set(tierOf(key), 0));
+    if (!nodes || totals.size < 2) { return [...totals.keys()].sort().map((tier) => TIERS[tier]).filter(Boolean).join(", "); }
+    nodes.forEach((node) => {
+      const tier = tierOf(model.tree.fine.key[node]);
+      totals.set(tier, (totals.get(tier) || 0) + model.fineSums.total[node]);
+    });
+    return [...totals].sort((a, b) => b[1] - a[1]).map(([tier, total]) => (TIERS[tier] || "not known") + " " + amount(total)).join(", ");
+  }
+  // The names that the function in focus, or the chosen frame, has in filters; null for what is none.
+  function chosenNames() {
+    const { line, selected, tree } = model;
+    const key = line !== null ? keyOfLine(line) : selected > 0 && !isRow(selected) ? tree.key[selected] : null;
+    return key === null ? null : data.names.get(tree.keys.labels[key]).map((of) => data.texts[of]);
   }
   const KINDS = ["user", "kernel", "inlined", "compiled at run time", "interpreted"];
   function kindsOf(keys) {
     const kinds = keys.filter((key) => key < model.tree.keys.count).map((key) => {
       const kind = data.frames.kind[data.functions.first[key]];
       // Marks of names stand for kinds that formats do not have.
-      const mark = kind === 0 ? "kij".indexOf((/_\[(.)\]$/.exec(textOf(key)) || " _")[1]) + 1 : 0;
+      const mark = kind === 0 ? "kij".indexOf((/_\[(.)\]$/.exec(ownText(key)) || " _")[1]) + 1 : 0;
       return KINDS[mark || kind] || "remark";
     });
     return [...new Set(kinds)].join(" and ");
@@ -308,7 +385,7 @@
   }
   // Source and instructions, as they were packed: `crates/render/src/annotate/packed.rs` says what rows are.
   function codeOf(of) {
-    const code = of === null ? null : data.code.find(({ name, module }) => name === textOf(keyOfLine(of)) && module === moduleOf(of));
+    const code = of === null ? null : data.code.find(({ name, module }) => module === moduleOf(of) && asShown(name) === textOf(keyOfLine(of)));
     if (!code) { return []; }
     const line = (row) => row.length > 2 ? element("div", {},
       element("span", { class: "share" }, row[0] ? (100 * row[0] / code.self).toFixed(2) : ""), row[2] + " " + row[1] + "  " + row[3]) :

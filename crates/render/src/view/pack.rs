@@ -8,6 +8,7 @@ use std::io;
 
 use flate2::Compression;
 use pyrograph_analyze::{Diff, Verdict, ViewAddress, ViewData, ViewFrame, ViewSample, ViewThread};
+use pyrograph_names::Tier;
 use serde_json::Value;
 
 use super::ViewLook;
@@ -78,6 +79,15 @@ enum Column {
     Code = 36,
     /// Of threads.
     Cgroups = 37,
+    /// Of threads.
+    CommandLines = 38,
+    /// Of frames: 0 if it is the name, else one more than the text.
+    FullNames = 39,
+    /// Of frames: 0 if it is the label, else one more than the text.
+    Names = 40,
+    /// Of frames: 0 if it is not known, else one more than that of the interpreter, the first and the later compilers at run time, and
+    /// of what was compiled before.
+    Tiers = 41,
 }
 
 /// All columns.
@@ -154,6 +164,15 @@ fn frames(data: &ViewData<'_>, out: &mut Columns) -> io::Result<()> {
     column(Column::Functions, |of| {
         if of.function == of.label { 0 } else { u64::from(of.function) + 1 }
     })?;
+    column(Column::Names, |of| if of.name == of.label { 0 } else { u64::from(of.name) + 1 })?;
+    column(Column::FullNames, |of| if of.full == of.name { 0 } else { u64::from(of.full) + 1 })?;
+    column(Column::Tiers, |of| match of.tier {
+        None => 0,
+        Some(Tier::Interpreted) => 1,
+        Some(Tier::Baseline) => 2,
+        Some(Tier::Optimized) => 3,
+        Some(Tier::Ahead) => 4,
+    })?;
     column(Column::Modules, |of| of.module.into())?;
     column(Column::Files, |of| of.file.into())?;
     column(Column::Lines, |of| of.line.into())?;
@@ -175,6 +194,7 @@ fn threads(data: &ViewData<'_>, out: &mut Columns) -> io::Result<()> {
     column(Column::ThreadNames, |of| of.name.into())?;
     column(Column::Hosts, |of| of.host.into())?;
     column(Column::Cgroups, |of| of.cgroup.into())?;
+    column(Column::CommandLines, |of| of.command_line.into())?;
     out.numbers(Column::ThreadLabels, data.threads.iter().flat_map(|of| of.labels).map(u64::from))?;
     out.numbers(Column::Starts, data.starts.iter().flat_map(|(&host, &time)| [host.into(), time]))
 }

@@ -37,6 +37,10 @@ impl<F: Files> Resolver<F> {
             self.modules.jit.forget_process(&mut self.files, comm.pid);
         }
         self.processes.named(comm.pid, comm.tid, &String::from_utf8_lossy(comm.name));
+        if comm.pid == comm.tid {
+            // It may be gone before it is asked about.
+            self.command_line(comm.pid);
+        }
     }
 
     pub(super) fn fork(&mut self, task: &Task) {
@@ -49,6 +53,7 @@ impl<F: Files> Resolver<F> {
         if task.pid != task.parent_pid {
             // The child may be gone before it is asked about; its parent, which has the same, waits for it.
             self.cgroup(task.parent_pid);
+            self.command_line(task.parent_pid);
         }
         if self.processes.started(&start) {
             self.modules.jit.forget_process(&mut self.files, task.pid);
