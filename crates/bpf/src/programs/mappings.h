@@ -156,37 +156,75 @@ static __always_inline void ask(struct question *question)
 		bpf_map_delete_elem(&files, &key);
 }
 
-// The file whose code a program has moved to memory of its own, as those do that want it in huge pages: that of the mappings
-// before and after `s->mapping`. Leaves the first of these in `s->vma`.
-static __always_inline struct file *file_around(struct scratch *s, u64 *offset)
-{
-	u64 start = s->mapping.start, end = s->mapping.end, first;
-	struct vm_area_struct *vma;
-	struct file *file;
+// What is at an address: no code, code in memory without a file, or a file's.
+#define NO_CODE 0
+#define CODE_IN_MEMORY 1
+#define CODE_OF_FILE 2
 
-	if (!find_vma(s, start - 1))
-		return NULL;
-	first = s->vma;
-	vma = (struct vm_area_struct *)first;
-	file = BPF_CORE_READ(vma, vm_file);
-	if (!file || BPF_CORE_READ(vma, vm_end) != start || !(BPF_CORE_READ(vma, vm_flags) & VM_EXEC))
-		return NULL;
-	*offset = (BPF_CORE_READ(vma, vm_pgoff) << 12) + start - BPF_CORE_READ(vma, vm_start);
-	if (!find_vma(s, end))
-		return NULL;
-	vma = (struct vm_area_struct *)s->vma;
-	s->vma = first;
-	if (BPF_CORE_READ(vma, vm_start) != end || BPF_CORE_READ(vma, vm_pgoff) << 12 != *offset + end - start ||
-	    !BPF_CORE_READ(vma, vm_file) || BPF_CORE_READ(vma, vm_file, f_inode) != BPF_CORE_READ(file, f_inode))
-		return NULL;
-	return file;
-}
-
-// Notes file and offset of the mapping `s->vma`, if it holds the address and is of code.
+// Notes the mapping `s->vma`, if it holds the address and is of code.
 __noinline int read_mapping(struct scratch *s, u64 address)
 {
 	struct vm_area_struct *vma;
 	struct mm_struct *mm;
+	struct mapping *m;
+
+	if (!s)
+		return NO_CODE;
+	vma = (struct vm_area_struct *)s->vma;
+	mm = (struct mm_struct *)s->mm;
+	m = &s->mapping;
+	m->start = BPF_CORE_READ(vma, vm_start);
+	m->end = BPF_CORE_READ(vma, vm_end);
+	if (address < m->start || address >= m->end ||
+	    !(BPF_CORE_READ(vma, vm_flags) & VM_EXEC)) {
+		m->end = 0;
+		return NO_CODE;
+	}
+	m->to_frame = 0;
+	m->to_table = 0;
+	m->module = MODULE_ANONYMOUS;
+	m->interpreter = 0;
+	s->offset = BPF_CORE_READ(vma, vm_pgoff) << 12;
+	if (BPF_CORE_READ(vma, vm_file))
+		return CODE_OF_FILE;
+	if (m->start != (u64)BPF_CORE_READ(mm, context.vdso))
+		return CODE_IN_MEMORY;
+	s->offset = 0;
+	return CODE_OF_FILE;
+}
+
+// Returns 1 if `s->mapping`, memory without a file, lies between two parts of one: then a program has moved its code there, as
+// those do that want it in huge pages. `s->vma` is the first of these parts then, and `s->offset` where the mapping is in the
+// file. The verifier of Linux 6.1 has no room for one more call on its stack: this is a part of its caller.
+static __always_inline int is_moved(struct scratch *s)
+{
+	struct vm_area_struct *vma;
+	struct file *file;
+
+	if (!find_vma(s, s->mapping.start - 1))
+		return 0;
+	s->around = s->vma;
+	vma = (struct vm_area_struct *)s->vma;
+	if (BPF_CORE_READ(vma, vm_end) != s->mapping.start || !(BPF_CORE_READ(vma, vm_flags) & VM_EXEC) ||
+	    !BPF_CORE_READ(vma, vm_file))
+		return 0;
+	s->offset = (BPF_CORE_READ(vma, vm_pgoff) << 12) + s->mapping.start - BPF_CORE_READ(vma, vm_start);
+	if (!find_vma(s, s->mapping.end))
+		return 0;
+	vma = (struct vm_area_struct *)s->vma;
+	s->vma = s->around;
+	if (BPF_CORE_READ(vma, vm_start) != s->mapping.end ||
+	    BPF_CORE_READ(vma, vm_pgoff) << 12 != s->offset + s->mapping.end - s->mapping.start)
+		return 0;
+	file = BPF_CORE_READ(vma, vm_file);
+	vma = (struct vm_area_struct *)s->around;
+	return file && BPF_CORE_READ(file, f_inode) == BPF_CORE_READ(vma, vm_file, f_inode);
+}
+
+// Notes the file of `s->mapping`, which is that of `s->vma`, and in which it begins at `s->offset`.
+__noinline int read_file(struct scratch *s)
+{
+	struct vm_area_struct *vma;
 	struct question *question;
 	struct mapped_file *known;
 	struct file_key key = {};
@@ -197,33 +235,13 @@ __noinline int read_mapping(struct scratch *s, u64 address)
 	if (!s)
 		return 0;
 	vma = (struct vm_area_struct *)s->vma;
-	mm = (struct mm_struct *)s->mm;
 	m = &s->mapping;
 	question = &s->question;
-	m->start = BPF_CORE_READ(vma, vm_start);
-	m->end = BPF_CORE_READ(vma, vm_end);
-	if (address < m->start || address >= m->end ||
-	    !(BPF_CORE_READ(vma, vm_flags) & VM_EXEC)) {
-		m->end = 0;
-		return 0;
-	}
-	m->to_frame = 0;
-	m->to_table = 0;
-	m->module = MODULE_ANONYMOUS;
-	m->interpreter = 0;
+	offset = s->offset;
 	file = BPF_CORE_READ(vma, vm_file);
-	offset = BPF_CORE_READ(vma, vm_pgoff) << 12;
-	if (file) {
+	// The vDSO has none.
+	if (file)
 		read_key(&key, file);
-	} else if (m->start == (u64)BPF_CORE_READ(mm, context.vdso)) {
-		offset = 0;
-	} else {
-		file = file_around(s, &offset);
-		if (!file)
-			return 1;
-		read_key(&key, file);
-		vma = (struct vm_area_struct *)s->vma;
-	}
 	question->key = key;
 	known = bpf_map_lookup_elem(&files, &key);
 	if (!known) {
@@ -256,6 +274,8 @@ __noinline int read_mapping(struct scratch *s, u64 address)
 // Finds the mapping that holds an address. Consecutive frames are often in the same, or in one of a few.
 __noinline int find_mapping(struct scratch *s, u64 address)
 {
+	int found;
+
 	if (!s)
 		return 0;
 	if (address >= s->mapping.start && address < s->mapping.end)
@@ -266,8 +286,13 @@ __noinline int find_mapping(struct scratch *s, u64 address)
 			return 1;
 		}
 	}
-	if (!find_vma(s, address) || !read_mapping(s, address))
+	if (!find_vma(s, address))
 		return 0;
+	found = read_mapping(s, address);
+	if (found == NO_CODE)
+		return 0;
+	if (found == CODE_OF_FILE || is_moved(s))
+		read_file(s);
 	s->near[index_below(NEAR, s->turn)] = s->mapping;
 	s->turn++;
 	return 1;

@@ -253,6 +253,9 @@ struct scratch {
 	// The process's memory, and the mapping of an address in it.
 	u64 mm;
 	u64 vma;
+	// Where the mapping begins in its file, and a mapping beside it.
+	u64 offset;
+	u64 around;
 	// A node of the tree of mappings.
 	u64 node[32];
 	struct mapping mapping;
