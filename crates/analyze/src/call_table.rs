@@ -24,7 +24,7 @@ pub enum CallKey {
 pub struct CallTable {
     /// The time that passed, if it is known.
     pub elapsed: Option<Duration>,
-    /// Of one of several tables, a time each: when its time ended, from the beginning on.
+    /// The end of its interval since the beginning of the trace, if it is one of several tables.
     pub end: Option<Duration>,
     /// Those of each thread, process or control group: most time first.
     pub groups: Vec<CallGroup>,

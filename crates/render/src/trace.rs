@@ -166,7 +166,7 @@ pub fn write_call_table(
     }
 }
 
-/// Of which part of the time a table is, if there are several.
+/// Writes the interval of a table, if there are several.
 fn interval_heading(table: &CallTable, out: &mut dyn Write) -> io::Result<()> {
     let (Some(elapsed), Some(end)) = (table.elapsed, table.end) else { return Ok(()) };
     let begin = end.saturating_sub(elapsed);

@@ -24,15 +24,13 @@ pub struct Moved {
     pub tag: u32,
 }
 
-/// What new memory without a file, full of code, is a copy of: the file in whose place it is mapped.
+/// Finds the file in whose place executable memory without a file is mapped.
 pub fn in_place_of(space: &AddressSpace, range: Range<u64>) -> Option<Moved> {
     let file = space.lookup(range.start).filter(|mapping| is_file(mapping))?;
     let is_huge = range.start.is_multiple_of(HUGE) && range.end.is_multiple_of(HUGE);
-    (is_huge && range.end <= file.range.end).then(|| Moved {
-        offset: file.file_offset + (range.start - file.range.start),
-        tag: file.tag,
-        range,
-    })
+    // The offset is whatever a file of records says.
+    let offset = file.file_offset.checked_add(range.start - file.range.start)?;
+    (is_huge && range.end <= file.range.end).then_some(Moved { offset, tag: file.tag, range })
 }
 
 /// The mappings between two parts of one file, of which the second was mapped last, as they are found where a program runs
@@ -94,6 +92,9 @@ mod tests {
         assert_eq!(in_place_of(&space(), FILE + 0x1000..FILE + HUGE), None, "not huge");
         assert_eq!(in_place_of(&space(), FILE + HUGE..FILE + 9 * HUGE), None, "beyond it");
         assert_eq!(in_place_of(&space(), 0..HUGE), None);
+        let mut hostile = AddressSpace::new();
+        hostile.map(FILE..FILE + (16 << 20), u64::MAX - 1, None, tag);
+        assert_eq!(in_place_of(&hostile, FILE + HUGE..FILE + 3 * HUGE), None, "no such offset");
         let mut space = space();
         space.map(0..4 * HUGE, 0, None, mapping_tag(ModuleId(1), false));
         assert_eq!(in_place_of(&space, 0..HUGE), None, "no file");

@@ -65,11 +65,7 @@ impl Row {
 
     /// Delays since the last counts, and when the longest of them began.
     fn new_durations(&self, counts: &SchedCounts) -> (Durations, u64) {
-        let before = self.last.ranges.iter().copied().chain(std::iter::repeat(0));
-        let mut ranges: Vec<u32> =
-            counts.ranges.iter().zip(before).map(|(now, then)| now.saturating_sub(then)).collect();
-        let used = ranges.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
-        ranges.truncate(used);
+        let ranges = new_counts(&self.last.ranges, &counts.ranges);
         let extremes = counts.extremes.iter().filter(|of| of.interval > self.interval);
         if ranges.is_empty() {
             return (Durations::default(), 0);
@@ -176,14 +172,20 @@ fn add(to: &mut SchedCount, from: &SchedCount) {
     to.off_cpu.merge(&from.off_cpu);
 }
 
-/// Times since the last ones, with the bounds of their ranges for extremes.
-fn new_ranges(last: &Ranges, now: &Ranges) -> Durations {
-    let before = last.counts.iter().copied().chain(std::iter::repeat(0));
+/// Counts of ranges since the last ones, up to the last range that has any.
+fn new_counts(last: &[u32], now: &[u32]) -> Vec<u32> {
+    let before = last.iter().copied().chain(std::iter::repeat(0));
     let mut counts: Vec<u32> =
-        now.counts.iter().zip(before).map(|(now, then)| now.saturating_sub(then)).collect();
+        now.iter().zip(before).map(|(now, then)| now.saturating_sub(then)).collect();
     let used = counts.iter().rposition(|count| *count > 0).map_or(0, |last| last + 1);
     counts.truncate(used);
-    if used == 0 {
+    counts
+}
+
+/// Times since the last ones, with the bounds of their ranges for extremes.
+fn new_ranges(last: &Ranges, now: &Ranges) -> Durations {
+    let counts = new_counts(&last.counts, &now.counts);
+    if counts.is_empty() {
         return Durations::default();
     }
     let total = now.total.saturating_sub(last.total);
