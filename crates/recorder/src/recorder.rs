@@ -33,7 +33,7 @@ pub(crate) trait Sampler {
     /// Samples that were lost until now.
     fn lost(&self) -> u64;
 
-    /// Takes what was counted until a moment ago.
+    /// Takes what was counted until now.
     fn collect(&mut self, resolver: &mut Resolver<LiveFiles>) -> Result<(), Error>;
 
     /// Takes what is held at this moment, for questions about memory that is not freed.
@@ -167,9 +167,8 @@ impl Recorder {
     }
 
     /// Samples since the last call, or since the beginning, with names, as a profile of its own.
-    /// [`Self::finish`] still returns everything. What is counted in the kernel is taken out twice a second, so that
-    /// the last half of a second may come with the next snapshot. Memory that is not freed is known to
-    /// [`Self::take_snapshot`] and [`Self::finish`] alone.
+    /// [`Self::finish`] still returns everything. Memory that is not freed is known to [`Self::take_snapshot`] and
+    /// [`Self::finish`] alone.
     ///
     /// # Errors
     ///

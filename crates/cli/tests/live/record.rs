@@ -565,7 +565,8 @@ fn two_runs_of_one_program_differ_in_their_command_lines() {
         }
         let program = case.program.display();
         // One with a word that a shell would divide: the program takes the number in front of it.
-        let script = format!("{program} 300 & {program} '600 x' & wait");
+        // They stay until their command lines were read, which may take a while on a busy machine.
+        let script = format!("{program} 300 2 & {program} '600 x' 2 & wait");
         run(pyrograph()
             .args(["record", "--engine", engine])
             .args(OFTEN)
@@ -575,7 +576,7 @@ fn two_runs_of_one_program_differ_in_their_command_lines() {
         let folded = run(pyrograph().args(["fold", "--by", "cmdline"]).arg(&page));
         let folded = Folded::parse(&String::from_utf8_lossy(&folded.stdout));
         let of = |line: String| move |stack: &[String]| stack[0] == line;
-        folded.check_share("the first", 100.0 / 3.0, of(format!("{program} 300")));
-        folded.check_share("the second", 200.0 / 3.0, of(format!("{program} '600 x'")));
+        folded.check_share("the first", 100.0 / 3.0, of(format!("{program} 300 2")));
+        folded.check_share("the second", 200.0 / 3.0, of(format!("{program} '600 x' 2")));
     }
 }

@@ -10,8 +10,11 @@
  *         epsilon (inlined)      total  10   self 10
  *     qsort → compare            total  10   self 10
  *     beta                       total  15   self 15
+ *
+ * After as many rounds as the first argument says it sleeps for the seconds of the second.
  */
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "spin.h"
 
@@ -53,5 +56,7 @@ int main(int argc, char **argv) {
         qsort(two, 2, sizeof two[0], compare);
         beta(15);
     }
+    if (argc > 2)
+        sleep(atoi(argv[2]));
     return 0;
 }

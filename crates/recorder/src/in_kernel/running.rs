@@ -246,6 +246,14 @@ impl Running {
         Ok(())
     }
 
+    /// Takes all that was counted until now.
+    fn drain_until_now(&mut self, resolver: &mut Resolver<LiveFiles>) -> Result<(), Error> {
+        // Each call takes what was counted before the one before, and what is being counted is done in microseconds.
+        self.drain(resolver)?;
+        thread::sleep(Duration::from_millis(2));
+        self.drain(resolver)
+    }
+
     /// Names the functions of interpreters that stacks have come to.
     fn name_functions(&mut self, resolver: &mut Resolver<LiveFiles>) -> Result<(), Error> {
         for function in self.engine.functions()? {
@@ -323,7 +331,7 @@ impl Sampler for Running {
     }
 
     fn collect(&mut self, resolver: &mut Resolver<LiveFiles>) -> Result<(), Error> {
-        self.drain(resolver)
+        self.drain_until_now(resolver)
     }
 
     fn hold(&mut self, resolver: &mut Resolver<LiveFiles>) -> Result<(), Error> {
@@ -337,11 +345,7 @@ impl Sampler for Running {
         resolver: &mut Resolver<LiveFiles>,
     ) -> Result<(), Error> {
         if paused != self.paused {
-            // Each call takes what was counted before the one before, and what is being counted is done in
-            // microseconds.
-            self.drain(resolver)?;
-            thread::sleep(Duration::from_millis(2));
-            self.drain(resolver)?;
+            self.drain_until_now(resolver)?;
             self.paused = paused;
         }
         Ok(())

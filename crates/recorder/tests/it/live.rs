@@ -55,11 +55,18 @@ fn recorder(engine: Engine, busy: &Busy) -> Option<Recorder> {
     }
 }
 
-/// Records until the process has used so much CPU time: on a busy machine that takes longer.
-fn record(recorder: &mut Recorder, busy: &Busy, milliseconds: u64) {
-    let until = busy.used() + milliseconds * 1_000_000;
-    while busy.used() < until {
+/// Records until the process has used so much CPU time: on a busy machine that takes longer. Returns what it had used before the
+/// last step.
+fn record(recorder: &mut Recorder, busy: &Busy, milliseconds: u64) -> u64 {
+    let mut used = busy.used();
+    let until = used + milliseconds * 1_000_000;
+    loop {
         assert!(recorder.step().expect("it goes on"), "the process still runs");
+        let now = busy.used();
+        if now >= until {
+            return used;
+        }
+        used = now;
     }
 }
 
@@ -90,15 +97,14 @@ fn snapshots_add_up(engine: Engine) {
     let mut total = first(&mut recorder, &busy);
     let mut last = 0;
     for _ in 0..3 {
-        record(&mut recorder, &busy, 300);
-        last = busy.used();
+        last = record(&mut recorder, &busy, 300);
         let since = sum(&recorder.snapshot().expect("a snapshot"));
         assert!(since > 0, "{engine:?}: it ran since the last snapshot");
         total += since;
     }
     recorder.stop();
-    // The last half of a second may come with the end; or more, where this thread itself has to wait for a CPU.
-    let most = RATE * (busy.used() - last + 600_000_000) / 1_000_000_000;
+    // Samples that are copied are held back until no CPU can have an earlier one.
+    let most = RATE * (busy.used() - last + 100_000_000) / 1_000_000_000;
     while recorder.step().expect("it ends") {}
     let finished = recorder.finish().expect("a profile");
     let all = sum(&finished.resolved.profile);
