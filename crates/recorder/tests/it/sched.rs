@@ -291,7 +291,9 @@ fn times_on_a_cpu_and_off_it_are_those_between_switches() {
         assert!(near(found.percentile(0.5), expect.percentile(0.5), 0.25, 3000), "{both}");
     }
     let naps = row.off_cpu.ranges().filter(|(from, ..)| *from >= 4 * MS).map(|of| of.2);
-    assert!(naps.sum::<u64>() >= NAPS && row.off_cpu.total >= NAPS * 5 * MS, "{row:?}");
+    // Where the CPU is taken away as it falls asleep, its time may have come before it leaves the CPU.
+    let least = NAPS * 9 / 10;
+    assert!(naps.sum::<u64>() >= least && row.off_cpu.total >= least * 5 * MS, "{row:?}");
 }
 
 /// The kernel's own counts of switches, and clocks, agree.

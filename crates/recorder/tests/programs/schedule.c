@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -102,30 +103,39 @@ static void fork_children(void) {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int sockets[2];
 
-/* Waits until the first thread of a process is asleep: its state says so before, while it still runs or was preempted; the
- * system call that it is in is said only of a thread that has left its CPU. */
-static void until_asleep(int pid) {
-    char path[64], call[16] = "running";
+/* Waits until the first thread of a process is asleep in a system call with this argument: its state says so before, while it
+ * still runs or was preempted, and it may not have left the wait before; a system call is said only of a thread that has left its
+ * CPU. */
+static void until_asleep(int pid, long call, long argument) {
+    char path[64], line[128], wanted[64];
     snprintf(path, sizeof path, "/proc/%d/task/%d/syscall", pid, pid);
-    while (!strcmp(call, "running")) {
+    snprintf(wanted, sizeof wanted, "%ld 0x%lx ", call, argument);
+    do {
         FILE *file = fopen(path, "r");
-        if (!file || fscanf(file, "%15s", call) != 1)
+        if (!file || !fgets(line, sizeof line, file))
             exit(3);
         fclose(file);
-    }
+    } while (strncmp(line, wanted, strlen(wanted)));
 }
+
+/* What the first thread polls. */
+static struct pollfd polled;
 
 /* Ends each of the waits of `wait_for_all`. */
 static void *end_waits(void *argument) {
     pthread_mutex_lock(&mutex);
     pthread_barrier_wait(&both);
-    for (int i = 0; i < 4; i++) {
-        until_asleep(getpid());
-        if (i == 0)
-            pthread_mutex_unlock(&mutex);
-        else if (write(i == 2 ? sockets[1] : there[1], "x", 1) != 1)
-            exit(3);
-    }
+    until_asleep(getpid(), SYS_futex, (long)&mutex);
+    pthread_mutex_unlock(&mutex);
+    until_asleep(getpid(), SYS_read, there[0]);
+    if (write(there[1], "x", 1) != 1)
+        exit(3);
+    until_asleep(getpid(), SYS_recvfrom, sockets[0]);
+    if (write(sockets[1], "x", 1) != 1)
+        exit(3);
+    until_asleep(getpid(), SYS_poll, (long)&polled);
+    if (write(there[1], "x", 1) != 1)
+        exit(3);
     return argument;
 }
 
@@ -137,14 +147,14 @@ static void wait_for_all(void) {
     pthread_mutex_lock(&mutex); /* a lock */
     if (read(there[0], &byte, 1) != 1 || recv(sockets[0], &byte, 1, 0) != 1) /* a pipe, a socket */
         exit(3);
-    struct pollfd fd = {there[0], POLLIN, 0};
-    poll(&fd, 1, -1); /* a pipe */
+    polled = (struct pollfd){there[0], POLLIN, 0};
+    poll(&polled, 1, -1); /* a pipe */
     nap(20000000);    /* a timer */
     poll(NULL, 0, 20);
     pthread_join(other, NULL);
     int child = fork();
     if (!child) {
-        until_asleep(getppid());
+        until_asleep(getppid(), SYS_wait4, getpid());
         _exit(0);
     }
     waitpid(child, NULL, 0); /* a child */
