@@ -104,6 +104,11 @@ fn false_share(samples: (usize, usize), runs: usize, options: &DiffOptions) -> f
     called as f64 / all as f64
 }
 
+/// What takes many rounds has more of them nightly.
+fn is_nightly() -> bool {
+    std::env::var_os("PYROGRAPH_NIGHTLY").is_some()
+}
+
 #[test]
 fn of_frames_that_did_not_change_fewer_than_one_in_twenty_are_called_changed() {
     let sides = [
@@ -112,7 +117,7 @@ fn of_frames_that_did_not_change_fewer_than_one_in_twenty_are_called_changed() {
         (Scale::Shares, (500, 500)),
         (Scale::Shares, (20_000, 20_000)),
     ];
-    let (sides, all_runs) = match std::env::var_os("PYROGRAPH_NIGHTLY").is_some() {
+    let (sides, all_runs) = match is_nightly() {
         true => (&sides[..], &[1, 3][..]),
         false => (&sides[..2], &[1][..]),
     };
@@ -138,7 +143,8 @@ fn a_function_that_takes_a_tenth_longer_is_found_among_many() {
     let samples = 300_000.0;
     let more = (samples * slow.time() / program.time()) as usize;
     let (mut found, mut found_by_share) = (0, 0);
-    for seed in 0..20 {
+    let rounds = if is_nightly() { 20 } else { 10 };
+    for seed in 0..rounds as u64 {
         let mut random = StdRng::seed_from_u64(seed);
         let before = [program.run(samples as usize, &mut random)];
         let after = [slow.run(more, &mut random)];
@@ -156,8 +162,8 @@ fn a_function_that_takes_a_tenth_longer_is_found_among_many() {
         let diff = compare(&before, &after, &DiffOptions::default());
         found_by_share += usize::from(function(&diff, "leaf5").verdict == Verdict::More);
     }
-    assert!(found >= 19, "found in {found} of 20");
-    assert!(found_by_share >= 19, "found by share in {found_by_share} of 20");
+    assert!(found + 1 >= rounds, "found in {found} of {rounds}");
+    assert!(found_by_share + 1 >= rounds, "found by share in {found_by_share} of {rounds}");
 }
 
 #[test]
@@ -395,13 +401,13 @@ fn exact_tails_are_those_of_the_binomial() {
     /// Summed term by term.
     fn summed(before: u32, after: u32, share: f64) -> f64 {
         let all = before + after;
-        let ln_choose =
-            |k: u32| -> f64 { (1..=k).map(|i| (f64::from(all - k + i) / f64::from(i)).ln()).sum() };
+        let term = |i: u32| (f64::from(all - i + 1) / f64::from(i)).ln();
+        let mut ln_choose: f64 = (1..after).map(term).sum();
         (after..=all)
             .map(|k| {
-                let ln = ln_choose(k)
-                    + f64::from(k) * share.ln()
-                    + f64::from(all - k) * (1.0 - share).ln();
+                ln_choose += if k == 0 { 0.0 } else { term(k) };
+                let ln =
+                    ln_choose + f64::from(k) * share.ln() + f64::from(all - k) * (1.0 - share).ln();
                 ln.exp()
             })
             .sum()
@@ -496,8 +502,10 @@ fn false_share_of_waits(runs: usize, counted: bool, scale: Scale) -> f64 {
 
 #[test]
 fn waits_that_did_not_change_raise_no_alarm() {
+    let kinds = [(1, true), (3, false), (3, true)];
+    let kinds = if is_nightly() { &kinds[..] } else { &kinds[..2] };
     for scale in SCALES {
-        for (runs, counted) in [(1, true), (3, true), (3, false)] {
+        for &(runs, counted) in kinds {
             let share = false_share_of_waits(runs, counted, scale);
             assert!(share <= 0.05, "{share} of {scale:?}, {runs} runs, counted: {counted}");
         }

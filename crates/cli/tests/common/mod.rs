@@ -83,6 +83,32 @@ pub fn compile(compiler: &[&str], source: &str, folder: &Path) -> PathBuf {
     program
 }
 
+/// Puts the classes of a Java program into a folder, for virtual machines of version 11 and later; false, where there is no JDK. It
+/// is compiled once, and copied from then on.
+pub fn compile_java(source: &str, folder: &Path) -> bool {
+    let path = program_source(source);
+    let mut hasher = DefaultHasher::new();
+    std::fs::read(&path).expect("a source").hash(&mut hasher);
+    let compiled = kept().join(format!("programs/{source}-{:016x}", hasher.finish()));
+    if !compiled.exists() {
+        std::fs::create_dir_all(kept().join("programs")).expect("a folder");
+        let own = tempfile::tempdir_in(kept().join("programs")).expect("a folder");
+        let mut javac = Command::new("javac");
+        javac.args(["--release", "11", "-d"]).arg(own.path()).arg(path);
+        match javac.output() {
+            Ok(output) => assert!(output.status.success(), "{}", text(&output.stderr)),
+            Err(_) => return false,
+        }
+        // Another test may have been first.
+        let _ = std::fs::rename(own.path(), &compiled);
+    }
+    for class in std::fs::read_dir(&compiled).expect("a folder") {
+        let class = class.expect("a file");
+        std::fs::copy(class.path(), folder.join(class.file_name())).expect("a copy");
+    }
+    true
+}
+
 /// A program as `nobody`, a user without privileges, who must be able to reach it.
 pub fn as_nobody(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new("setpriv");

@@ -8,8 +8,7 @@ use std::process::{Command, Output, Stdio};
 
 use crate::common::in_kernel::Running;
 use crate::common::{
-    Folded, compile, cpu_time, is_root, program_source, pyrograph, run, slice, tolerance,
-    wait_until,
+    Folded, compile, compile_java, cpu_time, is_root, pyrograph, run, slice, tolerance, wait_until,
 };
 
 /// The methods of `Split.java`, and their shares.
@@ -29,17 +28,16 @@ const ENGINES: [&str; 2] = ["ebpf", "perf"];
 
 /// Runs a test with a folder that holds the compiled program, if there is a JDK that can be asked.
 fn with_java(test: &str, body: impl FnOnce(&Path)) {
-    let version = Command::new("javac").arg("--version").output();
-    // `javac 17.0.15`
+    let version = Command::new("java").arg("--version").output();
+    // `openjdk 17.0.15 2025-04-15`
     let version = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
     let number =
         version.as_ref().ok().and_then(|text| text.split([' ', '.', '\n']).nth(1)?.parse().ok());
-    if number.unwrap_or(0) < 17 {
+    let folder = tempfile::tempdir().expect("a folder");
+    if number.unwrap_or(0) < 17 || !compile_java("Split.java", folder.path()) {
         eprintln!("skipped: {test} needs a JDK, 17 or newer");
         return;
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    run(Command::new("javac").arg("-d").arg(folder.path()).arg(program_source("Split.java")));
     // For other users.
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("own folder");
     body(folder.path());

@@ -7,7 +7,9 @@ use std::process::{Command, Output, Stdio};
 
 use crate::common::in_kernel::Running;
 use crate::common::interpreters::interpreters;
-use crate::common::{Folded, is_root, program_source, pyrograph, run, sharp, slice, tolerance};
+use crate::common::{
+    Folded, compile_java, is_root, program_source, pyrograph, run, sharp, slice, tolerance,
+};
 
 const SPLIT: [(&str, f64); 3] = [
     ("int Calls.six(int, int)", 60.0),
@@ -31,13 +33,7 @@ fn with_each(test: &str, program: &str, body: impl Fn(&Path, &str, &Path)) {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let source = program_source(&format!("{program}.java"));
-    let compiled = Command::new("javac")
-        .args(["--release", "11", "-d"])
-        .arg(folder.path())
-        .arg(source)
-        .status();
-    if !compiled.is_ok_and(|status| status.success()) {
+    if !compile_java(&format!("{program}.java"), folder.path()) {
         eprintln!("skipped: {test} needs a JDK");
         return;
     }
