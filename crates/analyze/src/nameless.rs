@@ -1,4 +1,4 @@
-//! Code without names: the functions of stripped files, and code made at run time.
+//! Code without names: the functions of stripped files, code made at run time, and what interpreters run.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -11,6 +11,47 @@ pub struct Nameless {
     pub modules: Vec<(String, u64)>,
     /// In code made at run time, by process.
     pub jit: Vec<(String, u64)>,
+    /// In interpreters that are not read, or below them: the language, and the interpreter's path.
+    pub interpreters: Vec<(&'static str, String, u64)>,
+}
+
+/// The language of an interpreter that is not read, by the name of its file.
+fn language(path: &str) -> Option<&'static str> {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    // `lua5.4`, `liblua5.4.so.0`, `lua`, `liblua.so.5.4.6`; LuaJIT's is `libluajit-5.1.so.2`.
+    let lua = name.strip_prefix("lib").unwrap_or(name).strip_prefix("lua");
+    if lua.is_some_and(|rest| rest.is_empty() || rest.starts_with(['5', '.'])) {
+        return Some("Lua");
+    }
+    // R's own program is a script that starts `R.bin`, a stub of the library.
+    (name == "libR.so").then_some("R")
+}
+
+/// By interpreter, the values of samples that are in it or in what it calls.
+fn interpreters(profile: &Profile, column: usize) -> Vec<(&'static str, String, u64)> {
+    let mut known: HashMap<StringId, bool, FixedState> = HashMap::default();
+    let mut is_one = |module| {
+        *known.entry(module).or_insert_with(|| language(profile.strings.get(module)).is_some())
+    };
+    // Of each stack the interpreter that is nearest to its end. Callers come first; the root has none.
+    let mut nearest: Vec<Option<StringId>> = vec![None];
+    for (caller, frame) in profile.stacks.rows() {
+        let module = profile.frames.get(frame).module;
+        nearest.push(if is_one(module) { Some(module) } else { nearest[caller.index()] });
+    }
+    let mut sums: HashMap<StringId, u64, FixedState> = HashMap::default();
+    for (sample, value) in profile.samples.iter().zip(profile.samples.values(column)) {
+        if let Some(module) = nearest[sample.stack.index()] {
+            *sums.entry(module).or_default() += value;
+        }
+    }
+    let row = |(module, value)| {
+        let path = profile.strings.get(module);
+        Some((language(path)?, path.to_owned(), value))
+    };
+    let mut rows: Vec<_> = sums.into_iter().filter_map(row).collect();
+    rows.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| a.1.cmp(&b.1)));
+    rows
 }
 
 /// The samples of a column that ended in code without a name.
@@ -39,5 +80,41 @@ pub fn nameless(profile: &Profile, column: usize) -> Nameless {
         rows.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
         rows
     };
-    Nameless { modules: sorted(modules), jit: sorted(jit) }
+    let interpreters = interpreters(profile, column);
+    Nameless { modules: sorted(modules), jit: sorted(jit), interpreters }
+}
+
+#[cfg(test)]
+mod tests {
+    use pyrograph_profile::{Frame, Sample, ValueType};
+
+    use super::*;
+
+    #[test]
+    fn interpreters_that_are_not_read_have_what_they_call() {
+        let mut profile = Profile::new(vec![ValueType::new("samples", "count")]);
+        let mut add = |modules: &[&str], value| {
+            let frames = modules.iter().map(|module| {
+                let module = profile.strings.intern(module);
+                let function = profile.strings.intern("f");
+                profile.frames.intern(Frame { function, module, ..Frame::default() })
+            });
+            let frames: Vec<_> = frames.collect();
+            let stack = profile.stacks.intern_path(frames);
+            profile.push(Sample::new(stack), &[value]);
+        };
+        add(&["/bin/app", "/lib/libR.so", "/lib/libm.so.6"], 5);
+        add(&["/lib/libR.so"], 2);
+        add(&["/lib/libR.so", "/usr/lib/x86_64-linux-gnu/liblua5.4.so.0.0.6"], 30);
+        add(&["/bin/app", "/lib/libluajit-5.1.so.2"], 100);
+        add(&["/usr/bin/luatex", "/lib/libm.so.6"], 100);
+        add(&[], 1);
+        assert_eq!(
+            nameless(&profile, 0).interpreters,
+            [
+                ("Lua", "/usr/lib/x86_64-linux-gnu/liblua5.4.so.0.0.6".to_owned(), 30),
+                ("R", "/lib/libR.so".to_owned(), 7),
+            ]
+        );
+    }
 }

@@ -33,10 +33,15 @@ const RUNTIMES: [(&[&str], &str); 11] = [
     ),
 ];
 
+/// Languages whose interpreters are not read, and what names their functions.
+const UNREAD: [(&str, &str); 2] =
+    [("Lua", "those of LuaJIT are"), ("R", "Rprof() within the program counts them")];
+
 /// The package with the debug files of a file.
 type FindPackage<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Advice, one line for libraries and one for JIT-compiled code; none if all has names. `whole` is what shares are of,
+/// Advice, one line for libraries, one for JIT-compiled code and one for an interpreter that is not read; none if all has names:
+/// those of an interpreter's own functions are not asked for. `whole` is what shares are of,
 /// `servers`: servers are asked for debug files, `package`: the package that has those of a file.
 pub fn nameless_advice(
     nameless: &Nameless,
@@ -45,8 +50,21 @@ pub fn nameless_advice(
     package: FindPackage<'_>,
 ) -> Vec<String> {
     let whole = whole as f64;
-    let libraries = of_modules(&nameless.modules, whole, servers, package);
-    libraries.into_iter().chain(of_jit(&nameless.jit, whole)).collect()
+    let is_interpreter = |path: &String| nameless.interpreters.iter().any(|of| of.1 == *path);
+    let others = nameless.modules.iter().filter(|(path, _)| !is_interpreter(path)).cloned();
+    let libraries = of_modules(&others.collect::<Vec<_>>(), whole, servers, package);
+    let interpreter = of_interpreters(&nameless.interpreters, whole);
+    libraries.into_iter().chain(of_jit(&nameless.jit, whole)).chain(interpreter).collect()
+}
+
+fn of_interpreters(interpreters: &[(&str, String, u64)], whole: f64) -> Option<String> {
+    let (language, path, value) = interpreters.first().filter(|of| share(of.2, whole) >= LEAST)?;
+    let name = path.rsplit('/').next().unwrap_or(path);
+    let percent = 100.0 * share(*value, whole);
+    let remedy = UNREAD.iter().find(|(unread, _)| unread == language).map_or("", |of| of.1);
+    Some(format!(
+        "functions of {language} are not read, {name} ({percent:.0} %) has the interpreter's: {remedy}"
+    ))
 }
 
 fn share(value: u64, whole: f64) -> f64 {
@@ -106,6 +124,25 @@ mod tests {
             )
         );
         assert_eq!(of_modules(&modules[1..], 1000.0, false, &found), None);
+    }
+
+    #[test]
+    fn symbols_of_an_interpreter_were_advised_for_functions_of_lua() {
+        let nameless = Nameless {
+            modules: vec![("/usr/bin/lua5.4".to_owned(), 980), ("/lib/liba.so.1".to_owned(), 20)],
+            interpreters: vec![("Lua", "/usr/bin/lua5.4".to_owned(), 990)],
+            ..Nameless::default()
+        };
+        let package = |path: &str| Some(format!("{path}-dbgsym"));
+        let lines = nameless_advice(&nameless, 1000, true, &package);
+        assert_eq!(
+            lines,
+            [
+                "no symbols for liba.so.1 (2 %); to name its functions: apt-get install /lib/liba.so.1-dbgsym",
+                "functions of Lua are not read, lua5.4 (99 %) has the interpreter's: those of LuaJIT are",
+            ]
+        );
+        assert!(nameless_advice(&nameless, 100_000, true, &package).is_empty());
     }
 
     #[test]
