@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::Write;
+use std::iter;
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use pyrograph_format::{Input, Options, read};
 
 use crate::common::in_kernel::value_of;
 use crate::common::interpreters::{check_said, interpreters, write};
-use crate::common::{Folded, is_root, kept, pyrograph, run, sharp, tolerance};
+use crate::common::{Folded, is_root, kept, pyrograph, run, sharp, text, tolerance};
 
 /// Has the tables for unwinding Node's file made, which are kept for the next recording: on a busy machine that takes
 /// seconds, in which calls in stacks that are copied out are not found. All tests do so, one after the other, but for what
@@ -22,13 +23,16 @@ fn keep_tables(node: &Path, out: &Path) {
     let facts = mark.metadata().expect("facts of the file");
     let age = facts.modified().expect("a time").elapsed().unwrap_or_default();
     if facts.len() == 0 || age > Duration::from_secs(900) {
-        let wait = "const end = Date.now() + 3000; while (Date.now() < end);";
-        run(pyrograph()
-            .args(["record", "--engine", "ebpf", "-o"])
-            .arg(out)
-            .arg("--")
-            .arg(node)
-            .args(["-e", wait]));
+        let script = "const end = Date.now() + 1000; while (Date.now() < end);";
+        let mut recorder = pyrograph();
+        recorder.args(["record", "--engine", "ebpf", "-o"]).arg(out).arg("--");
+        recorder.arg(node).args(["-e", script]);
+        // Of a recording that finds them nothing is said.
+        let is_kept = || !text(&run(&mut recorder).stderr).contains("unwind tables were not ready");
+        assert!(
+            iter::repeat_with(is_kept).take(20).any(|it| it),
+            "tables of {node:?} are not kept"
+        );
         (&mark).write_all(b".").expect("a file");
     }
 }
