@@ -104,7 +104,7 @@ fn false_share(samples: (usize, usize), runs: usize, options: &DiffOptions) -> f
     called as f64 / all as f64
 }
 
-/// What takes many rounds has more of them nightly.
+/// Returns true in nightly runs, in which statistical tests have more rounds.
 fn is_nightly() -> bool {
     std::env::var_os("PYROGRAPH_NIGHTLY").is_some()
 }
