@@ -25,7 +25,7 @@ use crate::files::{self, Aliases, FileFacts, Files, Question, What};
 use crate::interpreters::{Interpreters, read_function};
 use crate::kernel_text::KernelText;
 use crate::layout::{Blocked, Count, FileKey, MAX_INTERPRETERS, Site, State};
-use crate::load::{self, Loaded};
+use crate::load::{self, Loaded, RefusedLanguages};
 use crate::loader_log;
 use crate::object::{handle, monotonic_now, program, ring};
 use crate::options::{
@@ -90,6 +90,7 @@ pub struct Engine {
     may_forget: bool,
     /// How often counts were taken since stacks were forgotten.
     drains_since: u32,
+    refused: Option<RefusedLanguages>,
     object: Object,
 }
 
@@ -132,7 +133,7 @@ impl Engine {
             ON_EXIT => samples,
             name => programs.contains(&name),
         };
-        let Loaded { object, memory } = load::load(options, &text, live, &needed)?;
+        let Loaded { object, memory, refused } = load::load(options, &text, live, &needed)?;
         Files::check(&program(&object, LOOK_UP)?)?;
         let aliases = Aliases::default();
         let readers = Arc::default();
@@ -187,6 +188,7 @@ impl Engine {
             end: Arc::new(end),
             may_forget: counts_at_once(options, resumes),
             drains_since: 0,
+            refused,
             object,
         };
         engine.forget_questions()?;
@@ -218,6 +220,11 @@ impl Engine {
         let waiting =
             self.list_waiting.is_some_and(|name| name != ON_REST) && self.waits != Waits::Wakers;
         features::lacks(self.trigger == Trigger::Locks, waiting)
+    }
+
+    /// Languages whose calls are not found, said once.
+    pub fn refused_languages(&mut self) -> Option<RefusedLanguages> {
+        self.refused.take()
     }
 
     /// Looks at this process, too, which runs already.

@@ -59,6 +59,7 @@ pub use error::{Error, Reason};
 pub use features::features;
 pub use files::{FileFacts, Question, What};
 pub use layout::FileKey;
+pub use load::RefusedLanguages;
 pub use options::Options;
 pub use scheduler::{SchedKey, SchedOptions, SchedTracer};
 pub use tracer::{CallOptions, CallTracer};

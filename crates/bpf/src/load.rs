@@ -7,6 +7,7 @@ use std::path::Path;
 use flate2::read::GzDecoder;
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::{Object, ObjectBuilder, OpenObject};
+use pyrograph_event::interpreter::Language;
 use pyrograph_event::request::{Trigger, Waits};
 
 use crate::copies;
@@ -54,7 +55,7 @@ fn most_rows(options: &Options, cpus: u64, map: &str) -> Option<u32> {
         "blocked" => waits || options.trigger == Trigger::Locks,
         "pending" => waits || !options.trigger.counts_at_once(),
         "copies" => copies_stacks(options),
-        "functions" | "functions_emitted" | "python_threads" => options.languages,
+        "functions" | "functions_emitted" | "python_threads" => !options.languages.is_empty(),
         _ => true,
     };
     if !is_of_use {
@@ -105,6 +106,17 @@ struct Wanted<'a> {
 pub struct Loaded {
     pub object: Object,
     pub memory: Memory,
+    /// Languages that are left out, and why.
+    pub refused: Option<RefusedLanguages>,
+}
+
+/// Languages whose calls are not found, since the kernel does not take the programs that do.
+#[derive(Debug)]
+pub struct RefusedLanguages {
+    /// The languages.
+    pub languages: Vec<Language>,
+    /// What the kernel said of all languages together.
+    pub error: Error,
 }
 
 /// Loads the programs that are needed. `live`: what is held is counted.
@@ -115,18 +127,50 @@ pub fn load(
     needed: &dyn Fn(&str) -> bool,
 ) -> Result<Loaded, Error> {
     let cpus = libbpf_rs::num_possible_cpus().map_or(u64::MAX, |cpus| cpus as u64);
-    let config = config(options, text, cpus);
+    let mut config = config(options, text, cpus);
     let most_rows = |map: &str| most_rows(options, cpus, map);
     let cache = options.cache.as_deref();
     let wanted = Wanted { live, needed, most_rows: &most_rows, cache };
-    let object = open_and_load(&config, &wanted)?;
+    let (object, refused) = with_languages(&options.languages, |languages| {
+        config.languages = bits(languages);
+        open_and_load(&config, &wanted)
+    })?;
     let memory = Memory::new(
         handle(&object, "blocks")?,
         &handle(&object, "modules")?,
         &handle(&object, "rules")?,
         options.table_budget,
     )?;
-    Ok(Loaded { object, memory })
+    Ok(Loaded { object, memory, refused })
+}
+
+/// Loads with the walkers of languages, and where the kernel refuses that and takes the programs without: with each that it takes
+/// beside those before.
+fn with_languages<T>(
+    wanted: &[Language],
+    mut load: impl FnMut(&[Language]) -> Result<T, Error>,
+) -> Result<(T, Option<RefusedLanguages>), Error> {
+    let error = match load(wanted) {
+        Ok(loaded) => return Ok((loaded, None)),
+        Err(error @ Error::Load { .. }) if !wanted.is_empty() => error,
+        Err(error) => return Err(error),
+    };
+    // Something else is wrong: the first answer is about all that was wanted.
+    let Ok(mut loaded) = load(&[]) else { return Err(error) };
+    let (mut taken, mut languages) = (Vec::new(), Vec::new());
+    for language in wanted {
+        taken.push(*language);
+        match load(&taken) {
+            Ok(more) => loaded = more,
+            Err(_) => languages.extend(taken.pop()),
+        }
+    }
+    Ok((loaded, Some(RefusedLanguages { languages, error })))
+}
+
+/// Languages as the programs' configuration has them.
+fn bits(languages: &[Language]) -> u32 {
+    languages.iter().fold(0, |bits, language| bits | 1 << *language as u32)
 }
 
 fn open_and_load(config: &Config, wanted: &Wanted<'_>) -> Result<Object, Error> {
@@ -225,7 +269,7 @@ fn config(options: &Options, text: &KernelText, cpus: u64) -> Config {
         by_value: u32::from(sampling(options) == Some(Sampling::ByValue)),
         no_idle: options.no_idle.into(),
         lines: options.lines.into(),
-        languages: options.languages.into(),
+        languages: bits(&options.languages),
     }
 }
 
@@ -252,5 +296,31 @@ mod tests {
         ] {
             assert_eq!(sizes(&other, 2), [None, None, None, Some(1), None]);
         }
+    }
+
+    #[test]
+    fn a_language_that_is_refused_costs_that_language() {
+        use Language::{Java, Lua, Perl, Python};
+        let wanted = [Python, Perl, Lua, Java];
+        let tried = |refuses: &dyn Fn(&[Language]) -> bool| {
+            let mut loads = 0;
+            let loaded = with_languages(&wanted, |languages| {
+                loads += 1;
+                let refusal =
+                    Error::Load { reason: "no".to_owned().into(), details: String::new() };
+                if refuses(languages) { Err(refusal) } else { Ok(languages.to_vec()) }
+            });
+            let refused = |refused: Option<RefusedLanguages>| refused.map(|it| it.languages);
+            (loaded.ok().map(|(taken, it)| (taken, refused(it).unwrap_or_default())), loads)
+        };
+        assert_eq!(tried(&|_| false), (Some((wanted.to_vec(), vec![])), 1));
+        let lua = tried(&|languages| languages.contains(&Lua));
+        assert_eq!(lua, (Some((vec![Python, Perl, Java], vec![Lua])), 6));
+        // All together are too long.
+        let long = tried(&|languages| languages.len() > 2);
+        assert_eq!(long, (Some((vec![Python, Perl], vec![Lua, Java])), 6));
+        let none = tried(&|languages| !languages.is_empty());
+        assert_eq!(none, (Some((vec![], wanted.to_vec())), 6));
+        assert_eq!(tried(&|_| true), (None, 2));
     }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use pyrograph_event::interpreter::Language;
 use pyrograph_event::request::{Trigger, Waits};
 
 use crate::trigger::Programs;
@@ -63,8 +64,8 @@ pub struct Options {
     pub at_switches: bool,
     /// Do not leave frames by their instructions, where there is no table.
     pub no_guess: bool,
-    /// Find the calls of interpreted languages.
-    pub languages: bool,
+    /// Find the calls of these languages.
+    pub languages: Vec<Language>,
     /// Count different lines of an interpreted function as different places.
     pub lines: bool,
     /// Below which folder (such as `~/.cache`) it is kept for the next recording what tables were made, and
@@ -93,7 +94,7 @@ impl Default for Options {
             table_budget: 256 << 20,
             at_switches: false,
             no_guess: false,
-            languages: false,
+            languages: Vec::new(),
             lines: false,
             cache: None,
         }

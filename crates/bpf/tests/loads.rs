@@ -11,6 +11,7 @@ use pyrograph_bpf::{
     CallOptions, CallTracer, CountKey, CountedEvent, Engine, Error, EventCounter, EventOptions,
     Options, SchedKey, SchedOptions, SchedTracer,
 };
+use pyrograph_event::interpreter::Language;
 use pyrograph_event::request::{Measure, Trigger, Waits};
 use pyrograph_event::traced::EventSource;
 
@@ -105,6 +106,10 @@ fn questions() -> Vec<(&'static str, Options)> {
 /// Loads, and where that asks for nothing else, attaches, begins and ends.
 fn record(options: &Options) -> Result<u64, Error> {
     let mut engine = Engine::load(options)?;
+    if let Some(refused) = engine.refused_languages() {
+        eprintln!("refused: {:?}", refused.languages);
+        return Err(refused.error);
+    }
     engine.follow()?;
     if !matches!(options.trigger, Trigger::Function { .. } | Trigger::Allocations { .. }) {
         engine.trigger(std::iter::empty())?;
@@ -144,7 +149,7 @@ fn recordings() -> Vec<Case> {
             group: Some(1),
             by_cpu: true,
             times: true,
-            languages,
+            languages: if languages { Language::ALL.to_vec() } else { Vec::new() },
             lines: languages,
             ..plain.clone()
         };

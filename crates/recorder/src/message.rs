@@ -1,6 +1,7 @@
 //! Reports of a recorder as it goes.
 
 use pyrograph_event::engine::{Feature, TableStats};
+use pyrograph_event::interpreter::Language;
 use pyrograph_record::Notice;
 use pyrograph_resolve::{FoundInterpreter, InterpreterVersion, StackMemory};
 use std::time::Duration;
@@ -21,6 +22,13 @@ pub enum Message {
     Engine(Engine),
     /// The kernel lacks a feature of use for what is recorded, which is done without it.
     Lacks(Feature),
+    /// The kernel does not take the programs that find the calls of these languages.
+    LanguagesRefused {
+        /// The languages.
+        languages: Vec<Language>,
+        /// What the kernel said.
+        error: EngineError,
+    },
     /// Something about the events, or a rate that was lowered while it was recorded.
     Notice(Notice),
     /// Calls that allocate memory take this much longer while they are recorded, as was measured; `None`: it

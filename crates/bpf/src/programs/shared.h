@@ -511,7 +511,7 @@ struct config {
 	u32 no_idle;
 	// Emit where in a function calls are.
 	u32 lines;
-	// Emit calls of interpreters.
+	// Emit calls of interpreters of these: bits by `enum language`.
 	u32 languages;
 };
 

@@ -33,6 +33,16 @@ pub fn print(message: &Message, verbose: bool) {
         Message::Engine(Engine::Perf) if verbose => say!("stacks are taken by perf_event_open"),
         // All lacks are printed above.
         Message::Lacks(feature) if !verbose => print_lack(*feature),
+        Message::LanguagesRefused { languages, error } => {
+            let names: Vec<_> = languages.iter().map(|it| it.name()).collect();
+            say!(
+                "functions of {} are not read: with them, {error}; please report this with the output of -v and of uname -r",
+                names.join(", ")
+            );
+            if verbose {
+                error.details().into_iter().flat_map(str::lines).for_each(|line| say!("{line}"));
+            }
+        }
         Message::Notice(notice) => say!("{notice}"),
         Message::AllocationCost(cost) => say!("{}", allocation_cost(*cost)),
         Message::Started(tables) if verbose => {

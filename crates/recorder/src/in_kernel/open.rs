@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use pyrograph_bpf::{Engine, prefer_this_thread};
+use pyrograph_bpf::{Engine, RefusedLanguages, prefer_this_thread};
 use pyrograph_event::request::Trigger;
 use pyrograph_record::{
     Error as RecordError, Event, Options, Rate, Session, StackMode, Target, Unit, Waiting,
@@ -50,7 +50,12 @@ fn open_with(mut engine: Engine, plan: &Plan, report: &mut Report) -> Result<Ope
     let session = Session::open(&events(plan)?)?;
     session.notices().iter().for_each(|notice| report(Message::Notice(notice.clone())));
     let event = session.event().clone();
-    let mut resolver = Resolver::new(LiveFiles, plan.resolve_options(&event));
+    let mut options = plan.resolve_options(&event);
+    if let Some(RefusedLanguages { languages, error }) = engine.refused_languages() {
+        options.languages.retain(|language| !languages.contains(language));
+        report(Message::LanguagesRefused { languages, error: error.into() });
+    }
+    let mut resolver = Resolver::new(LiveFiles, options);
     resolver.expect_file("[vdso]");
     if let Target::Command(argv) = &plan.target {
         for path in argv.first().into_iter().flat_map(|program| needed::files(program)) {
@@ -93,7 +98,7 @@ fn load(plan: &Plan) -> Result<Engine, pyrograph_bpf::Error> {
         table_budget: plan.table_memory,
         at_switches: plan.at_switches,
         no_guess: !plan.guessing,
-        languages: plan.user && !plan.languages.is_empty(),
+        languages: if plan.user { plan.languages.clone() } else { Vec::new() },
         lines: plan.lines,
         cache: plan.symbols.cache.clone(),
     })

@@ -118,8 +118,11 @@ static __always_inline u32 java_half(struct task_struct *other, u64 address)
 
 static __always_inline struct interpreter *java_of(u32 row)
 {
-	struct interpreter *it = bpf_map_lookup_elem(&interpreters, &row);
+	struct interpreter *it;
 
+	if (!(config.languages & 1u << LANGUAGE_JAVA))
+		return NULL;
+	it = bpf_map_lookup_elem(&interpreters, &row);
 	return it && it->language == LANGUAGE_JAVA ? it : NULL;
 }
 

@@ -118,7 +118,7 @@ static __always_inline int leave_luajit(struct scratch *s, struct task_struct *o
 	struct interpreter *it;
 	u32 row, is_trace;
 
-	if (!(s->known & 1 << R14) || !s->user.len)
+	if (!(config.languages & 1u << LANGUAGE_LUAJIT) || !(s->known & 1 << R14) || !s->user.len)
 		return 0;
 	dispatch = s->registers[R14];
 	sp = s->registers[RSP];

@@ -14,30 +14,23 @@
 #include "python.h"
 #include "ruby.h"
 
+// What is false when programs are loaded is not verified: one language's walker that a kernel refuses can be left out.
+#define WALK(LANGUAGE, walk) \
+	case LANGUAGE: \
+		if (config.languages & 1u << (LANGUAGE)) \
+			walk(w); \
+		break
+
 static __always_inline void walk_language(struct language_walk *w)
 {
 	switch (w->it->language) {
-	case LANGUAGE_PYTHON:
-		walk_python(w);
-		break;
-	case LANGUAGE_PERL:
-		walk_perl(w);
-		break;
-	case LANGUAGE_JAVA:
-		walk_java(w);
-		break;
-	case LANGUAGE_NODE:
-		walk_node(w);
-		break;
-	case LANGUAGE_PHP:
-		walk_php(w);
-		break;
-	case LANGUAGE_RUBY:
-		walk_ruby(w);
-		break;
-	case LANGUAGE_LUAJIT:
-		walk_luajit(w);
-		break;
+	WALK(LANGUAGE_PYTHON, walk_python);
+	WALK(LANGUAGE_PERL, walk_perl);
+	WALK(LANGUAGE_JAVA, walk_java);
+	WALK(LANGUAGE_NODE, walk_node);
+	WALK(LANGUAGE_PHP, walk_php);
+	WALK(LANGUAGE_RUBY, walk_ruby);
+	WALK(LANGUAGE_LUAJIT, walk_luajit);
 	}
 }
 
