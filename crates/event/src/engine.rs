@@ -20,6 +20,26 @@ pub struct TableStats {
     pub time: Duration,
 }
 
+/// Events that were not counted, by why.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LostBy {
+    /// The table of counts was full.
+    pub counts: u64,
+    /// There was no room to hand their stack out.
+    pub stacks: u64,
+    /// The CPU was at work on others.
+    pub busy: u64,
+    /// They were counted, but their stack was never handed out.
+    pub unknown: u64,
+}
+
+impl LostBy {
+    /// All of them.
+    pub fn total(&self) -> u64 {
+        self.counts + self.stacks + self.busy + self.unknown
+    }
+}
+
 /// Features of the kernel that the in-kernel engine makes use of, by age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Feature {

@@ -65,7 +65,7 @@ pub(crate) fn open(plan: &Plan, report: &mut Report) -> Result<Opened, Error> {
         monotonic_time,
     };
     let resolver = Resolver::new(LiveFiles, options);
-    Ok(Opened { sampler: Box::new(sampler), resolver, event })
+    Ok(Opened { sampler: Box::new(sampler), resolver, event, monotonic_time })
 }
 
 impl ByPerf {

@@ -1,6 +1,6 @@
 //! Reports of a recorder as it goes.
 
-use pyrograph_event::engine::{Feature, TableStats};
+use pyrograph_event::engine::{Feature, LostBy, TableStats};
 use pyrograph_event::interpreter::Language;
 use pyrograph_record::Notice;
 use pyrograph_resolve::{FoundInterpreter, InterpreterVersion, StackMemory};
@@ -73,6 +73,8 @@ pub enum Message {
 pub struct EngineReport {
     /// The unwind tables at the end.
     pub tables: TableStats,
+    /// Events that were not counted.
+    pub lost: LostBy,
     /// User stacks that were unwound in the kernel, whole or in part.
     pub unwound: u64,
     /// User stacks that were copied out and unwound in user space.

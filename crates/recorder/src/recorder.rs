@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pyrograph_event::interpreter::Language;
-use pyrograph_profile::{Marker, Profile, Sample};
-use pyrograph_record::{Child, Event, Summary};
+use pyrograph_profile::Profile;
+use pyrograph_record::{Child, Event, Summary, monotonic_now};
 use pyrograph_resolve::{LiveFiles, Resolved, Resolver};
 
 use crate::by_perf;
 use crate::error::Error;
 use crate::in_kernel;
 use crate::jvm::Jvms;
+use crate::lost::{Losses, add_lost};
 use crate::message::Message;
 use crate::plan::{Engine, Plan};
 
@@ -59,6 +60,8 @@ pub(crate) struct Opened {
     pub resolver: Resolver<LiveFiles>,
     /// The event that is open.
     pub event: Event,
+    /// Samples have times of `CLOCK_MONOTONIC`.
+    pub monotonic_time: bool,
 }
 
 /// Result of a recording beside its stacks.
@@ -82,6 +85,8 @@ pub struct Recorder {
     report: Report,
     jvms: Option<Jvms>,
     goes_on: bool,
+    /// When samples were lost, if samples have times of `CLOCK_MONOTONIC`.
+    losses: Option<Losses>,
     /// It takes samples of an event, and no waits, calls or allocations: each stands for about as much as any other.
     is_sampled: bool,
 }
@@ -124,11 +129,22 @@ impl Recorder {
     pub fn open(plan: &Plan, report: impl FnMut(Message) + 'static) -> Result<Self, Error> {
         let mut report: Report = Box::new(report);
         let (engine, opened) = open(plan, &mut report)?;
-        let Opened { sampler, mut resolver, event } = opened;
+        let Opened { sampler, mut resolver, event, monotonic_time } = opened;
+        let losses = (plan.keep_times && monotonic_time).then(|| Losses::new(monotonic_now()));
         let reads_methods = engine == Engine::InKernel && plan.languages.contains(&Language::Java);
         let jvms = Jvms::new(plan, &mut resolver, reads_methods);
         let is_sampled = plan.question.noun() == "sample";
-        Ok(Self { sampler, resolver, event, engine, report, jvms, goes_on: true, is_sampled })
+        Ok(Self {
+            sampler,
+            resolver,
+            event,
+            engine,
+            report,
+            jvms,
+            goes_on: true,
+            losses,
+            is_sampled,
+        })
     }
 
     /// The engine that takes the stacks.
@@ -152,6 +168,10 @@ impl Recorder {
         self.goes_on = self.goes_on && self.sampler.step(&mut self.resolver, &mut self.report)?;
         if let Some(jvms) = &mut self.jvms {
             jvms.step(&mut self.resolver, &mut self.report);
+        }
+        let now = monotonic_now();
+        if let Some(losses) = self.losses.as_mut().filter(|losses| losses.is_due(now)) {
+            losses.look(self.sampler.lost(), now);
         }
         Ok(self.goes_on)
     }
@@ -220,8 +240,21 @@ impl Recorder {
     pub fn finish(mut self) -> Result<Finished, Error> {
         self.stop();
         while self.step()? {}
-        let Self { sampler, mut resolver, event, engine, mut report, jvms, is_sampled, .. } = self;
+        let Self {
+            sampler,
+            mut resolver,
+            event,
+            engine,
+            mut report,
+            jvms,
+            mut losses,
+            is_sampled,
+            ..
+        } = self;
         let mut ended = sampler.finish(&mut resolver, &mut report)?;
+        if let Some(losses) = &mut losses {
+            losses.look(ended.summary.lost, monotonic_now());
+        }
         if let Some(jvms) = jvms {
             jvms.finish(&mut resolver, &mut report);
         }
@@ -236,15 +269,16 @@ impl Recorder {
         }
         report(Message::Stacks(resolver.stack_memory()));
         let mut resolved = resolver.finish();
+        let sums = resolved.stats.samples != resolved.profile.samples.len() as u64;
         if is_sampled {
-            add_lost(&mut resolved.profile, ended.summary.lost);
+            add_lost(&mut resolved.profile, ended.summary.lost, losses.as_ref());
         }
         let about = &mut resolved.profile.about;
         about.start = Some(start);
         about.duration = Some(duration);
         about.host = host();
         about.lost = ended.summary.lost;
-        about.sums = resolved.stats.samples != resolved.profile.samples.len() as u64;
+        about.sums = sums;
         let Ended { summary, child, cpu_time, .. } = ended;
         Ok(Finished { resolved, summary, event, engine, child, cpu_time })
     }
@@ -260,24 +294,6 @@ fn still_run(processes: Vec<(i32, Option<Arc<str>>)>) -> Vec<(i32, String)> {
         (!matches!(state, 'Z' | 'X')).then_some((pid, name))
     };
     processes.into_iter().filter_map(runs).collect()
-}
-
-/// Adds lost samples as a stack of their own, `[lost]`, so that the total is still what the target used. Each stands for as much
-/// as the others do on average.
-fn add_lost(profile: &mut Profile, lost: u64) {
-    let numbers = profile.numbers_beside(0);
-    let taken = numbers.map_or(0, |column| profile.samples.total(column));
-    // Of nothing but lost samples nothing is known.
-    if lost == 0 || numbers.is_some() && taken == 0 {
-        return;
-    }
-    let mut values = vec![lost; profile.value_types.len()];
-    if numbers.is_some() {
-        let value = u128::from(profile.samples.total(0)) * u128::from(lost) / u128::from(taken);
-        values[0] = u64::try_from(value).unwrap_or(u64::MAX);
-    }
-    let stack = profile.stack_of_names([Marker::Lost.label()]);
-    profile.push(Sample::new(stack), &values);
 }
 
 /// Opens the engine that suits the plan.
@@ -310,37 +326,4 @@ fn times((begun, ended): (Instant, Instant)) -> (u64, u64) {
 fn host() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())
-}
-
-#[cfg(test)]
-mod tests {
-    use pyrograph_profile::ValueType;
-
-    use super::*;
-
-    fn with_two_samples(types: Vec<ValueType>, values: &[u64]) -> Profile {
-        let mut profile = Profile::new(types);
-        let stack = profile.stack_of_names(["main"]);
-        profile.push(Sample::new(stack), values);
-        profile
-    }
-
-    #[test]
-    fn what_was_lost_counts_as_much_as_the_rest() {
-        let types = || vec![ValueType::new("cpu-clock", "ns"), ValueType::new("samples", "count")];
-        let mut profile = with_two_samples(types(), &[2_000_000, 2]);
-        add_lost(&mut profile, 3);
-        let totals = [0, 1].map(|column| profile.samples.total(column));
-        assert_eq!((totals, profile.samples.len()), ([5_000_000, 5], 2));
-        assert_eq!(profile.frames.iter().last().map(|frame| frame.kind.name()), Some("remark"));
-        let mut profile = with_two_samples(vec![ValueType::samples()], &[2]);
-        add_lost(&mut profile, 3);
-        assert_eq!(profile.samples.total(0), 5);
-        // Nothing is known of what each stands for, or nothing was lost.
-        let mut none = Profile::new(types());
-        add_lost(&mut none, 3);
-        let mut whole = with_two_samples(types(), &[2_000_000, 2]);
-        add_lost(&mut whole, 0);
-        assert_eq!((none.samples.len(), whole.samples.len()), (0, 1));
-    }
 }

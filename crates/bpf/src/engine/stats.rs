@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use libbpf_rs::{MapCore, MapFlags};
 use pyrograph_event::counted::Cut;
+use pyrograph_event::engine::LostBy;
 
 use crate::counted::end_of;
 use crate::layout::{ENDS, Tick};
@@ -13,8 +14,8 @@ use super::Engine;
 /// Events that the programs could not count, and how user stacks ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Events that were not counted: a table was full, or the CPU was at work on others.
-    pub lost: u64,
+    /// Events that were not counted.
+    pub lost: LostBy,
     /// User stacks that were unwound in the kernel, by how they ended: the first number is that of whole ones,
     /// the others are those of `enum end`.
     pub ends: [u64; ENDS],
@@ -61,7 +62,12 @@ impl Engine {
             spent: Duration::from_nanos(spent),
             skipped_time: Duration::from_nanos(skipped),
             skipped: skipped.checked_div(state.period).unwrap_or(0),
-            lost: state.lost_counts + state.lost_stacks + state.lost_busy + self.stacks.unknown(),
+            lost: LostBy {
+                counts: state.lost_counts,
+                stacks: state.lost_stacks,
+                busy: state.lost_busy,
+                unknown: self.stacks.unknown(),
+            },
             ends: state.ends,
             copied: state.copied,
             copies_refused: state.copies_refused,

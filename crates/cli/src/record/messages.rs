@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use pyrograph_recorder::memory::Resident;
 use pyrograph_recorder::{
-    Engine, EngineReport, Feature, JvmReport, Message, Resolved, StackMemory, Summary, TableStats,
-    cpu_time, kernel_features,
+    Engine, EngineReport, Feature, JvmReport, LostBy, Message, Resolved, StackMemory, Summary,
+    TableStats, cpu_time, kernel_features,
 };
 use pyrograph_resolve::{FoundInterpreter, InterpreterVersion, Unknown, Warning};
 
@@ -52,6 +52,9 @@ pub fn print(message: &Message, verbose: bool) {
         Message::InKernel(report) if verbose => {
             let EngineReport { tables, resident, kernel_bytes, .. } = report;
             say!("{}; {}", unwind_tables(tables), stacks_taken(report));
+            if report.lost.total() > 0 {
+                say!("{}", lost(&report.lost));
+            }
             say!(
                 "{}; and {} MiB in the kernel, of which --table-memory limits the tables",
                 memory(resident),
@@ -185,6 +188,20 @@ fn stacks_taken(report: &EngineReport) -> String {
         grouped(report.copied),
         grouped(report.not_copied)
     )
+}
+
+/// Why events were lost.
+fn lost(lost: &LostBy) -> String {
+    let causes = [
+        (lost.counts, "for want of room in the table of counts"),
+        (lost.stacks, "for want of room for their stacks, which the recorder did not take in time"),
+        (lost.busy, "while the CPU was at work on others"),
+        (lost.unknown, "whose stacks never came"),
+    ];
+    let causes = causes.iter().filter(|(number, _)| *number > 0);
+    let causes: Vec<_> =
+        causes.map(|(number, why)| format!("{} {why}", grouped(*number))).collect();
+    format!("lost: {}", causes.join(", "))
 }
 
 /// The unwind tables for which there was no room, and the stacks that are incomplete for it.

@@ -184,10 +184,11 @@ local now = ffi.new('struct t')
 local function clock() ffi.C.clock_gettime(1, now) return tonumber(now.s) * 1e9 + tonumber(now.n) end
 local function sleeps() for i = 1, 100 do ffi.C.usleep(5000) end return 1 end
 local function reads(pipe) local text = pipe:read('*a') return text end
-local pipe = io.popen('sleep 0.7')
 local start = clock() local a = sleeps()
-local slept = clock() local b = reads(pipe)
-print(string.format('%.0f %.0f', slept - start, clock() - slept))
+local slept = clock() - start
+local pipe = io.popen('sleep 0.5')
+start = clock() local b = reads(pipe)
+print(string.format('%.0f %.0f', slept, clock() - start))
 ";
     let folder = tempfile::tempdir().expect("a folder");
     let script = write(folder.path(), "waits.lua", SCRIPT);

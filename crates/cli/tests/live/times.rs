@@ -276,11 +276,13 @@ fn the_beginning_is_left_out() {
         let [first @ .., early, _] = &phases[..] else { panic!("{said}") };
         let is_early = first.iter().all(|phase| phase.0[1] < early.0[0] - 1.5);
         assert!(first.len() == 2 && is_early, "{said}");
-        // 0.2 s of CPU time each, of the second run alone.
+        // 0.2 s of CPU time each, of the second run alone; and what the first did beyond a second, where CPUs were wanted by others.
+        let first = first[1].0[1] - first[0].0[0];
+        let most = 0.48 + (first - 1.0).max(0.0);
         let folded = Folded::read(&out);
         let is_known = |stack: &[String]| stack.iter().any(|of| of == "early" || of == "late");
         let found = folded.share(is_known) / 100.0 * folded.total() / 1e9;
-        assert!((0.32..0.48).contains(&found), "{found} s: {said}");
+        assert!((0.32..most).contains(&found), "{found} s of {most}: {said}");
     }
     let output = record("perf", "5", ":");
     let said = String::from_utf8_lossy(&output.stderr);

@@ -68,7 +68,7 @@ fn open_with(mut engine: Engine, plan: &Plan, report: &mut Report) -> Result<Ope
     if matches!(plan.question.trigger, Trigger::Allocations { .. }) {
         report(Message::AllocationCost(cost_of_allocations()));
     }
-    Ok(Opened { sampler: Box::new(running), resolver, event })
+    Ok(Opened { sampler: Box::new(running), resolver, event, monotonic_time: true })
 }
 
 /// Loads the programs.

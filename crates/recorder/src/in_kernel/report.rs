@@ -13,6 +13,7 @@ pub fn engine_report(engine: &Engine) -> EngineReport {
     let stats = engine.stats();
     EngineReport {
         tables: engine.table_stats(),
+        lost: stats.lost,
         unwound: stats.ends.iter().sum(),
         copied: stats.copied,
         not_copied: stats.copies_refused,

@@ -327,7 +327,7 @@ impl Sampler for Running {
     }
 
     fn lost(&self) -> u64 {
-        self.engine.stats().lost
+        self.engine.stats().lost.total()
     }
 
     fn collect(&mut self, resolver: &mut Resolver<LiveFiles>) -> Result<(), Error> {
@@ -377,7 +377,7 @@ fn summary(recording: Recording, engine: &Engine, report: &mut Report) -> Summar
     }
     let mut summary = recording.finish();
     let stats = engine.stats();
-    summary.lost = summary.lost.saturating_add(stats.lost);
+    summary.lost = summary.lost.saturating_add(stats.lost.total());
     summary.skipped = stats.skipped;
     summary.skipped_time = Some(stats.skipped_time);
     summary
