@@ -52,6 +52,9 @@ impl Batch {
     }
 }
 
+/// The most gaps that are kept, where nobody takes them.
+const MOST_GAPS: usize = 1 << 16;
+
 /// Puts rounds in the order of time, and counts the losses in them.
 #[derive(Debug)]
 pub(crate) struct Sorter {
@@ -63,15 +66,31 @@ pub(crate) struct Sorter {
     pub account: Account,
     /// Lost records, by the kernel's own records of losses.
     pub lost: u64,
+    /// When they were lost, until that is taken.
+    pub gaps: Vec<Gap>,
+    /// The time of the last record of each buffer.
+    last: Vec<u64>,
     /// How often the kernel stopped sampling for a while.
     pub throttled: u64,
+}
+
+/// Records were lost between two of a buffer. Times are of the clock of samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// When the last record before was written.
+    pub from: u64,
+    /// When there was room again.
+    pub to: u64,
+    /// How many were lost.
+    pub lost: u64,
 }
 
 impl Sorter {
     pub(crate) fn new(layout: Layout, weights: Option<Weights>, filter: Filter) -> Self {
         // Each round lets go what the round before had: no limit is needed.
         let (queue, account) = (RoundQueue::default(), Account::default());
-        Self { layout, queue, filter, weights, account, lost: 0, throttled: 0 }
+        let (gaps, last) = (Vec::new(), Vec::new());
+        Self { layout, queue, filter, weights, account, lost: 0, gaps, last, throttled: 0 }
     }
 
     /// The records that `round` completes.
@@ -103,13 +122,17 @@ impl Sorter {
         }
         let chunk = Arc::new(chunk);
         let mut start = 0;
-        let mut time = 0;
+        if self.last.len() <= chunk.ring {
+            self.last.resize(chunk.ring + 1, 0);
+        }
+        let mut time = self.last[chunk.ring];
         while let Ok(header) = Header::parse(&chunk.bytes[start..], self.layout.order()) {
             let end = start + usize::from(header.size);
             let record = &chunk.bytes[start..end];
+            let from = time;
             time = self.layout.time(record).unwrap_or(time);
             match header.kind {
-                kind::LOST | kind::LOST_SAMPLES => self.count_lost(record),
+                kind::LOST | kind::LOST_SAMPLES => self.count_lost(record, from, time),
                 kind::THROTTLE => self.throttled += 1,
                 _ => {}
             }
@@ -117,6 +140,7 @@ impl Sorter {
             self.queue.push(time, Place { chunk, start, len: header.size, kind });
             start = end;
         }
+        self.last[chunk.ring] = time;
     }
 
     /// Writes into samples what they stand for. Those of one thread and CPU are in order.
@@ -139,11 +163,16 @@ impl Sorter {
         }
     }
 
-    fn count_lost(&mut self, record: &[u8]) {
-        match self.layout.decode(record) {
-            Ok(Record::Lost(lost)) => self.lost = self.lost.saturating_add(lost.count),
-            Ok(Record::LostSamples(lost)) => self.lost = self.lost.saturating_add(lost.count),
-            _ => {}
+    fn count_lost(&mut self, record: &[u8], from: u64, to: u64) {
+        let lost = match self.layout.decode(record) {
+            Ok(Record::Lost(lost)) => lost.count,
+            Ok(Record::LostSamples(lost)) => lost.count,
+            _ => 0,
+        };
+        self.lost = self.lost.saturating_add(lost);
+        // Of a buffer's first record it is not known what was before.
+        if lost > 0 && self.gaps.len() < MOST_GAPS {
+            self.gaps.push(Gap { from: if from == 0 { to } else { from }, to, lost });
         }
     }
 }

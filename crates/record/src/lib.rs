@@ -23,7 +23,7 @@ mod sys;
 mod watch;
 mod weights;
 
-pub use batch::Batch;
+pub use batch::{Batch, Gap};
 pub use command::{Child, Usage, Waiting, exit_code_of};
 pub use counters::{Count, CounterOptions, Counters};
 pub use error::{Error, Notice};

@@ -77,6 +77,8 @@ pub(crate) struct Chunk {
     pub bytes: Vec<u8>,
     /// Nanoseconds between two samples, if they are a clock's.
     pub period: u64,
+    /// The number of its buffer.
+    pub ring: usize,
     /// How much of the pool's account is its own.
     counted: usize,
     pool: Arc<Pool>,
@@ -92,7 +94,7 @@ pub(crate) struct Pool {
 impl Chunk {
     pub(crate) fn new(pool: &Arc<Pool>) -> Self {
         let bytes = pool.free.lock().ok().and_then(|mut free| free.pop()).unwrap_or_default();
-        Self { bytes, period: 0, counted: 0, pool: Arc::clone(pool) }
+        Self { bytes, period: 0, ring: 0, counted: 0, pool: Arc::clone(pool) }
     }
 
     /// Puts its bytes on the account, until it is dropped.
@@ -270,6 +272,7 @@ impl Reader {
         for (index, ring) in self.rings.iter_mut().enumerate() {
             let mut chunk = Chunk::new(pool);
             chunk.period = self.unit;
+            chunk.ring = index;
             chunk.bytes.extend(early.get(index).into_iter().flatten());
             ring.drain(self.copier, &mut chunk.bytes);
             if !chunk.bytes.is_empty() {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use pyrograph_event::{Layout, flag, sample_type};
 
 use crate::attach::Attached;
-use crate::batch::{Batch, Sorter};
+use crate::batch::{Batch, Gap, Sorter};
 use crate::command::{Child, Waiting};
 use crate::copy::Copier;
 use crate::error::{Error, Notice};
@@ -418,6 +418,11 @@ impl Recording {
     /// Lost records until now, by the kernel's records of losses.
     pub fn lost(&self) -> u64 {
         self.sorter.lost
+    }
+
+    /// When records were lost, by these: since the last call.
+    pub fn take_gaps(&mut self) -> Vec<Gap> {
+        std::mem::take(&mut self.sorter.gaps)
     }
 
     /// The command, if one was started.

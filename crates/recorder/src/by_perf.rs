@@ -9,6 +9,7 @@ use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
 use crate::cpu_time::cpu_time;
 use crate::error::Error;
+use crate::lost::Losses;
 use crate::memory::{self, Resident};
 use crate::message::Message;
 use crate::plan::{Engine, Plan};
@@ -118,6 +119,13 @@ impl Sampler for ByPerf {
 
     fn lost(&self) -> u64 {
         self.running.as_ref().map_or(0, |running| running.recording.lost())
+    }
+
+    /// The kernel's records of losses say it, which come later than what they are of.
+    fn losses(&mut self, losses: &mut Losses, now: u64) {
+        losses.looked(now);
+        let gaps = self.running.as_mut().map(|running| running.recording.take_gaps());
+        gaps.into_iter().flatten().for_each(|gap| losses.add(gap.from, gap.to, gap.lost));
     }
 
     fn collect(&mut self, _: &mut Resolver<LiveFiles>) -> Result<(), Error> {

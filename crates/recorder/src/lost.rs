@@ -41,23 +41,33 @@ impl Losses {
         now.saturating_sub(self.looked) >= LOOK
     }
 
+    /// It was looked.
+    pub fn looked(&mut self, now: u64) {
+        self.looked = now;
+    }
+
     /// `lost`: how many until now.
     pub fn look(&mut self, lost: u64, now: u64) {
         let from = std::mem::replace(&mut self.looked, now);
         let more = lost.saturating_sub(self.seen);
-        if more == 0 {
+        self.seen += more;
+        self.add(from, now, more);
+    }
+
+    /// So many were lost in a span.
+    pub fn add(&mut self, from: u64, to: u64, lost: u64) {
+        if lost == 0 {
             return;
         }
-        self.seen = lost;
         if self.spans.len() == MOST {
             let two = |two: &[Span]| Span {
-                from: two[0].from,
-                to: two[two.len() - 1].to,
+                from: two.iter().map(|span| span.from).fold(u64::MAX, u64::min),
+                to: two.iter().map(|span| span.to).fold(0, u64::max),
                 lost: two.iter().map(|span| span.lost).sum(),
             };
             self.spans = self.spans.chunks(2).map(two).collect();
         }
-        self.spans.push(Span { from, to: now, lost: more });
+        self.spans.push(Span { from, to: to.max(from), lost });
     }
 }
 
@@ -87,7 +97,9 @@ pub fn add_lost(profile: &mut Profile, lost: u64, losses: Option<&Losses>) {
     let spans = losses.map_or(&[][..], |losses| &losses.spans);
     for Span { from, to, lost } in spans.iter().copied() {
         let rows = (to - from).div_ceil(ROW).clamp(1, ROWS).min(lost);
-        let share = |of: u64, n: u64| (u128::from(of) * u128::from(n) / u128::from(rows)) as u64;
+        let share = |of: u64, n: u64| {
+            u64::try_from(u128::from(of) * u128::from(n) / u128::from(rows)).unwrap_or(of)
+        };
         for row in 0..rows {
             let some = share(lost, row + 1) - share(lost, row);
             add(profile, some, Some(from + share(to - from, row)));

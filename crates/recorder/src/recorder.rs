@@ -34,6 +34,11 @@ pub(crate) trait Sampler {
     /// Samples that were lost until now.
     fn lost(&self) -> u64;
 
+    /// Says when samples were lost until `now`.
+    fn losses(&mut self, losses: &mut Losses, now: u64) {
+        losses.look(self.lost(), now);
+    }
+
     /// Takes what was counted until now.
     fn collect(&mut self, resolver: &mut Resolver<LiveFiles>) -> Result<(), Error>;
 
@@ -171,7 +176,7 @@ impl Recorder {
         }
         let now = monotonic_now();
         if let Some(losses) = self.losses.as_mut().filter(|losses| losses.is_due(now)) {
-            losses.look(self.sampler.lost(), now);
+            self.sampler.losses(losses, now);
         }
         Ok(self.goes_on)
     }
@@ -241,7 +246,7 @@ impl Recorder {
         self.stop();
         while self.step()? {}
         let Self {
-            sampler,
+            mut sampler,
             mut resolver,
             event,
             engine,
@@ -251,10 +256,10 @@ impl Recorder {
             is_sampled,
             ..
         } = self;
-        let mut ended = sampler.finish(&mut resolver, &mut report)?;
         if let Some(losses) = &mut losses {
-            losses.look(ended.summary.lost, monotonic_now());
+            sampler.losses(losses, monotonic_now());
         }
+        let mut ended = sampler.finish(&mut resolver, &mut report)?;
         if let Some(jvms) = jvms {
             jvms.finish(&mut resolver, &mut report);
         }

@@ -1,10 +1,10 @@
 //! Outputs with the time of each sample, by both engines: when, on which CPU, at which instruction.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::common::interpreters::write;
-use crate::common::{Folded, compile, is_root, pyrograph, run, tolerance};
+use crate::common::{Folded, compile, cpu_time, is_root, pyrograph, run, tolerance, wait_until};
 
 const C: &[&str] = &["gcc", "-O2", "-g", "-fomit-frame-pointer"];
 
@@ -288,4 +288,59 @@ fn the_beginning_is_left_out() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("it has ended before --delay was over"), "{said}");
     assert_eq!(output.status.code(), Some(1), "{said}");
+}
+
+/// What was lost has the time at which the recorder stood still.
+#[test]
+fn what_was_lost_is_where_it_was_lost() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let page = folder.path().join("page.html");
+    let mut target =
+        Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("a shell");
+    let works = |time: f64| {
+        let until = cpu_time(target.id()).as_secs_f64() + time;
+        wait_until("it works", || cpu_time(target.id()).as_secs_f64() >= until);
+    };
+    let mut command = pyrograph();
+    command.args(["record", "-u", "--engine", "perf", "-F", "3999", "-o"]).arg(&page);
+    command.args(["-p", &target.id().to_string()]);
+    let recorder = command.stderr(Stdio::piped()).spawn().expect("it runs");
+    let files = format!("/proc/{}/fd", recorder.id());
+    let is_event = |entry: std::io::Result<std::fs::DirEntry>| {
+        let file = entry.and_then(|entry| std::fs::read_link(entry.path()));
+        file.is_ok_and(|file| file.as_os_str() == "anon_inode:[perf_event]")
+    };
+    wait_until("it records", || {
+        Path::new(&files).read_dir().is_ok_and(|mut all| all.any(is_event))
+    });
+    let send = |signal| {
+        let pid = recorder.id().cast_signed();
+        // SAFETY: the call takes numbers.
+        assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+    };
+    // The clock of samples, on a machine that was never suspended.
+    let now = || {
+        let uptime = std::fs::read_to_string("/proc/uptime").expect("the kernel has it");
+        uptime.split(' ').next().and_then(|time| time.parse::<f64>().ok()).expect("a time")
+    };
+    works(0.4);
+    send(libc::SIGSTOP);
+    let stopped = now();
+    works(1.5);
+    let gone_on = now();
+    send(libc::SIGCONT);
+    works(0.4);
+    send(libc::SIGINT);
+    let said = recorder.wait_with_output().expect("it ends").stderr;
+    let said = String::from_utf8_lossy(&said);
+    target.kill().expect("it runs");
+    target.wait().expect("it ends");
+    let printed = text(pyrograph().args(["script", "-F", "time,ip,sym"]).arg(&page));
+    let lost = printed.split("\n\n").filter(|event| event.contains("[lost]"));
+    let times = lost.filter_map(|event| event.split_once(':')?.0.trim().parse::<f64>().ok());
+    let times: Vec<f64> = times.collect();
+    assert!(times.len() >= 10, "{times:?} {said}");
+    // A sample that is taken may be read up to a tenth of a second later.
+    let is_there = |time: &f64| (stopped - 0.1..gone_on + 0.1).contains(time);
+    assert!(times.iter().all(is_there), "{stopped} {times:?} {gone_on} {said}");
 }
