@@ -158,7 +158,12 @@ mod tests {
         let mut profile = with_two_samples(types(), &[7, 3]);
         // One was seen to be lost when all was over.
         add_lost(&mut profile, 102, Some(&losses));
-        let rows: Vec<_> = profile.samples.iter().map(|it| (it.time, it.values[1])).collect();
+        let rows: Vec<_> = profile
+            .samples
+            .iter()
+            .map(|it| it.time)
+            .zip(profile.samples.values(1).iter().copied())
+            .collect();
         let ms = |n: u64| Some(2 * SECOND + n * 1_000_000);
         // Three rows of a 25 ms span, of 33, 33 and 34.
         let parts =
