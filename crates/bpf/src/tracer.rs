@@ -16,7 +16,7 @@ use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, Object, RingBuffer, li
 use pyrograph_event::traced::{
     Action, Call, CallCount, CallEnd, EventSource, LostCalls, Stack, Traced,
 };
-use pyrograph_syscall::{Copied, Extent, When};
+use pyrograph_syscall::{Copied, Extent, When, compat_alike};
 
 pub use self::layout::STACKS_A_CPU;
 use self::layout::{Config, ErrorKey, Plan, Record, Row, RowKey, State};
@@ -164,16 +164,30 @@ impl CallTracer {
     /// Has the programs copy what the arguments of each call point to.
     fn set_plans(&self) -> Result<(), Error> {
         let plans = handle(&self.object, "plans")?;
-        for (number, call) in pyrograph_syscall::all() {
+        let set = |row: u32, copies: &[Option<pyrograph_syscall::Copy>]| {
             let mut plan = Plan::default();
-            for (to, copy) in plan.copies.iter_mut().zip(call.copies()) {
-                *to = planned(copy);
+            for (to, copy) in plan.copies.iter_mut().zip(copies) {
+                // An argument that no call has: nothing is copied.
+                *to = copy
+                    .map_or(layout::Copy { argument: u8::MAX, ..layout::Copy::default() }, planned);
                 plan.count += 1;
             }
-            if plan.count > 0 && number < layout::MAX_CALLS {
-                plans
-                    .update(&number.to_ne_bytes(), bytemuck::bytes_of(&plan), MapFlags::ANY)
-                    .map_err(Error::map("plans"))?;
+            if copies.iter().all(Option::is_none) {
+                return Ok(());
+            }
+            plans
+                .update(&row.to_ne_bytes(), bytemuck::bytes_of(&plan), MapFlags::ANY)
+                .map_err(Error::map("plans"))
+        };
+        for (number, call) in pyrograph_syscall::all() {
+            if number < layout::MAX_CALLS {
+                set(number, &call.copies().into_iter().map(Some).collect::<Vec<_>>())?;
+            }
+        }
+        for number in 0..layout::MAX_CALLS {
+            let alike = compat_alike(number).and_then(pyrograph_syscall::by_number);
+            if let Some(call) = alike {
+                set(layout::MAX_CALLS + number, &call.compat_copies())?;
             }
         }
         Ok(())

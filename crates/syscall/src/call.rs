@@ -118,6 +118,17 @@ impl Call {
         self.each_copy().collect()
     }
 
+    /// What can be copied of the memory of a 32-bit program, for which this is [the same call](crate::compat_alike): copies that
+    /// have another layout there are none. Pointers of [`Extent::Strings`] have 4 bytes.
+    pub fn compat_copies(&self) -> Vec<Option<Copy>> {
+        // `struct linux_dirent` has an inode and an offset that are `long`.
+        let is_alike = |copy: &Copy| {
+            let argument = self.arguments.get(usize::from(copy.argument));
+            self.name != "getdents" && argument.is_some_and(|it| it.kind.is_alike())
+        };
+        self.each_copy().map(|copy| Some(copy).filter(is_alike)).collect()
+    }
+
     /// How many copies a call has at most.
     pub const MOST_COPIES: usize = 4;
 

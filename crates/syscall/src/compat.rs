@@ -86,4 +86,34 @@ mod tests {
         assert_eq!(compat_alike(90), None, "its arguments are in a structure");
         assert_eq!(compat_alike(295), number_of("openat"));
     }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn memory_is_copied_where_it_is_laid_out_alike() {
+        use crate::by_number;
+        let copied = |name: &str| {
+            let call = number_of(name).and_then(by_number).expect(name);
+            let copies = call.compat_copies();
+            assert_eq!(copies.len(), call.copies().len(), "the places are the same");
+            copies.iter().filter(|copy| copy.is_some()).count()
+        };
+        // `char *`, `char **`, `struct sockaddr`, `struct pollfd`, `struct linux_dirent64`, two `int`.
+        for (name, copies) in [
+            ("openat", 1),
+            ("rename", 2),
+            ("read", 1),
+            ("execve", 2),
+            ("connect", 1),
+            ("poll", 2),
+            ("getdents64", 1),
+            ("pipe", 1),
+        ] {
+            assert_eq!(copied(name), copies, "{name}");
+        }
+        // They have `long` in them, or pointers.
+        for name in ["stat", "writev", "sendmsg", "nanosleep", "getdents", "rt_sigaction", "ioctl"]
+        {
+            assert_eq!(copied(name), usize::from(name == "stat"), "{name}");
+        }
+    }
 }

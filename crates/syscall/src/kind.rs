@@ -107,6 +107,18 @@ pub(crate) struct Field {
 }
 
 impl Item {
+    /// Returns true if it is laid out in 32-bit programs as in others: nothing in it is longer than 4 bytes.
+    fn is_alike(&self) -> bool {
+        match *self {
+            Item::Number(size, _) | Item::Numbers(_, size, _) => size <= 4,
+            Item::Chars(_) => true,
+            Item::Struct(layout) => {
+                !layout.more && layout.fields.iter().all(|field| field.item.is_alike())
+            }
+            Item::With(..) => false,
+        }
+    }
+
     pub(crate) const fn size(&self) -> usize {
         match *self {
             Item::Number(size, _) => size as usize,
@@ -118,6 +130,25 @@ impl Item {
 }
 
 impl Kind {
+    /// Returns true if what has to be copied is laid out in 32-bit programs as in others, but for the size of pointers to strings.
+    pub(crate) fn is_alike(&self) -> bool {
+        let is_counted = |extent| {
+            matches!(
+                extent,
+                Extent::Argument { .. } | Extent::Result { .. } | Extent::Pointed { .. }
+            )
+        };
+        match *self {
+            Kind::Path | Kind::Text | Kind::Memory(_, Extent::Text | Extent::Strings, _) => true,
+            Kind::Memory(_, _, Shape::One(item) | Shape::Array(item)) | Kind::Both(item) => {
+                item.is_alike()
+            }
+            Kind::Memory(_, extent, Shape::Bytes | Shape::With(_)) => is_counted(extent),
+            Kind::MemoryWith(copies, _) => copies.iter().all(|(_, extent)| is_counted(*extent)),
+            _ => false,
+        }
+    }
+
     /// Returns what has to be copied to show an argument of this kind, and whether it is shown as a string.
     pub(crate) fn copies(&self) -> [Option<(When, Extent, bool)>; 2] {
         match *self {

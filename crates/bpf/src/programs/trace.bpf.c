@@ -13,10 +13,10 @@ struct state state = {};
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-// What to copy of each call.
+// What to copy of each call, and behind these of each call of 32-bit programs.
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, MAX_CALLS);
+	__uint(max_entries, 2 * MAX_CALLS);
 	__type(key, u32);
 	__type(value, struct call_plan);
 } plans SEC(".maps");
@@ -122,6 +122,9 @@ static __always_inline void read_arguments(u64 *to, struct pt_regs *regs, int co
 	to[3] = compat ? regs->si : regs->r10;
 	to[4] = compat ? regs->di : regs->r8;
 	to[5] = compat ? regs->bp : regs->r9;
+	// The kernel takes the lower half of each.
+	for (int i = 0; compat && i < 6; i++)
+		to[i] = (u32)to[i];
 }
 
 #include "trace_arguments.h"

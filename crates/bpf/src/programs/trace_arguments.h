@@ -48,9 +48,14 @@ __noinline u32 add_strings(struct call *call, u32 at, u64 pointers)
 	if (!call)
 		return at;
 	for (int i = 0; i < MAX_PIECES; i++) {
-		u64 string;
+		u64 string = 0;
+		long failed;
 
-		if (bpf_probe_read_user(&string, 8, (void *)(pointers + 8 * i)) || !string)
+		if (call->record.compat)
+			failed = bpf_probe_read_user(&string, 4, (void *)(pointers + 4 * i));
+		else
+			failed = bpf_probe_read_user(&string, 8, (void *)(pointers + 8 * i));
+		if (failed || !string)
 			break;
 		at = add_piece(call, at, string, 0, MAX_STRING);
 	}
@@ -206,8 +211,9 @@ static __always_inline void copy_arguments(struct call *call, int at_exit, s64 r
 	u32 number = call->record.number, missed = call->record.missed;
 	struct call_plan *plan;
 
+	// Behind the others.
 	if (call->record.compat)
-		return;
+		number = number < MAX_CALLS ? MAX_CALLS + number : ~0u;
 	plan = bpf_map_lookup_elem(&plans, &number);
 	if (!plan)
 		return;

@@ -26,6 +26,8 @@ void _start(void) {
     call(295, -100, (long)"/nonexistent", 0); /* openat */
     call(4, 1, (long)"x\n", 2); /* write */
     call(192, 0, 4096, 3); /* mmap2, whose other arguments are what registers hold */
+    char *arguments[] = {"a", "bc", 0};
+    call(11, (long)"/nonexistent/b", (long)arguments, 0); /* execve */
     work();
     call(252, 3, 0, 0); /* exit_group */
 }

@@ -121,8 +121,8 @@ impl Decoder {
         let seen = match call.compat {
             false => seen(call),
             true => match compat_alike(call.number) {
-                // What its arguments lead to is laid out as 32-bit programs have it, and not copied.
-                Some(number) => Seen { number, copied: &[], ..seen(call) },
+                // What its arguments lead to is not copied where 32-bit programs have it otherwise.
+                Some(number) => Seen { number, ..seen(call) },
                 None => {
                     let arguments = call.arguments.iter();
                     let arguments =

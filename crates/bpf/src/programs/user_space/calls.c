@@ -19,7 +19,7 @@
 #include "../maps.h"
 
 // With lines.
-static const struct config user_config = { .lines = 1 };
+static const struct config user_config = { .lines = 1, .languages = ~0u };
 #define config user_config
 
 #include "../languages/walk.h"
