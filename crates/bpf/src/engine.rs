@@ -16,6 +16,7 @@ use pyrograph_unwind::UnwindInfo;
 
 use crate::builder::Builder;
 use crate::cache::Cache;
+use crate::command_line::CommandLine;
 use crate::copies::CopiedStack;
 use crate::counted::{Counted, Stacks};
 use crate::end::End;
@@ -63,6 +64,8 @@ pub struct Engine {
     copies_stacks: bool,
     naming: RingBuffer<'static>,
     functions: Rc<RefCell<Vec<Function>>>,
+    beginning: RingBuffer<'static>,
+    begun: Rc<RefCell<Vec<CommandLine>>>,
     interpreters: Interpreters,
     counts: [MapHandle; 2],
     state: Shared<State>,
@@ -157,6 +160,11 @@ impl Engine {
         let naming = ring(&object, "functions", move |bytes| {
             named.borrow_mut().extend(read_function(bytes));
         })?;
+        let begun = Rc::new(RefCell::new(Vec::new()));
+        let lines = Rc::clone(&begun);
+        let beginning = ring(&object, "commands", move |bytes| {
+            lines.borrow_mut().extend(CommandLine::read(bytes));
+        })?;
         let mut engine = Self {
             links: Vec::new(),
             rings,
@@ -168,6 +176,8 @@ impl Engine {
             copies_stacks: copies_stacks(options),
             naming,
             functions,
+            beginning,
+            begun,
             interpreters: Interpreters::new(handle(&object, "interpreters")?),
             counts: [handle(&object, "counts_0")?, handle(&object, "counts_1")?],
             state,
@@ -484,6 +494,16 @@ impl Engine {
     pub fn functions(&mut self) -> Result<Vec<Function>, Error> {
         self.naming.consume().map_err(Error::map("functions"))?;
         Ok(self.functions.take())
+    }
+
+    /// The command lines of programs that have begun since the last call.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel cannot be asked.
+    pub fn command_lines(&mut self) -> Result<Vec<CommandLine>, Error> {
+        self.beginning.consume().map_err(Error::map("commands"))?;
+        Ok(self.begun.take())
     }
 
     /// Answers a question about a file; `None` if it could not be found out.

@@ -168,6 +168,8 @@ pub struct Config {
     pub no_idle: u32,
     pub lines: u32,
     pub languages: u32,
+    pub commands: u32,
+    pub pad: u32,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -282,6 +284,15 @@ pub struct Copy {
     pub root: u64,
 }
 
+/// A command line; its words follow.
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct CommandLine {
+    pub time: u64,
+    pub tgid: i32,
+    pub len: u32,
+}
+
 /// The most bytes of the stack that a copy has, and in how many nanoseconds a CPU uses up its budget of copies.
 pub const LARGE_COPY: u64 = 64 << 10;
 pub const ROOT_COPY: u64 = 4 << 10;
@@ -305,7 +316,7 @@ mod tests {
             layout!("count": Count { events, value }),
             layout!("blocked": Blocked { since, stands_for, key }),
             layout!("site": Site { key, events = count.events, value = count.value }),
-            layout!("config": Config { filter, inherit, user, kernel, min_block, wakers_alone, measure, files, futexes, calls, interrupts_start, interrupts_end, group, names, by_cpu, copy_budget, no_guess, fine_rows, waits_alike, wakers_too, least_quantum, by_value, no_idle, lines, languages }),
+            layout!("config": Config { filter, inherit, user, kernel, min_block, wakers_alone, measure, files, futexes, calls, interrupts_start, interrupts_end, group, names, by_cpu, copy_budget, no_guess, fine_rows, waits_alike, wakers_too, least_quantum, by_value, no_idle, lines, languages, commands, pad }),
             layout!("state": State { side, on, lost_counts, lost_stacks, lost_busy, ends, asked, stopped, command, files, forgotten, pid_namespace, pid_level, times, copied, copies_refused, period, until, luajit, rows }),
             layout!("tick": Tick { taken, spent, skipped }),
             layout!("interpreter": Interpreter { language, module, chunks, tag, to_address, symbols, place, offsets, plan }),

@@ -12,6 +12,7 @@
 mod allocators;
 mod builder;
 mod cache;
+mod command_line;
 mod copies;
 mod counted;
 mod counter;
@@ -50,6 +51,7 @@ mod user_space;
 mod walkers;
 
 pub use builder::prefer_this_thread;
+pub use command_line::CommandLine;
 pub use copies::CopiedStack;
 pub use counted::{Counted, UserFrames};
 pub use counter::{CountKey, CountedEvent, EventCount, EventCounter, EventOptions};

@@ -56,11 +56,13 @@ fn most_rows(options: &Options, cpus: u64, map: &str) -> Option<u32> {
         "pending" => waits || !options.trigger.counts_at_once(),
         "copies" => copies_stacks(options),
         "functions" | "functions_emitted" | "python_threads" => !options.languages.is_empty(),
+        "commands" => options.command_lines,
         _ => true,
     };
     if !is_of_use {
         // The kernel wants a ring to have a page.
-        return Some(if map == "copies" || map == "functions" { 4096 } else { 1 });
+        let is_ring = matches!(map, "commands" | "copies" | "functions");
+        return Some(if is_ring { 4096 } else { 1 });
     }
     let hertz = sampled_hertz(options);
     if map == "copies" {
@@ -270,6 +272,8 @@ fn config(options: &Options, text: &KernelText, cpus: u64) -> Config {
         no_idle: options.no_idle.into(),
         lines: options.lines.into(),
         languages: bits(&options.languages),
+        commands: options.command_lines.into(),
+        pad: 0,
     }
 }
 

@@ -66,6 +66,8 @@ pub struct Options {
     pub no_guess: bool,
     /// Find the calls of these languages.
     pub languages: Vec<Language>,
+    /// Take the command line of each program that begins ([`crate::Engine::command_lines`]).
+    pub command_lines: bool,
     /// Count different lines of an interpreted function as different places.
     pub lines: bool,
     /// Below which folder (such as `~/.cache`) it is kept for the next recording what tables were made, and
@@ -95,6 +97,7 @@ impl Default for Options {
             at_switches: false,
             no_guess: false,
             languages: Vec::new(),
+            command_lines: false,
             lines: false,
             cache: None,
         }

@@ -158,7 +158,7 @@ fn command_line_of(pid: i32) -> Option<String> {
 }
 
 /// Words that each end with a NUL, as a shell reads them; control characters are octal (`\33`).
-fn as_command_line(words: &[u8]) -> Option<String> {
+pub(crate) fn as_command_line(words: &[u8]) -> Option<String> {
     let is_cut = words.len() > MOST_OF_COMMAND_LINE;
     let text = String::from_utf8_lossy(&words[..words.len().min(MOST_OF_COMMAND_LINE)]);
     let text = text.trim_end_matches('\0');

@@ -166,13 +166,14 @@ impl Processes {
         self.thread(pid, tid).name = Some(Arc::from(name));
     }
 
-    /// The process runs another program: nothing of the old one is mapped any more. Who starts services moves them to
-    /// their control group before.
-    pub fn executed(&mut self, pid: i32) {
+    /// The process runs another program, with this command line if that is known: nothing of the old one is mapped any more. Who
+    /// starts services moves them to their control group before.
+    pub fn executed(&mut self, pid: i32, command_line: Option<String>) {
         let process = self.processes.entry(pid).or_default();
         process.space = AddressSpace::new();
         process.cgroup.is_known = false;
-        process.command_line = Inherited::default();
+        process.command_line =
+            Inherited { is_known: command_line.is_some(), text: command_line.map(Arc::from) };
     }
 
     /// The control group of a process: `read`, where it was not read since the process began or ran another program; its
@@ -314,7 +315,7 @@ mod tests {
         fork(&mut processes, (1, 1), (3, 3), 5);
         assert_eq!(processes.cgroup(2, || None).as_deref(), Some("/a"), "it is gone");
         assert_eq!(processes.cgroup(3, || Some("/b".to_owned())).as_deref(), Some("/b"));
-        processes.executed(3);
+        processes.executed(3, None);
         assert_eq!(processes.cgroup(3, || Some("/c".to_owned())).as_deref(), Some("/c"));
         assert!(processes.moved(3, &Arc::from("/d")));
         assert!(!processes.moved(3, &Arc::from("/d")));
@@ -331,7 +332,7 @@ mod tests {
         assert_eq!(mapped(&processes, 2), 1);
         assert_eq!(processes.name(2).as_deref(), Some("7"));
 
-        processes.executed(2);
+        processes.executed(2, None);
         processes.named(2, 2, "8");
         assert_eq!(mapped(&processes, 2), 0);
         assert_eq!(mapped(&processes, 1), 1);
@@ -347,9 +348,9 @@ mod tests {
         assert_eq!(processes.command_line(1, || read("sh -c")).as_deref(), Some("sh -c"));
         assert!(fork(&mut processes, (1, 1), (2, 2), 5));
         assert_eq!(processes.command_line(2, || None).as_deref(), Some("sh -c"), "it is gone");
-        processes.executed(2);
+        processes.executed(2, None);
         assert_eq!(processes.command_line(2, || None), None, "its parent ran another program");
-        processes.executed(2);
+        processes.executed(2, None);
         assert_eq!(processes.command_line(2, || read("python3 a")).as_deref(), Some("python3 a"));
         assert!(processes.exited(2, 2));
         let of_another = || read("another with its number");

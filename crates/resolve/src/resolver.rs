@@ -10,11 +10,12 @@ use pyrograph_profile::{Profile, StringId, Thread, ThreadDetail, ThreadId, Value
 use pyrograph_symbol::Options as SymbolOptions;
 use pyrograph_unwind::{AddressSpace, Arch};
 
+use crate::announced::Announced;
 use crate::chains::Chains;
 use crate::collect::{Collected, Collector, Extra, Spaces, mapping_tag};
 use crate::copied::CopiedStacks;
 use crate::cut::Cuts;
-use crate::files::Files;
+use crate::files::{Files, as_command_line};
 use crate::jit_code::{Code, JitCode};
 use crate::jit_tables::Dump;
 use crate::languages::{LanguageStats, Languages};
@@ -140,6 +141,7 @@ pub struct Resolver<F> {
     pub(crate) options: Options,
     pub(crate) modules: Modules,
     pub(crate) processes: Processes,
+    announced: Announced,
     /// Paths of control groups by their numbers, in recordings whose samples have these.
     cgroups: HashMap<u64, Arc<str>>,
     /// The code that the kernel has compiled.
@@ -177,6 +179,7 @@ impl<F: Files> Resolver<F> {
             settler: Settler::new(options.stack_memory.filter(|_| !options.keep_time)),
             options,
             processes: Processes::default(),
+            announced: Announced::default(),
             cgroups: HashMap::default(),
             kernel: AddressSpace::new(),
             kept: Arc::default(),
@@ -480,9 +483,24 @@ impl<F: Files> Resolver<F> {
         is_kept.then(|| self.processes.cgroup(pid, || self.files.control_group(pid))).flatten()
     }
 
+    /// A process has begun to run a program, at a time of the clock of samples, with these words, each of which ends with a NUL.
+    /// Call this before [`Self::record`] with what the kernel says about it.
+    pub fn add_command_line(&mut self, pid: i32, time: u64, words: &[u8]) {
+        if self.keeps_command_lines()
+            && pid > 0
+            && let Some(line) = as_command_line(words)
+        {
+            self.announced.add(pid, time, line);
+        }
+    }
+
+    fn keeps_command_lines(&self) -> bool {
+        self.options.threads != ThreadDetail::Name
+    }
+
     /// The command line of a process, where processes are kept apart.
     fn command_line(&mut self, pid: i32) -> Option<Arc<str>> {
-        let is_kept = self.options.threads != ThreadDetail::Name && pid > 0;
+        let is_kept = self.keeps_command_lines() && pid > 0;
         is_kept.then(|| self.processes.command_line(pid, || self.files.command_line(pid))).flatten()
     }
 

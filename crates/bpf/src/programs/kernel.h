@@ -89,6 +89,8 @@ struct rb_root {
 };
 
 struct mm_struct {
+	unsigned long arg_start;
+	unsigned long arg_end;
 	// Linux 6.1 and newer
 	struct maple_tree mm_mt;
 	// older

@@ -4,6 +4,7 @@
 #include "block_io.h"
 #include "calls.h"
 #include "clock.h"
+#include "commands.h"
 #include "count.h"
 #include "locks.h"
 #include "net.h"
@@ -74,6 +75,8 @@ int BPF_PROG(on_exec, struct task_struct *task, int old_pid, struct linux_binprm
 		bpf_map_update_elem(&targets, &question.tgid, &one, BPF_ANY);
 	if (config.filter && !bpf_map_lookup_elem(&targets, &question.tgid))
 		return 0;
+	if (config.commands)
+		emit_command_line(task, question.tgid);
 	read_key(&question.key, BPF_CORE_READ(binary, file));
 	if (!bpf_map_lookup_elem(&files, &question.key))
 		ask(&question);

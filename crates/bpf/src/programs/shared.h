@@ -513,6 +513,9 @@ struct config {
 	u32 lines;
 	// Emit calls of interpreters of these: bits by `enum language`.
 	u32 languages;
+	// Emit command lines.
+	u32 commands;
+	u32 pad;
 };
 
 enum measure {

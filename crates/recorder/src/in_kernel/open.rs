@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use pyrograph_bpf::{Engine, RefusedLanguages, prefer_this_thread};
 use pyrograph_event::request::Trigger;
+use pyrograph_profile::ThreadDetail;
 use pyrograph_record::{
     Error as RecordError, Event, Options, Rate, Session, StackMode, Target, Unit, Waiting,
     descendants,
@@ -99,6 +100,7 @@ fn load(plan: &Plan) -> Result<Engine, pyrograph_bpf::Error> {
         at_switches: plan.at_switches,
         no_guess: !plan.guessing,
         languages: if plan.user { plan.languages.clone() } else { Vec::new() },
+        command_lines: plan.thread_detail != ThreadDetail::Name,
         lines: plan.lines,
         cache: plan.symbols.cache.clone(),
     })

@@ -155,6 +155,9 @@ impl Running {
 
     /// Takes the kernel's records of processes; returns whether there can be more.
     fn take_records(&mut self, resolver: &mut Resolver<LiveFiles>) -> Result<bool, Error> {
+        for line in self.engine.command_lines()? {
+            resolver.add_command_line(line.pid, line.time, &line.words);
+        }
         loop {
             match self.recording.next(Duration::ZERO) {
                 Next::Waiting => {

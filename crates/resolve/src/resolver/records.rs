@@ -33,7 +33,8 @@ impl<F: Files> Resolver<F> {
 
     pub(super) fn comm(&mut self, comm: &Comm<'_>) {
         if comm.exec {
-            self.processes.executed(comm.pid);
+            let line = self.announced.take(comm.pid, comm.id.time.unwrap_or(0));
+            self.processes.executed(comm.pid, line);
             self.modules.jit.forget_process(&mut self.files, comm.pid);
         }
         self.processes.named(comm.pid, comm.tid, &String::from_utf8_lossy(comm.name));
