@@ -5,6 +5,7 @@ mod decode;
 mod events;
 mod files;
 mod in_kernel;
+mod intervals;
 mod lines;
 mod mappings;
 mod moments;
@@ -27,6 +28,8 @@ use pyrograph_syscall::Descriptors;
 use self::decode::Decoder;
 use self::events::events_of;
 pub use self::events::{TracedEvent, names_event};
+pub use self::intervals::CountedTime;
+use self::intervals::Intervals;
 pub(crate) use self::moments::{Moment, Moments, MomentsPlan, Placed};
 use crate::error::Error;
 use crate::filters::Filters;
@@ -90,17 +93,6 @@ impl PageFaults {
     }
 }
 
-/// Counts of calls in a part of the time.
-#[derive(Debug)]
-pub struct CountedTime {
-    /// How long it was.
-    pub elapsed: Duration,
-    /// When it ended, from the beginning of the trace on.
-    pub end: Duration,
-    /// How often each thread made which call.
-    pub counts: Vec<CallCount>,
-}
-
 /// The end of tracing.
 #[derive(Debug)]
 pub struct TraceEnd {
@@ -143,25 +135,6 @@ impl TracePlan {
 /// How often calls are taken, and counts.
 const LINES_EVERY: Duration = Duration::from_millis(50);
 const COUNTS_EVERY: Duration = Duration::from_millis(500);
-
-/// Counts are taken so long after programs in the kernel have begun to count elsewhere: none of them writes to these any more.
-const SETTLED: Duration = Duration::from_millis(10);
-
-/// Where the parts of the time are that counts are handed out for.
-struct Intervals {
-    every: Duration,
-    /// When the one that is counted began.
-    began: Instant,
-    /// When it ended, once it has: its counts are taken a moment later.
-    ended: Option<Instant>,
-}
-
-impl Intervals {
-    /// When something is to be done next.
-    fn next(&self) -> Instant {
-        self.ended.map_or(self.began + self.every, |ended| ended + SETTLED)
-    }
-}
 
 /// An engine that hands out calls.
 trait Tracer {
@@ -298,7 +271,7 @@ impl Tracing {
             unreturned: BTreeMap::new(),
             counts: CallCounts::default(),
             is_counted: plan.counts,
-            intervals: plan.interval.map(|every| Intervals { every, began: started, ended: None }),
+            intervals: plan.interval.map(|every| Intervals::new(every, started)),
             counted: None,
             not_in_kernel,
             watch,
@@ -354,30 +327,13 @@ impl Tracing {
             self.tracer.stop()?;
         }
         self.take(out)?;
-        if !self.has_ended {
-            self.end_interval(Instant::now());
+        if let Some(intervals) = self.intervals.as_mut().filter(|_| !self.has_ended)
+            && let Some((elapsed, end)) = intervals.end(Instant::now())
+        {
+            let counts = std::mem::take(&mut self.counts).into_rows();
+            self.counted = Some(CountedTime { elapsed, end: end - self.started, counts });
         }
         Ok(true)
-    }
-
-    /// Ends the part of the time that is counted, if it is over.
-    fn end_interval(&mut self, now: Instant) {
-        let Some(of) = &mut self.intervals else { return };
-        if now < of.next() {
-            return;
-        }
-        match of.ended.take() {
-            // What was counted until now is handed out when it is taken the next time.
-            None => of.ended = Some(now),
-            Some(ended) => {
-                self.counted = Some(CountedTime {
-                    elapsed: ended - of.began,
-                    end: ended - self.started,
-                    counts: std::mem::take(&mut self.counts).into_rows(),
-                });
-                of.began = ended;
-            }
-        }
     }
 
     /// The counts of a part of the time that has ended since this was last called, with [`TracePlan::interval`].
@@ -440,7 +396,7 @@ impl Tracing {
 
     /// Ends tracing.
     pub fn finish(mut self) -> TraceEnd {
-        let before = self.intervals.map_or(Duration::ZERO, |of| of.began - self.started);
+        let before = self.intervals.map_or(Duration::ZERO, |of| of.began() - self.started);
         let counts = CountedTime {
             elapsed: self.elapsed.saturating_sub(before),
             end: self.elapsed,
