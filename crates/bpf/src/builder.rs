@@ -74,6 +74,27 @@ pub struct Builder {
     over: Arc<AtomicBool>,
     /// Disconnected when the thread has ended.
     ended: Receiver<()>,
+    keeping: Option<Keeping>,
+}
+
+/// Tables that were made are kept for the next recording, at the latest when this is dropped: what is being made then is given
+/// up. Hold it as long as the program has something else to do.
+#[derive(Debug)]
+pub struct Keeping {
+    given_up: Arc<AtomicBool>,
+    ended: Receiver<()>,
+}
+
+impl Keeping {
+    /// Some megabytes are written, on a machine that may be busy.
+    const PATIENCE: Duration = Duration::from_secs(1);
+}
+
+impl Drop for Keeping {
+    fn drop(&mut self) {
+        self.given_up.store(true, Ordering::Release);
+        let _ = self.ended.recv_timeout(Self::PATIENCE);
+    }
 }
 
 /// How long the end of a recording waits for tables that are being made, which the next one may want.
@@ -89,9 +110,13 @@ impl Builder {
         let over = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&over);
         let (ends, ended) = mpsc::channel::<()>();
+        let (keeps, kept) = mpsc::channel::<()>();
+        let given_up = Arc::new(AtomicBool::new(false));
+        let keeping = Some(Keeping { given_up: Arc::clone(&given_up), ended: kept });
         let mut waiting = Waiting::default();
         let run = move || {
-            let _ends = ends;
+            let _ends = (ends, keeps);
+            let goes_on = || !given_up.load(Ordering::Acquire);
             prefer_this_thread();
             // For tables that are left out, and may come back.
             let mut infos = HashMap::new();
@@ -112,8 +137,9 @@ impl Builder {
                     };
                 let started = Instant::now();
                 let info = infos.get(&module).and_then(Option::as_deref);
-                let (published, was_made) =
-                    publish(&mut tables, module, info, cache.as_mut(), is_new);
+                let published =
+                    publish(&mut tables, module, info, cache.as_mut(), is_new, &goes_on);
+                let Some((published, was_made)) = published else { break };
                 let took = started.elapsed();
                 pause = PAUSE.max(10 * took);
                 let Count { tables: count, rows, omitted } = tables.count();
@@ -133,7 +159,12 @@ impl Builder {
             cache.map(|cache| cache.write(|module, start| tables.read_back(module, start)));
         };
         std::thread::Builder::new().name("tables".to_owned()).spawn(run)?;
-        Ok(Self { work: Some(work), asked: Cell::new(0), made, stats, over, ended })
+        Ok(Self { work: Some(work), asked: Cell::new(0), made, stats, over, ended, keeping })
+    }
+
+    /// What keeps the tables when the recording is over; once.
+    pub fn keeping(&mut self) -> Option<Keeping> {
+        self.keeping.take()
     }
 
     /// Builds the table of a file; JIT-compiled code has none.
@@ -154,33 +185,34 @@ impl Builder {
     }
 }
 
-/// Publishes the table of a file; and whether it had been made before. `keep`: the cache is to have it if
-/// not.
+/// Publishes the table of a file; and whether it had been made before; `None` if it is given up. `keep`: the cache is to have it
+/// if not.
 fn publish(
     tables: &mut Tables,
     module: u32,
     info: Option<&UnwindInfo>,
     cache: Option<&mut Cache>,
     keep: bool,
-) -> (Result<(), Error>, bool) {
+    goes_on: &dyn Fn() -> bool,
+) -> Option<(Result<(), Error>, bool)> {
     let mut make = |info: &UnwindInfo| {
-        let table = info.table();
-        (tables.publish(module, &table.rules, table.rows.into_iter()), table.start)
+        let table = info.table_while(goes_on)?;
+        Some((tables.publish(module, &table.rules, table.rows.into_iter()), table.start))
     };
-    match (info, cache) {
+    Some(match (info, cache) {
         (None, _) => (tables.publish(module, &[], std::iter::empty()), false),
-        (Some(info), None) => (make(info).0, false),
+        (Some(info), None) => (make(info)?.0, false),
         (Some(info), Some(cache)) => match cache.read(info) {
             (_, Some(kept)) => (tables.publish(module, kept.rules(), kept.rows()), true),
             (key, None) => {
-                let (published, start) = make(info);
+                let (published, start) = make(info)?;
                 if let Some(key) = key.filter(|_| keep) {
                     cache.keep(key, module, start);
                 }
                 (published, false)
             }
         },
-    }
+    })
 }
 
 /// Gives free memory back to the kernel: the table of a large program takes tens of megabytes while it is
@@ -232,5 +264,25 @@ mod tests {
         std::thread::sleep(10 * GRACE);
         assert!(made.load(Ordering::Acquire) <= until_now + 1, "it went on");
         assert!(until_now < 1998);
+    }
+
+    /// The next recording found nothing that was made, where a table was being made when the program ended.
+    #[test]
+    fn tables_that_were_made_are_kept_whatever_is_being_made() {
+        let base = tempfile::tempdir().expect("a folder");
+        let cache = Cache::open(base.path());
+        let memory = Memory::of_this_process(1);
+        let own = std::env::current_exe().and_then(std::fs::read).expect("this test");
+        let own = Arc::new(UnwindInfo::from_bytes(own).expect("an ELF file"));
+        let builder = Builder::start(Tables::new(memory, Arc::default()), cache).expect("a thread");
+        for module in 2..2000 {
+            builder.add(module, Some(Arc::clone(&own)));
+        }
+        while builder.progress().1 == 0 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        drop(builder);
+        let again = Cache::open(base.path()).and_then(|mut cache| cache.read(&own).1);
+        assert!(again.is_some(), "it is written by now");
     }
 }

@@ -14,7 +14,7 @@ use pyrograph_event::interpreter::{Function, Interpreter, Language};
 use pyrograph_event::request::{Trigger, Waits};
 use pyrograph_unwind::UnwindInfo;
 
-use crate::builder::Builder;
+use crate::builder::{Builder, Keeping};
 use crate::cache::Cache;
 use crate::command_line::CommandLine;
 use crate::copies::CopiedStack;
@@ -504,6 +504,11 @@ impl Engine {
     pub fn command_lines(&mut self) -> Result<Vec<CommandLine>, Error> {
         self.beginning.consume().map_err(Error::map("commands"))?;
         Ok(self.begun.take())
+    }
+
+    /// What keeps unwind tables for the next recording when this one is over; once.
+    pub fn keeping(&mut self) -> Option<Keeping> {
+        self.builder.keeping()
     }
 
     /// Answers a question about a file; `None` if it could not be found out.

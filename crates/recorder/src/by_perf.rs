@@ -13,7 +13,7 @@ use crate::lost::Losses;
 use crate::memory::{self, Resident};
 use crate::message::Message;
 use crate::plan::{Engine, Plan};
-use crate::recorder::{Ended, Opened, Report, Sampler};
+use crate::recorder::{Ended, Kept, Opened, Report, Sampler};
 
 /// How long a step waits for records.
 const TICK: Duration = Duration::from_millis(50);
@@ -156,7 +156,7 @@ impl Sampler for ByPerf {
         let child = recording.take_child().or(beside);
         let (summary, cpu_time) = (recording.finish(), (prepared, cpu_time()));
         let span = (began, ended.unwrap_or_else(Instant::now));
-        Ok(Ended { summary, child, cpu_time, span })
+        Ok(Ended { summary, child, cpu_time, span, kept: Kept::default() })
     }
 }
 

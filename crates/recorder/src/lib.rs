@@ -44,7 +44,7 @@ pub use pyrograph_record::{
 };
 pub use pyrograph_resolve::{Resolved, StackMemory};
 pub use question::Question;
-pub use recorder::{Finished, Progress, Recorder};
+pub use recorder::{Finished, Kept, Progress, Recorder};
 pub use sched::{SchedEnd, SchedKey, SchedPlan, SchedRecording};
 pub use tracing::{
     CountedTime, PageFaults, TraceEnd, TracePlan, TracedEvent, Tracing, call_number, call_numbers,

@@ -77,6 +77,17 @@ pub(crate) struct Ended {
     pub cpu_time: (Duration, Duration),
     /// When it began, and when it ended.
     pub span: (Instant, Instant),
+    /// What is kept for the next recording.
+    pub kept: Kept,
+}
+
+/// Keeps what was made for this recording and serves the next one, at the latest when it is dropped: hold it until all else is
+/// done.
+#[derive(Debug, Default)]
+pub struct Kept {
+    #[cfg(feature = "bpf")]
+    #[expect(dead_code, reason = "it is there to be dropped")]
+    pub(crate) tables: Option<pyrograph_bpf::Keeping>,
 }
 
 /// A recording that is ready to begin, or goes on.
@@ -121,6 +132,8 @@ pub struct Finished {
     pub child: Option<Child>,
     /// CPU time of this process when it began to record, and when it ended.
     pub cpu_time: (Duration, Duration),
+    /// What is kept for the next recording.
+    pub kept: Kept,
 }
 
 impl Recorder {
@@ -284,8 +297,8 @@ impl Recorder {
         about.host = host();
         about.lost = ended.summary.lost;
         about.sums = sums;
-        let Ended { summary, child, cpu_time, .. } = ended;
-        Ok(Finished { resolved, summary, event, engine, child, cpu_time })
+        let Ended { summary, child, cpu_time, kept, .. } = ended;
+        Ok(Finished { resolved, summary, event, engine, child, cpu_time, kept })
     }
 }
 

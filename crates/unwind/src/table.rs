@@ -153,21 +153,26 @@ impl UnwindInfo {
     /// Code for which the file has no table has rows with [`TableRuleKind::None`], but for what is
     /// known by its instructions.
     pub fn table(&self) -> Table {
+        self.table_while(&|| true).unwrap_or_default()
+    }
+
+    /// The same; `None` once it is not to go on. That of a large program takes seconds on a busy machine.
+    pub fn table_while(&self, goes_on: &dyn Fn() -> bool) -> Option<Table> {
         let Some(start) = self.table_start().filter(|_| self.arch() == Arch::X86_64) else {
-            return Table::default();
+            return Some(Table::default());
         };
         let mut builder = Builder::new(self);
         builder.go();
         if let Some(eh_frame) = self.eh_frame() {
-            builder.section(Section::EhFrame, &eh_frame, &self.bases());
+            builder.section(Section::EhFrame, &eh_frame, &self.bases(), goes_on);
         }
         for at in 0..2 {
             if self.has_debug_frame(at) {
                 let section = Section::DebugFrame(at);
-                builder.section(section, &self.debug_frame(at), &BaseAddresses::default());
+                builder.section(section, &self.debug_frame(at), &BaseAddresses::default(), goes_on);
             }
         }
-        builder.finish(start)
+        goes_on().then(|| builder.finish(start))
     }
 
     /// How many bytes [`Self::table`] is made of: what it takes to make it grows with that.
@@ -272,9 +277,14 @@ impl<'a> Builder<'a> {
         });
     }
 
-    /// Reads all entries of a section; what comes after a damaged one is left out.
-    fn section<'s, U>(&mut self, place: Section, section: &U, bases: &BaseAddresses)
-    where
+    /// Reads all entries of a section, while it is to go on; what comes after a damaged one is left out.
+    fn section<'s, U>(
+        &mut self,
+        place: Section,
+        section: &U,
+        bases: &BaseAddresses,
+        goes_on: &dyn Fn() -> bool,
+    ) where
         U: UnwindSection<Slice<'s>>,
     {
         let order = match place {
@@ -285,6 +295,9 @@ impl<'a> Builder<'a> {
         // Thousands of entries in a row have the same common part.
         let mut last_cie: Option<(usize, gimli::CommonInformationEntry<Slice<'s>>)> = None;
         while let Ok(Some(entry)) = entries.next() {
+            if !goes_on() {
+                return;
+            }
             let CieOrFde::Fde(partial) = entry else { continue };
             let fde = partial.parse(|section, bases, offset| {
                 let at: usize = UnwindOffset::into(offset);

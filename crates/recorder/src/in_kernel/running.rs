@@ -25,7 +25,7 @@ use crate::error::Error;
 use crate::memory::{self, Pages};
 use crate::message::Message;
 use crate::plan::Plan;
-use crate::recorder::{Ended, Report, Sampler};
+use crate::recorder::{Ended, Kept, Report, Sampler};
 
 /// How often counts are taken out of the kernel.
 const DRAIN: Duration = Duration::from_millis(500);
@@ -361,13 +361,14 @@ impl Sampler for Running {
     ) -> Result<Ended, Error> {
         self.drain_all(resolver)?;
         let ended = self.engine.end().at().unwrap_or_else(Instant::now);
-        let Self { engine, recording, child, prepared, begun, .. } = *self;
+        let Self { mut engine, recording, child, prepared, begun, .. } = *self;
         report(Message::InKernel(engine_report(&engine)));
         let left_out = [left_out(&engine, resolver), interpreters_left_out(&engine)];
         left_out.into_iter().flatten().for_each(&mut *report);
         let cpu_time = (prepared, cpu_time());
         let summary = summary(recording, &engine, report);
-        Ok(Ended { summary, child, cpu_time, span: (begun.unwrap_or(ended), ended) })
+        let (kept, span) = (Kept { tables: engine.keeping() }, (begun.unwrap_or(ended), ended));
+        Ok(Ended { summary, child, cpu_time, span, kept })
     }
 }
 
