@@ -38,6 +38,7 @@ mod heaptrack;
 mod instruments;
 mod java;
 mod java_exceptions;
+mod java_places;
 mod javacore;
 mod jemalloc;
 mod jfr;
