@@ -228,7 +228,8 @@ impl<'o> Builder<'o> {
             let name = known.states.entry(key).or_insert_with(|| {
                 texts(chunk, (of, key), ["name"]).map_or_else(String::new, |[name]| name)
             });
-            if !self.states.takes(name) {
+            // An event of a wall clock stands for those in a row that found the same.
+            if !self.states.takes(name, value) {
                 return Ok(());
             }
         }

@@ -28,11 +28,11 @@ pub(super) fn split<'a>(
 }
 
 impl States {
-    /// Counts a sample; true if it is to be taken.
-    pub fn takes(&mut self, state: &str) -> bool {
+    /// Counts an event, which may stand for several samples; true if it is to be taken.
+    pub fn takes(&mut self, state: &str, samples: u64) -> bool {
         match self.seen.get_mut(state) {
-            Some(seen) => *seen += 1,
-            None => drop(self.seen.insert(state.to_owned(), 1)),
+            Some(seen) => *seen = seen.saturating_add(samples),
+            None => drop(self.seen.insert(state.to_owned(), samples)),
         }
         self.is_wanted(state)
     }
@@ -81,7 +81,7 @@ mod tests {
     fn check(wanted: Option<&str>, expect: (&str, &str, &[(&str, u64)], usize)) {
         let mut states = States { wanted: wanted.map(str::to_owned), ..States::default() };
         let samples = ["STATE_SLEEPING", "STATE_RUNNABLE", "STATE_SLEEPING"];
-        let taken = samples.iter().filter(|state| states.takes(state)).count();
+        let taken = samples.iter().filter(|state| states.takes(state, 1)).count();
         let (mut others, mut warnings) = (BTreeMap::new(), Warnings::default());
         let event = states.finish("E".to_owned(), &mut others, &mut warnings);
         let said: String = warnings.iter().map(ToString::to_string).collect();
