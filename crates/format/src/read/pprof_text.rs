@@ -163,7 +163,7 @@ impl Kind {
                 let delay = first as f64 * of.period * nanoseconds;
                 [(count as f64 * of.period) as u64, delay as u64]
             }
-            Self::Threads => [1, 0],
+            Self::Threads => [first, 0],
             Self::Heap => estimated(count, first, RATE).into(),
         }
     }
@@ -213,6 +213,8 @@ struct File {
     places: Places,
     /// Names that stand beside addresses.
     names: HashMap<u64, String>,
+    /// The present thread has the stack of the one before, with which it is counted.
+    is_same: bool,
 }
 
 impl File {
@@ -258,6 +260,7 @@ impl File {
 
     fn thread_line(&mut self, line: &str) -> bool {
         if line.starts_with("--- Thread ") {
+            self.is_same = false;
             self.stacks.push(Stack { numbers: [1, 0], addresses: Vec::new() });
             return true;
         }
@@ -265,12 +268,15 @@ impl File {
         if line.starts_with("---") {
             return true;
         }
-        let [before @ .., last] = self.stacks.as_mut_slice() else { return false };
         if line.contains("same as previous thread") {
-            let previous = before.last();
-            last.addresses = previous.map(|stack| stack.addresses.clone()).unwrap_or_default();
-            return previous.is_some();
+            // A copy of its own for each would be much of little text.
+            let [.., previous, last] = self.stacks.as_mut_slice() else { return false };
+            previous.numbers[0] += last.numbers[0];
+            self.stacks.pop();
+            self.is_same = true;
+            return true;
         }
+        let Some(last) = self.stacks.last_mut().filter(|_| !self.is_same) else { return false };
         let title = ["PC:", "creator:"].iter().find_map(|title| line.strip_prefix(title));
         let line = title.unwrap_or(line).trim();
         // `0x0040be31: main`
@@ -288,18 +294,16 @@ impl File {
     }
 
     fn build(self, options: &Options, mut warnings: Warnings) -> Reading {
-        let Self { kind, mut stacks, maps, places, names } = self;
+        let Self { kind, mut stacks, maps, places, names, is_same: _ } = self;
         let kind = kind.unwrap_or(Kind::Threads);
         let types = kind.value_types();
         let columns = types.len();
         let mut profile = Profile { shown: columns - 1, ..Profile::new(types) };
         if !kind.is_java() {
-            match kind {
-                Kind::Contention(Contention { second: None, .. }) => {
-                    let said = "the file does not say how long a cycle is: delays count cycles as nanoseconds";
-                    warnings.add(WarningKind::NotHeld(said.to_owned()), 1, []);
-                }
-                _ => {}
+            if let Kind::Contention(Contention { second: None, .. }) = kind {
+                let said =
+                    "the file does not say how long a cycle is: delays count cycles as nanoseconds";
+                warnings.add(WarningKind::NotHeld(said.to_owned()), 1, []);
             }
             // Behind a call; of threads it is known which are.
             let back = u64::from(kind != Kind::Threads);
@@ -409,8 +413,18 @@ mod tests {
         check(text, "threads", &[3], "");
         let mut file = File::default();
         assert!(text.lines().all(|line| file.line(line)));
-        assert_eq!(file.stacks[1].addresses, [0x40_bce7, 0x40_be30, 0x40_a1f1]);
-        assert!(file.stacks[2].addresses.is_empty());
+        assert_eq!(file.stacks[0].addresses, [0x40_bce7, 0x40_be30, 0x40_a1f1]);
+        assert_eq!(file.stacks[0].numbers, [2, 0]);
+        assert!(file.stacks[1].addresses.is_empty());
+        // What has no thread before it, and what stands below such a line.
+        let mut file = File::default();
+        let known = |line: &str| file.line(line);
+        let lines = ["--- threadz 1 ---", "--- Thread 7e0 (name: main/2) stack: ---"];
+        assert!(lines.into_iter().all(known));
+        assert!(!file.line("[same as previous thread]") && file.line("0x10"));
+        assert!(file.line("--- Thread 7e1 (name: pool/3) stack: ---"));
+        assert!(file.line("[same as previous thread]") && !file.line("0x20"));
+        assert_eq!(file.stacks.len(), 1);
     }
 
     #[test]
