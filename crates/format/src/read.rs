@@ -38,6 +38,7 @@ mod heaptrack;
 mod instruments;
 mod java;
 mod java_exceptions;
+mod java_places;
 mod javacore;
 mod jemalloc;
 mod jfr;
@@ -54,6 +55,7 @@ mod memray;
 mod oprofile;
 mod otlp;
 mod page;
+mod papyrus;
 #[cfg(feature = "perf-data")]
 pub(crate) mod perf_data;
 mod perf_json;
@@ -180,6 +182,7 @@ pub static READERS: &[&dyn Reader] = &[
     &ghc_json::GhcJson,
     &v8_prof::V8Prof,
     &xdebug::Xdebug,
+    &papyrus::Papyrus,
     &wall_clock::WallClock,
     &lightweight_java::LightweightJava,
     // Only by name.

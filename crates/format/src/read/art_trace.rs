@@ -13,19 +13,21 @@
 //! SLOW …       binary from here on: a header, and records of calls and returns
 //! ```
 //!
-//! Source: the description of the format in `profile.h` of Android's Dalvik and `trace.cc` of ART. Numbers are
-//! little-endian. The header is `SLOW`, the version (16 bits), the length of the header (16 bits), the time at its start in
-//! microseconds (64 bits), and, from version 3 on, the length of a record (16 bits). A record is a thread (16 bits, in
-//! version 1 8 bits), a method with what happened in its two lowest bits (call, return, return by an exception; 32 bits),
-//! and microseconds since the start by each clock (32 bits): the thread's CPU time, the time, or both in this order.
+//! A trace that was streamed, as Android Studio saves them, begins with the header. Methods, threads and, at the end, the
+//! text stand between its [records].
+//!
+//! Source: the description of the format in `profile.h` of Android's Dalvik and `trace.cc` of ART.
 //!
 //! - The time of each call is its own: that of those it called is theirs. With both clocks it is the time, not CPU time.
 //! - Calls that had begun before the trace are not in it: their returns are counted, and said.
+
+mod records;
 
 use std::collections::BTreeMap;
 
 use pyrograph_profile::{About, Frame, FrameId, FrameKind, Profile, Thread, ValueType};
 
+use self::records::{Item, Records};
 use super::calls::Calls;
 use crate::input::Head;
 use crate::reader::{Detail, Options, ReadError, Reader, Reading, ThreadDetail};
@@ -46,23 +48,33 @@ impl Reader for ArtTrace {
     fn detect(&self, head: &[u8]) -> bool {
         let mut lines = head.split(|&byte| byte == b'\n');
         let version = lines.next() == Some(b"*version") && lines.next().is_some_and(is_number);
-        version && lines.next().is_some_and(|line| line.contains(&b'='))
+        version && lines.next().is_some_and(|line| line.contains(&b'=')) || records::begins(head)
     }
 
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
         let name = input.name().to_owned();
         let (bytes, mut warnings) = input.into_bytes();
-        let Some((text, records)) = split(&bytes) else {
+        let mut tables = Tables::new(options);
+        let is_streamed = bytes.starts_with(records::MAGIC);
+        let (text, records) = if is_streamed { (&b""[..], &bytes[..]) } else { split(&bytes) };
+        if records.is_empty() {
             let reason = "it ends before the records of calls (`*end`)".to_owned();
             return Err(ReadError::Malformed { name, reason });
+        }
+        tables.text(text, &mut warnings);
+        let records = match Records::read(records, is_streamed, tables.is_dual) {
+            Ok(records) => records,
+            Err(reason) => return Err(ReadError::Malformed { name, reason }),
         };
-        let mut tables = Tables::read(text, options, &mut warnings);
-        let Some(records) = Records::read(records, tables.is_dual) else {
-            let reason = "its records of calls are of no known version".to_owned();
-            return Err(ReadError::Malformed { name, reason });
-        };
+        if is_streamed {
+            tables.between(&records, &mut warnings);
+        }
         tables.profile.about =
             About { start: Some(records.start).filter(|&start| start > 0), ..About::default() };
+        if tables.is_dual && !records.has_two_clocks() {
+            let reason = "its records are too short for the two clocks that it names".to_owned();
+            return Err(ReadError::Malformed { name, reason });
+        }
         tables.play(&records, &mut warnings);
         if tables.is_dual {
             let said = "CPU times of calls are left out: the time is counted".to_owned();
@@ -80,11 +92,13 @@ fn is_number(line: &[u8]) -> bool {
     !line.is_empty() && line.iter().all(u8::is_ascii_digit)
 }
 
-/// The text, and the bytes after it.
-fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+/// The text, and the bytes after it: none if it is not whole.
+fn split(bytes: &[u8]) -> (&[u8], &[u8]) {
     const END: &[u8] = b"\n*end\n";
-    let at = memchr::memmem::find(bytes, END)?;
-    Some((&bytes[..=at], &bytes[at + END.len()..]))
+    match memchr::memmem::find(bytes, END) {
+        Some(at) => (&bytes[..=at], &bytes[at + END.len()..]),
+        None => (bytes, &[]),
+    }
 }
 
 /// The text part: threads, methods and the clock.
@@ -97,14 +111,18 @@ struct Tables {
 }
 
 impl Tables {
-    fn read(text: &[u8], options: &Options, warnings: &mut Warnings) -> Self {
-        let mut tables = Self {
+    fn new(options: &Options) -> Self {
+        Self {
             profile: Profile::new(vec![ValueType::new("time", "ns")]),
             is_dual: false,
             methods: BTreeMap::new(),
             threads: BTreeMap::new(),
             by_thread: options.threads == ThreadDetail::Thread,
-        };
+        }
+    }
+
+    /// Takes the text before the records, or behind streamed ones.
+    fn text(&mut self, text: &[u8], warnings: &mut Warnings) {
         let (mut section, mut unreadable) = (String::new(), 0);
         for line in String::from_utf8_lossy(text).lines() {
             if let Some(name) = line.strip_prefix('*') {
@@ -114,7 +132,7 @@ impl Tables {
             let is_known = match section.as_str() {
                 "version" => {
                     match line.split_once('=') {
-                        Some(("clock", clock)) => tables.is_dual = clock == "dual",
+                        Some(("clock", clock)) => self.is_dual = clock == "dual",
                         Some(("data-file-overflow", "true")) => {
                             let cause = "its buffer was full: later calls are missing".to_owned();
                             warnings.add(WarningKind::Truncated(cause), 1, []);
@@ -123,8 +141,8 @@ impl Tables {
                     }
                     true
                 }
-                "threads" => tables.thread(line),
-                "methods" => tables.method(line),
+                "threads" => self.thread(line),
+                "methods" => self.method(line),
                 _ => true,
             };
             unreadable += u64::from(!is_known && !line.is_empty());
@@ -132,24 +150,57 @@ impl Tables {
         if unreadable > 0 {
             warnings.add(WarningKind::UnreadableRecord, unreadable, []);
         }
-        tables
+    }
+
+    /// Takes what stands between streamed records.
+    fn between(&mut self, records: &Records<'_>, warnings: &mut Warnings) {
+        // Where the text that says so is missing.
+        self.is_dual = records.has_two_clocks();
+        let (mut has_text, mut unreadable) = (false, 0);
+        for item in records.items() {
+            match item {
+                Item::Record(_) => {}
+                Item::Thread(id, name) => self.named_thread(id, &String::from_utf8_lossy(name)),
+                Item::Method(line) => {
+                    let line = String::from_utf8_lossy(line);
+                    unreadable += u64::from(!self.method(line.trim_end_matches('\n')));
+                }
+                Item::Text(text) => {
+                    has_text = true;
+                    self.text(text, warnings);
+                }
+            }
+        }
+        if unreadable > 0 {
+            warnings.add(WarningKind::UnreadableRecord, unreadable, []);
+        }
+        if !has_text {
+            let cause = "the text at its end is missing".to_owned();
+            warnings.add(WarningKind::Truncated(cause), 1, []);
+        }
     }
 
     /// Takes `7164\tmain`.
     fn thread(&mut self, line: &str) -> bool {
         let Some((id, name)) = line.split_once('\t') else { return false };
         let Ok(id) = id.parse::<u32>() else { return false };
+        self.named_thread(id, name);
+        true
+    }
+
+    fn named_thread(&mut self, id: u32, name: &str) {
         let process = self.profile.strings.intern(name);
         let tid = i32::try_from(id).ok().filter(|_| self.by_thread);
         let thread = self.profile.threads.intern(Thread { tid, process, ..Thread::default() });
         self.threads.insert(id, Calls::new(thread));
-        true
     }
 
     /// Takes `0x8\tcom.example.Main\tonCreate\t(I)V\tMain.java`, maybe with a line at the end.
     fn method(&mut self, line: &str) -> bool {
         let mut fields = line.split('\t');
-        let id = fields.next().and_then(|id| u32::from_str_radix(id.strip_prefix("0x")?, 16).ok());
+        // The first method's is written as `0`, without a prefix.
+        let digits = fields.next().map(|id| id.strip_prefix("0x").unwrap_or(id));
+        let id = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
         let (Some(id), Some(class), Some(name)) = (id, fields.next(), fields.next()) else {
             return false;
         };
@@ -170,7 +221,7 @@ impl Tables {
     fn play(&mut self, records: &Records<'_>, warnings: &mut Warnings) {
         let (mut unmatched, mut unknown, mut last) = (0, 0, 0);
         let nameless = self.profile.frames.intern(Frame::default());
-        for record in records.iter() {
+        for record in records.iter(self.is_dual) {
             last = last.max(record.time);
             let method = record.method & !3;
             let calls = self.threads.entry(record.thread).or_default();
@@ -195,7 +246,7 @@ impl Tables {
         }
         for (kind, count) in [
             (WarningKind::UnmatchedEnd, unmatched),
-            (WarningKind::UnreadableRecord, unknown + u64::from(records.has_rest)),
+            (WarningKind::UnreadableRecord, unknown + u64::from(records.has_rest())),
             (WarningKind::TooDeep, too_deep),
         ] {
             if count > 0 {
@@ -219,65 +270,6 @@ fn totals(profile: Profile) -> Profile {
         summed.push(sample, &[value]);
     }
     summed
-}
-
-struct Records<'a> {
-    /// Nanoseconds.
-    start: u64,
-    bytes: &'a [u8],
-    size: usize,
-    /// Bytes of a thread's number.
-    thread: usize,
-    /// Where the time is.
-    time_at: usize,
-    /// The last record is cut off.
-    has_rest: bool,
-}
-
-struct Record {
-    thread: u32,
-    method: u32,
-    /// Nanoseconds since the start.
-    time: u64,
-}
-
-impl<'a> Records<'a> {
-    fn read(bytes: &'a [u8], is_dual: bool) -> Option<Self> {
-        let header = bytes.strip_prefix(b"SLOW")?;
-        let word =
-            |at: usize| header.get(at..)?.first_chunk().map(|word| u16::from_le_bytes(*word));
-        let (version, offset) = (word(0)?, usize::from(word(2)?));
-        let start = u64::from_le_bytes(*header.get(4..)?.first_chunk()?);
-        let thread = if version == 1 { 1 } else { 2 };
-        let (least, time_at) = match is_dual {
-            true => (thread + 12, thread + 8),
-            false => (thread + 8, thread + 4),
-        };
-        let size = match version {
-            1 | 2 => least,
-            3 => usize::from(word(12)?),
-            _ => return None,
-        };
-        let bytes = bytes.get(offset..)?;
-        let has_rest = !bytes.len().is_multiple_of(size.max(1));
-        (size >= least && offset >= 16).then_some(Self {
-            start: start.saturating_mul(1000),
-            bytes,
-            size,
-            thread,
-            time_at,
-            has_rest,
-        })
-    }
-
-    fn iter(&self) -> impl Iterator<Item = Record> {
-        let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |sum, &b| sum << 8 | u32::from(b));
-        self.bytes.chunks_exact(self.size).map(move |record| Record {
-            thread: number(&record[..self.thread]),
-            method: number(&record[self.thread..self.thread + 4]),
-            time: u64::from(number(&record[self.time_at..self.time_at + 4])) * 1000,
-        })
-    }
 }
 
 #[cfg(test)]

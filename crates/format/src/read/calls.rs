@@ -6,6 +6,10 @@ use pyrograph_profile::{Frame, FrameId, FrameKind, Marker, Profile, Sample, Stac
 /// begin inside the one before would make `n²` frames.
 pub(crate) const MOST_DEPTH: usize = 2000;
 
+/// More calls than these inside each other are only counted: looking for the one that a return belongs to takes as long as
+/// there are calls, and so a text of `n` calls that return in the order in which they began `n²`.
+const MOST_OPEN: usize = 8 * MOST_DEPTH;
+
 /// The calls of one thread that have not returned yet.
 ///
 /// Each stretch of time in which the stack stays the same becomes one sample, so that totals are
@@ -15,6 +19,8 @@ pub(crate) struct Calls {
     thread: ThreadId,
     /// Called functions with the caller's token, outermost first.
     open: Vec<(u64, FrameId)>,
+    /// Number of calls inside the innermost of `open`, of which nothing else is known. The next returns are theirs.
+    beyond: usize,
     /// The stack that `open` comes to, for each length of it.
     stacks: Vec<StackId>,
     /// Until when, in nanoseconds, the time is given to stacks.
@@ -30,12 +36,17 @@ impl Calls {
 
     /// Number of open calls.
     pub fn depth(&self) -> usize {
-        self.open.len()
+        self.open.len() + self.beyond
     }
 
     /// A call of `frame` at `time`. `token` identifies its return.
     pub fn call(&mut self, profile: &mut Profile, time: u64, frame: FrameId, token: u64) {
         self.pass(profile, time);
+        if self.open.len() == MOST_OPEN {
+            self.beyond += 1;
+            self.too_deep += 1;
+            return;
+        }
         self.open.push((token, frame));
         self.enter(profile, frame);
         self.too_deep += u64::from(self.stacks.len() > MOST_DEPTH);
@@ -60,6 +71,10 @@ impl Calls {
     /// The return of the innermost call at `time`; `false` if there is none.
     pub fn end(&mut self, profile: &mut Profile, time: u64) -> bool {
         self.pass(profile, time);
+        if self.beyond > 0 {
+            self.beyond -= 1;
+            return true;
+        }
         self.stacks.pop();
         self.open.pop().is_some()
     }
@@ -78,6 +93,10 @@ impl Calls {
         is_it: impl Fn(u64) -> bool,
     ) -> bool {
         self.pass(profile, time);
+        if self.beyond > 0 {
+            self.beyond -= 1;
+            return true;
+        }
         let Some(at) = self.open.iter().rposition(|&(open, _)| is_it(open)) else { return false };
         self.open.remove(at);
         self.stacks.truncate(at);
@@ -97,5 +116,34 @@ impl Calls {
             profile.push(sample, &[time - self.until]);
         }
         self.until = self.until.max(time);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pyrograph_profile::ValueType;
+
+    use super::*;
+
+    #[test]
+    fn calls_that_return_in_the_order_in_which_they_began_took_the_square_of_their_number() {
+        let mut profile = Profile::new(vec![ValueType::new("time", "ns")]);
+        let name = profile.strings.intern("f");
+        let frame = profile.frames.intern(Frame::named(name, FrameKind::User));
+        let most = MOST_OPEN as u64 + 10;
+        // Those inside of all others return first, whatever their tokens are; then the outermost.
+        let mut calls = Calls::default();
+        (0..most).for_each(|call| calls.call(&mut profile, call, frame, call));
+        assert_eq!((calls.depth(), calls.beyond), (MOST_OPEN + 10, 10));
+        assert!((0..10).all(|call| calls.end_token(&mut profile, most + call, most - call)));
+        assert!((0..10).all(|call| calls.end_token(&mut profile, most + 10 + call, call)));
+        assert_eq!((calls.depth(), calls.beyond), (MOST_OPEN - 10, 0));
+        assert!(!calls.end_token(&mut profile, most + 20, 3));
+        // What returns in the right order is as it was.
+        let mut calls = Calls::default();
+        (0..most).for_each(|call| calls.call(&mut profile, call, frame, 0));
+        assert!((0..most).all(|call| calls.end(&mut profile, most + call)));
+        assert!(!calls.end(&mut profile, 2 * most));
+        assert_eq!(calls.too_deep, most - MOST_DEPTH as u64);
     }
 }

@@ -61,9 +61,10 @@ impl Reader for Firefox {
     }
 
     fn detect(&self, head: &[u8]) -> bool {
-        json::begins_object(head)
-            && json::has_key(head, "meta")
-            && json::has_key(head, "preprocessedProfileVersion")
+        // The first version did not say so.
+        let is_processed = json::has_key(head, "preprocessedProfileVersion")
+            || json::has_key(head, "stackwalk") && json::has_key(head, "funcTable");
+        json::begins_object(head) && json::has_key(head, "meta") && is_processed
     }
 
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {

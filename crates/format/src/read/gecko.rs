@@ -22,15 +22,22 @@
 //!   [looked up](crate::nameless) there.
 //! - `f (https://example.org/a.js:12:7)` is a function of a script; other names are labels, and `(root)` is no frame.
 //! - `processes` are those of tabs: their samples are added.
+//! - Up to version 3, `libs` is text that holds the list; processes of tabs may be such text in `threads`, too.
 //! - Markers, memory and CPU times are not read.
+//! - The add-on of 2012 wrote [another form](cleopatra).
+
+mod cleopatra;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use pyrograph_profile::{
     About, Frame, FrameId, FrameKind, Profile, Sample, StackId, Thread, ValueType,
 };
 use pyrograph_symbol::BuildId;
 use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 
 use super::json;
@@ -56,12 +63,15 @@ impl Reader for Gecko {
     fn detect(&self, head: &[u8]) -> bool {
         let has = |keys: &[&str]| keys.iter().all(|key| json::has_key(head, key));
         let is_raw = has(&["meta", "stackwalk", "processType", "interval"])
-            && !json::has_key(head, "preprocessedProfileVersion");
-        json::begins_object(head) && (is_raw || is_recording(head))
+            && !["preprocessedProfileVersion", "funcTable"].iter().any(|key| has(&[key]));
+        json::begins_object(head) && (is_raw || is_recording(head) || cleopatra::begins(head))
     }
 
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
         let name = input.name().to_owned();
+        if cleopatra::begins(input.bytes()) {
+            return cleopatra::read(input, options);
+        }
         let (file, warnings) = json::parse::<Process>(input)?;
         let process = match file.profile {
             Some(profile) => *profile,
@@ -98,10 +108,10 @@ fn is_recording(head: &[u8]) -> bool {
 struct Process {
     #[serde(default, deserialize_with = "json::or_default")]
     meta: Meta,
-    #[serde(default, deserialize_with = "json::or_default")]
+    #[serde(default, deserialize_with = "list_or_text")]
     libs: Vec<Lib>,
     #[serde(default, deserialize_with = "json::or_default")]
-    threads: Vec<OneThread>,
+    threads: Vec<ThreadOrText>,
     #[serde(default, deserialize_with = "json::or_default")]
     processes: Vec<Process>,
     /// Of the developer tools: all else is in it.
@@ -132,6 +142,56 @@ struct Lib {
     code_id: Option<String>,
 }
 
+/// A thread, or, of old versions, a process as text.
+enum ThreadOrText {
+    Thread(Box<OneThread>),
+    Text(String),
+}
+
+// What serde derives for such an enumeration holds each thread twice, and names no line in errors.
+impl<'de> Deserialize<'de> for ThreadOrText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = ThreadOrText;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a thread")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                let thread = OneThread::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(ThreadOrText::Thread(Box::new(thread)))
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(ThreadOrText::Text(text.to_owned()))
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+/// A list, or text that holds one.
+fn list_or_text<'de, T, D>(deserializer: D) -> Result<Vec<T>, D::Error>
+where
+    T: DeserializeOwned,
+    D: Deserializer<'de>,
+{
+    let of = serde::de::Error::custom;
+    match Value::deserialize(deserializer)? {
+        Value::String(text) => serde_json::from_str(&text).map_err(of),
+        Value::Null => Ok(Vec::new()),
+        list => serde_json::from_value(list).map_err(of),
+    }
+}
+
+/// A number; none if it is text, as `Unknown Process 3`.
+fn number_or_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i32>, D::Error> {
+    Ok(match Value::deserialize(deserializer)? {
+        Value::Number(number) => number.as_i64().and_then(|number| number.try_into().ok()),
+        Value::String(text) => text.parse().ok(),
+        _ => None,
+    })
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct OneThread {
@@ -139,7 +199,9 @@ struct OneThread {
     name: String,
     #[serde(default, deserialize_with = "json::or_default")]
     process_name: String,
+    #[serde(default, deserialize_with = "number_or_text")]
     pid: Option<i32>,
+    #[serde(default, deserialize_with = "number_or_text")]
     tid: Option<i32>,
     #[serde(default, deserialize_with = "json::or_default")]
     samples: Table,
@@ -188,7 +250,15 @@ impl Builder {
         let mut libs: Vec<&Lib> = process.libs.iter().collect();
         libs.sort_by_key(|lib| lib.start);
         for thread in &process.threads {
-            self.thread(thread, &libs, process.meta.start_time - origin);
+            match thread {
+                ThreadOrText::Thread(thread) => {
+                    self.thread(thread, &libs, process.meta.start_time - origin);
+                }
+                ThreadOrText::Text(text) => match serde_json::from_str(text) {
+                    Ok(process) if depth < MOST => self.process(&process, depth + 1, origin),
+                    _ => self.unreadable += 1,
+                },
+            }
         }
         for process in process.processes.iter().filter(|_| depth < MOST) {
             self.process(process, depth + 1, origin);

@@ -18,7 +18,7 @@
 use pyrograph_profile::{Profile, Sample, ValueType};
 
 use super::go_profile::estimated;
-use super::mapped::Maps;
+use super::mapped::{Maps, begins_maps};
 use super::rows::Rows;
 use super::text::{Lines, first_lines, hex_address};
 use crate::input::Head;
@@ -77,9 +77,8 @@ pub(super) fn read_heap(
                 rate = rate_of(line);
                 rate.is_some()
             }
-            // Lines such as `build=/opt/app` stand between mappings.
-            (Some(_), Some(maps)) => maps.line(line) || line.contains('='),
-            (Some(_), None) if line == "MAPPED_LIBRARIES:" => {
+            (Some(_), Some(maps)) => maps.line(line),
+            (Some(_), None) if begins_maps(line) => {
                 maps = Some(Maps::default());
                 true
             }

@@ -124,7 +124,9 @@ fn is_flat_title(line: &str) -> bool {
 }
 
 fn is_graph_title(line: &str) -> bool {
-    line.starts_with("index % time    self  children")
+    // How wide columns are depends on who wrote it.
+    line.starts_with("index ")
+        && line.split_whitespace().eq(["index", "%", "time", "self", "children", "called", "name"])
 }
 
 fn frame(profile: &mut Profile, name: &str) -> FrameId {

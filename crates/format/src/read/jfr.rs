@@ -15,7 +15,8 @@
 //!   first of [`EVENTS`] that is there, or the one that was asked for. Any that has a stack can be.
 //! - `:STATE_RUNNABLE` behind an event's name chooses samples of threads in that state: wall-clock samples are of all, and most
 //!   of them sleep. Where all are counted, a line says how many were in which state.
-//! - Allocations count bytes, waits nanoseconds, all else events.
+//! - Allocations count bytes, waits nanoseconds, all else events. Of native memory whose end is recorded, what was [not freed](native)
+//!   is a value of its own.
 //! - A frame is marked as interpreted, compiled or inlined.
 //! - A stack that was longer than the recorder takes (64 frames, `stackdepth`) begins with `[truncated]`.
 //! - Methods that Java hides from its own stack traces, as those of lambdas, are left out, as `jfr print`
@@ -23,11 +24,12 @@
 //! - The thread's name is Java's, or that of the operating system.
 
 mod chunk;
+mod native;
 mod states;
 
 use std::collections::BTreeMap;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use pyrograph_profile::{
     Frame, FrameId, FrameKind, Marker, Profile, Sample, StackId, Thread, ThreadId, ValueType,
 };
@@ -58,6 +60,9 @@ pub(super) const EVENTS: &[(&str, &str, &str, &str)] = &[
     ("jdk.JavaMonitorWait", DURATION, "wait", "ns"),
     ("jdk.ThreadPark", DURATION, "wait", "ns"),
     ("jdk.ThreadSleep", DURATION, "wait", "ns"),
+    ("datadog.ExecutionSample", "", "samples", "count"),
+    ("datadog.MethodSample", "", "samples", "count"),
+    ("datadog.ObjectSample", "", "samples", "count"),
 ];
 
 /// The field that counts ticks of the recorder's clock.
@@ -112,8 +117,11 @@ impl Reader for Jfr {
         }
         let mut builder = Builder::new(event.as_deref().unwrap_or_default(), options);
         builder.states.wanted = state;
-        for chunk in &chunks {
-            builder.chunk(chunk);
+        if event.as_deref() == Some(native::MALLOC) {
+            builder.separate_freed(native::not_freed(&chunks), options);
+        }
+        for (index, chunk) in chunks.iter().enumerate() {
+            builder.chunk(index, chunk);
         }
         if builder.damaged > 0 {
             warnings.add(WarningKind::UnreadableRecord, builder.damaged, []);
@@ -158,6 +166,8 @@ struct Builder<'o> {
     /// The field that is counted; nothing if events are.
     field: &'static str,
     states: States,
+    /// Of native memory, the events of what was not freed, which is the second value.
+    not_freed: Option<HashSet<native::Place>>,
     damaged: u64,
 }
 
@@ -186,16 +196,31 @@ impl<'o> Builder<'o> {
             event,
             field,
             states: States::default(),
+            not_freed: None,
             damaged: 0,
         }
     }
 
-    fn chunk(&mut self, chunk: &Chunk<'_>) {
+    /// Makes what was not freed a value of its own, if that is known.
+    fn separate_freed(&mut self, not_freed: Option<HashSet<native::Place>>, options: &Options) {
+        if not_freed.is_none() {
+            return;
+        }
+        self.not_freed = not_freed;
+        let unit = self.profile.value_types[0].unit.clone();
+        self.profile.value_types.push(ValueType::new("not freed", &unit));
+        self.profile = Profile::new(std::mem::take(&mut self.profile.value_types));
+        self.rows = Rows::new(options, 2);
+    }
+
+    fn chunk(&mut self, index: usize, chunk: &Chunk<'_>) {
         let of_event = chunk.types.iter().find(|(_, of)| of.name == self.event);
         let Some((&of_event, _)) = of_event else { return };
         let mut known = Known::default();
         for (_, cursor) in chunk.events().filter(|(id, _)| *id == of_event) {
-            if self.sample(chunk, of_event, cursor, &mut known).is_err() {
+            let place = (index, cursor.at);
+            let is_left = self.not_freed.as_ref().is_some_and(|left| left.contains(&place));
+            if self.sample(chunk, of_event, cursor, &mut known, is_left).is_err() {
                 self.damaged += 1;
             }
         }
@@ -207,6 +232,7 @@ impl<'o> Builder<'o> {
         of: i64,
         mut cursor: Cursor<'a>,
         known: &mut Known,
+        is_left: bool,
     ) -> Result<(), Damaged> {
         let (mut time, mut value) = (0, 1);
         let (mut stack, mut thread, mut state) = (None, None, None);
@@ -228,7 +254,8 @@ impl<'o> Builder<'o> {
             let name = known.states.entry(key).or_insert_with(|| {
                 texts(chunk, (of, key), ["name"]).map_or_else(String::new, |[name]| name)
             });
-            if !self.states.takes(name) {
+            // An event of a wall clock stands for those in a row that found the same.
+            if !self.states.takes(name, value) {
                 return Ok(());
             }
         }
@@ -242,7 +269,8 @@ impl<'o> Builder<'o> {
             Some((of, key)) => self.stack(chunk, of, key, known)?,
         };
         let sample = Sample { thread, time: Some(chunk.clock().time(time)), ..Sample::new(stack) };
-        self.rows.push(sample, &[value]);
+        let values = [value, if is_left { value } else { 0 }];
+        self.rows.push(sample, &values[..self.profile.value_types.len()]);
         Ok(())
     }
 

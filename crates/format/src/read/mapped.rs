@@ -3,15 +3,21 @@
 //!
 //! ```text
 //! 562bdb4bc000-562bdb4bd000 r-xp 00001000 00:00 10012963    /opt/app/heap
+//! source=/opt
+//!   00400000-00fcb000: $source/app/server (@1000) 6b0c3f53e1
 //! ```
 //!
-//! Such formats hold no build IDs: functions are those of the files as they are now, which [a line](crate::nameless) says, and
+//! The second form is that of some `/pprof/` pages: a file, its offset where that is not 0, and its build ID, the last two of which
+//! may be missing. `$source` stands for what a line before says it is.
+//!
+//! Where no build ID is there, functions are those of the files as they are now, which [a line](crate::nameless) says, and
 //! which are missing.
 
 use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
 use pyrograph_profile::{Frame, FrameId, FrameKind, Profile};
+use pyrograph_symbol::BuildId;
 
 use super::text::is_kernel_address;
 use crate::nameless;
@@ -23,6 +29,8 @@ use crate::warnings::{WarningKind, Warnings};
 pub(crate) struct Maps {
     /// Sorted by address when they are asked.
     mappings: Vec<Mapping>,
+    /// Texts that names behind a `$` stand for.
+    texts: Vec<(String, String)>,
 }
 
 struct Mapping {
@@ -30,16 +38,91 @@ struct Mapping {
     end: u64,
     offset: u64,
     path: String,
+    build_id: Option<BuildId>,
+}
+
+/// True of a line behind which the mapped files of a text are listed.
+pub(crate) fn begins_maps(line: &str) -> bool {
+    matches!(line.trim(), "MAPPED_LIBRARIES:" | "--- Memory map: ---")
 }
 
 impl Maps {
-    /// Takes a line; `false` if it is none of `/proc/PID/maps`.
+    /// Takes a line; `false` if it is none of a list of mapped files.
     pub fn line(&mut self, line: &str) -> bool {
-        let Some(mapping) = parse(line) else { return false };
-        if mapping.path.starts_with(['/', '[']) {
+        let line = line.trim();
+        let mapping = parse(line).or_else(|| self.brief(line));
+        let Some(mapping) = mapping else { return self.text(line) };
+        if !mapping.path.is_empty() {
             self.mappings.push(mapping);
         }
         true
+    }
+
+    /// True if no file is known so far.
+    pub fn is_empty(&self) -> bool {
+        self.mappings.is_empty()
+    }
+
+    /// Takes `source=/opt`.
+    fn text(&mut self, line: &str) -> bool {
+        // Each is looked for in every path, and may be in every one.
+        const MOST: usize = 100;
+        const LONGEST: usize = 256;
+        let Some((name, text)) = line.split_once('=') else { return false };
+        if self.texts.len() < MOST && text.len() <= LONGEST {
+            self.texts.push((format!("${}", name.trim()), text.trim().to_owned()));
+        }
+        true
+    }
+
+    /// Reads `00400000-00fcb000: $source/app/server (@1000) 6b0c3f53e1`.
+    fn brief(&self, line: &str) -> Option<Mapping> {
+        let hex =
+            |text: &str| u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).ok();
+        let (range, rest) = line.split_once([' ', '\t'])?;
+        let (start, end) = range.strip_suffix(':').unwrap_or(range).split_once('-')?;
+        let (start, end) = (hex(start)?, hex(end)?);
+        let rest = rest.trim();
+        // Without a colon it may be any text.
+        let is_file = range.ends_with(':') || rest.starts_with(['/', '[']);
+        let (path, offset, build_id) = match rest.rsplit_once(" (@") {
+            Some((path, after)) => {
+                let (offset, build_id) = after.split_once(')')?;
+                (path, hex(offset)?, build_id.trim())
+            }
+            None => match rest.rsplit_once(' ') {
+                Some((path, id)) if id.len() >= 16 && id.bytes().all(|b| b.is_ascii_hexdigit()) => {
+                    (path, 0, id)
+                }
+                _ => (rest, 0, ""),
+            },
+        };
+        let path = path.trim();
+        // The last one that is said counts, and of `$source` and `$source2` the longer one.
+        let texts = self.texts.iter().rev().filter(|(name, _)| path.starts_with(name));
+        let path = match texts.max_by_key(|(name, _)| name.len()) {
+            Some((name, text)) => format!("{text}{}", &path[name.len()..]),
+            None => path.to_owned(),
+        };
+        (start <= end && is_file).then(|| Mapping {
+            start,
+            end,
+            offset,
+            path,
+            build_id: build_id.parse().ok(),
+        })
+    }
+
+    /// The files at addresses, each of which is handed over with its file's path, or nothing.
+    pub fn paths(
+        &mut self,
+        addresses: impl IntoIterator<Item = u64>,
+        mut on: impl FnMut(u64, &str),
+    ) {
+        self.mappings.sort_by_key(|mapping| mapping.start);
+        for address in addresses {
+            on(address, self.find(address).map_or("", |mapping| mapping.path.as_str()));
+        }
     }
 
     fn find(&self, address: u64) -> Option<&Mapping> {
@@ -58,20 +141,24 @@ impl Maps {
         warnings: &mut Warnings,
     ) -> HashMap<u64, Vec<FrameId>> {
         self.mappings.sort_by_key(|mapping| mapping.start);
-        let mut by_file: BTreeMap<&str, Vec<(u64, u64)>> = BTreeMap::new();
+        type Places<'a> = (Option<&'a BuildId>, Vec<(u64, u64)>);
+        let mut by_file: BTreeMap<&str, Places<'_>> = BTreeMap::new();
         for address in addresses {
             let mapping = self.find(address);
             let path = mapping.map_or("", |mapping| mapping.path.as_str());
             let offset =
                 mapping.map_or(address, |of| (address - of.start).saturating_add(of.offset));
-            by_file.entry(path).or_default().push((address, offset));
+            let (build_id, places) = by_file.entry(path).or_default();
+            *build_id = build_id.or(mapping.and_then(|mapping| mapping.build_id.as_ref()));
+            places.push((address, offset));
         }
         let mut frames = HashMap::new();
         let mut named = Vec::new();
-        for (path, mut places) in by_file {
+        for (path, (build_id, mut places)) in by_file {
             places.sort_unstable();
             places.dedup();
-            if name(path, &places, options, profile, warnings, &mut frames) {
+            let file = (path, build_id);
+            if name(file, &places, options, profile, warnings, &mut frames) && build_id.is_none() {
                 named.push(path.to_owned());
             }
         }
@@ -82,7 +169,7 @@ impl Maps {
 
 /// Names the places of one file: addresses in the process, and offsets in the file. Returns true if any has a name.
 fn name(
-    path: &str,
+    (path, build_id): (&str, Option<&BuildId>),
     places: &[(u64, u64)],
     options: &Options,
     profile: &mut Profile,
@@ -90,7 +177,7 @@ fn name(
     frames: &mut HashMap<u64, Vec<FrameId>>,
 ) -> bool {
     let is_file = path.starts_with('/');
-    let found = if is_file { nameless::open(path, None, options) } else { None };
+    let found = if is_file { nameless::open(path, build_id, options) } else { None };
     if is_file && found.is_none() {
         warnings.add(WarningKind::MissingFile(path.to_owned()), 1, []);
     }
@@ -134,6 +221,7 @@ fn parse(line: &str) -> Option<Mapping> {
         end,
         offset,
         path: path.strip_suffix(" (deleted)").unwrap_or(path).to_owned(),
+        build_id: None,
     })
 }
 
@@ -146,6 +234,32 @@ mod tests {
     #[inline(never)]
     extern "C" fn function_to_find(x: u64) -> u64 {
         std::hint::black_box(x) + 1
+    }
+
+    #[test]
+    fn files_without_access_and_device() {
+        let mut maps = Maps::default();
+        for line in [
+            "source=/opt",
+            "  00400000-00fcb000: $source/app/server",
+            "  7f794964f000-7f7949652000: /lib/libnss.so (@1f000) 5cd6f8d0c1a1c4a7",
+            "0x8000-0x9000 /a b.so 5cd6f8d0c1a1c4a7",
+            "  00010000-00020000: server_main",
+            "  ffffffffff600000-ffffffffff601000: [vsyscall]",
+        ] {
+            assert!(maps.line(line), "{line}");
+        }
+        for line in ["", "-", "cafe-babe", "a-b some text", "MAPPED_LIBRARIES:", "9-8: /x"] {
+            assert!(!maps.line(line), "{line}");
+        }
+        let mut found = Vec::new();
+        let addresses = [0x40_0000, 0x7f79_4964_f001, 0x8001, 0x1_0000, 0xa000];
+        maps.paths(addresses, |_, path| found.push(path.to_owned()));
+        assert_eq!(found, ["/opt/app/server", "/lib/libnss.so", "/a b.so", "server_main", ""]);
+        let of = |address| maps.find(address).expect("a mapping");
+        assert_eq!(of(0x7f79_4964_f001).offset, 0x1f000);
+        assert!(of(0x7f79_4964_f001).build_id.is_some() && of(0x8001).build_id.is_some());
+        assert!(of(0x40_0000).build_id.is_none());
     }
 
     #[test]

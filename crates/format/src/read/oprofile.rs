@@ -13,11 +13,20 @@
 //! -------------------------------------------------------------------------------
 //! ```
 //!
+//! With `-g` and, of libraries that were separated by programs, with `-f`, there are columns more:
+//!
+//! ```text
+//! samples  %        linenr info                 image name               app name                 symbol name
+//! 103       0.8560  (no location information)   libexa.so                Xorg                     .plt
+//! 2342      2.0587  exa.c:69                    libexa.so                Xorg                     exaGetPixmapOffset
+//! ```
+//!
 //! Source: "Callgraph" in oprofile's manual. The line that is not indented is a function with its own samples, those above
 //! it its callers, those below it its callees, each with the samples that the call and all below it took.
 //!
 //! The format has **no stacks**: they are [put together](super::call_graph) as those of callgrind. A line may have columns of
-//! more than one event or image: those of numbers before the names are counted two by two, and the first is read.
+//! more than one event: numbers before the names are counted two by two, and the first are read. Columns are wider than their
+//! titles where what is in them is: they are parted by blanks, of which only places and anonymous memory have some.
 
 use hashbrown::HashMap;
 use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, ValueType};
@@ -68,16 +77,42 @@ impl Reader for Oprofile {
 /// The place of the column of names in a line of titles.
 fn title(line: &str) -> Option<Titles> {
     let is_title = line.starts_with("samples ") && line.contains(" symbol name");
-    is_title.then(|| Titles { has_images: line.contains(" image name") })
+    let has = |name: &str| line.contains(name);
+    is_title.then(|| Titles {
+        has_places: has(" linenr info"),
+        has_images: has(" image name"),
+        has_programs: has(" app name"),
+    })
 }
 
 fn is_rule(line: &str) -> bool {
     line.len() > 20 && line.bytes().all(|byte| byte == b'-')
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Titles {
+    /// Where functions begin in the source.
+    has_places: bool,
     has_images: bool,
+    /// Which program had the image loaded.
+    has_programs: bool,
+}
+
+struct Function {
+    image: String,
+    symbol: String,
+    file: String,
+    line: u32,
+}
+
+/// What stands in a line.
+#[derive(Debug, Default, PartialEq)]
+struct Entry<'a> {
+    samples: u64,
+    /// `exa.c:69`; nothing if it is not known.
+    place: &'a str,
+    image: &'a str,
+    symbol: &'a str,
 }
 
 #[derive(Default)]
@@ -85,7 +120,7 @@ struct Graph {
     titles: Option<Titles>,
     /// The event that is counted.
     event: Option<String>,
-    functions: Vec<(String, String)>,
+    functions: Vec<Function>,
     index: HashMap<(String, String), usize>,
     nodes: Vec<Node>,
     /// Callers of the present block, whose function comes after them.
@@ -115,11 +150,11 @@ impl Graph {
             self.end_block();
             return true;
         }
-        let Some((samples, image, symbol)) = entry(line.trim(), titles) else { return false };
-        if symbol.ends_with(" [self]") {
+        let Some(entry) = entry(line.trim(), titles) else { return false };
+        if entry.symbol.ends_with(" [self]") {
             return true;
         }
-        let function = self.function(image, symbol);
+        let (function, samples) = (self.function(&entry), entry.samples);
         if !line.starts_with(' ') {
             self.current = Some(function);
             self.nodes[function].own[0] += samples;
@@ -143,12 +178,14 @@ impl Graph {
         }
     }
 
-    fn function(&mut self, image: &str, symbol: &str) -> usize {
+    fn function(&mut self, entry: &Entry<'_>) -> usize {
         let row = self.functions.len();
-        let key = (image.to_owned(), symbol.to_owned());
-        let known = *self.index.entry(key.clone()).or_insert(row);
+        let (image, symbol) = (entry.image.to_owned(), entry.symbol.to_owned());
+        let known = *self.index.entry((image.clone(), symbol.clone())).or_insert(row);
         if known == row {
-            self.functions.push(key);
+            let (file, line) = entry.place.rsplit_once(':').unwrap_or((entry.place, ""));
+            let (file, line) = (file.to_owned(), line.parse().unwrap_or(0));
+            self.functions.push(Function { image, symbol, file, line });
             self.nodes.push(Node { own: vec![0], callers: Vec::new() });
         }
         known
@@ -170,8 +207,8 @@ impl Graph {
     }
 }
 
-/// Reads `250      62.5000  app                      work(int)`: samples, image, function.
-fn entry(line: &str, titles: Titles) -> Option<(u64, &str, &str)> {
+/// Reads `250      62.5000  app                      work(int)`.
+fn entry(line: &str, titles: Titles) -> Option<Entry<'_>> {
     let (samples, mut rest) = word(line);
     let samples = samples.parse().ok()?;
     let (share, after) = word(rest);
@@ -187,8 +224,28 @@ fn entry(line: &str, titles: Titles) -> Option<(u64, &str, &str)> {
     {
         rest = after;
     }
-    let (image, symbol) = if titles.has_images { word(rest) } else { ("", rest) };
-    (!symbol.is_empty()).then_some((samples, image, symbol))
+    let mut place = "";
+    if titles.has_places {
+        (place, rest) = match rest.strip_prefix("(no location information)") {
+            Some(after) => ("", after.trim_start()),
+            None => word(rest),
+        };
+    }
+    let (image, mut symbol) = if titles.has_images { image(rest) } else { ("", rest) };
+    if titles.has_programs {
+        (_, symbol) = self::image(symbol);
+    }
+    (!symbol.is_empty()).then_some(Entry { samples, place, image, symbol })
+}
+
+/// An image, and what follows: `anon (tgid:3218 range:0xb7f3e000-0xb7f3f000)` is one.
+fn image(text: &str) -> (&str, &str) {
+    let (image, rest) = word(text);
+    let end = rest.find(')').filter(|_| rest.starts_with("(tgid:") || rest.starts_with("(tgid "));
+    match end {
+        Some(end) => (image, rest[end + 1..].trim_start()),
+        None => (image, rest),
+    }
 }
 
 /// The first word, and what follows it without blanks.
@@ -197,15 +254,20 @@ fn word(text: &str) -> (&str, &str) {
     (word, rest.trim_start())
 }
 
-fn frame(profile: &mut Profile, (image, symbol): &(String, String)) -> FrameId {
-    let symbol = if symbol == "(no symbols)" { "" } else { symbol };
-    let kind = match image.as_str() {
-        "vmlinux" | "no-vmlinux" => FrameKind::Kernel,
-        image => module_kind(image),
+fn frame(profile: &mut Profile, function: &Function) -> FrameId {
+    let symbol = if function.symbol == "(no symbols)" { "" } else { &function.symbol };
+    let image = function.image.as_str();
+    let name = image.rsplit('/').next().unwrap_or(image);
+    // Also `vmlinux-debug-2.6.24-16-generic`.
+    let kind = match name.starts_with("vmlinux") || name == "no-vmlinux" {
+        true => FrameKind::Kernel,
+        false => module_kind(image),
     };
-    let module = profile.strings.intern(image);
-    let function = profile.strings.intern(&tidy_name(symbol));
-    profile.frames.intern(Frame { module, ..Frame::named(function, kind) })
+    let mut intern = |text: &str| profile.strings.intern(text);
+    let (module, file) = (intern(image), intern(&function.file));
+    let name = intern(&tidy_name(symbol));
+    let frame = Frame { module, file, start_line: function.line, ..Frame::named(name, kind) };
+    profile.frames.intern(frame)
 }
 
 #[cfg(test)]
@@ -214,18 +276,58 @@ mod tests {
 
     #[test]
     fn entries() {
-        let images = Titles { has_images: true };
-        let check = |line, expect| assert_eq!(entry(line, images), Some(expect), "{line}");
-        check("250      62.5000  app                      work(int)", (250, "app", "work(int)"));
+        let images = Titles { has_images: true, ..Titles::default() };
+        let of = |samples, place, image, symbol| Some(Entry { samples, place, image, symbol });
+        let check = |line, expect| assert_eq!(entry(line, images), expect, "{line}");
+        check(
+            "250      62.5000  app                      work(int)",
+            of(250, "", "app", "work(int)"),
+        );
         check(
             "1  1.0e-04  libc.so.6  operator new(unsigned long)",
-            (1, "libc.so.6", "operator new(unsigned long)"),
+            of(1, "", "libc.so.6", "operator new(unsigned long)"),
         );
         // Two events.
-        check("250      62.5000  3  0.5  app  work", (250, "app", "work"));
-        assert_eq!(entry("7  0.1  work", Titles { has_images: false }), Some((7, "", "work")));
+        check("250      62.5000  3  0.5  app  work", of(250, "", "app", "work"));
+        assert_eq!(entry("7  0.1  work", Titles::default()), of(7, "", "", "work"));
         for line in ["", "250", "250 x app work", "-1 0.5 app work", "250 62.5 app"] {
-            assert_eq!(entry(line, images), None, "{line}");
+            check(line, None);
         }
+    }
+
+    #[test]
+    fn places_and_programs_were_taken_for_images() {
+        let title = "samples  %        linenr info                 image name               app name                 symbol name";
+        let titles = title_of(title);
+        let check = |line, (place, image, symbol)| {
+            assert_eq!(
+                entry(line, titles),
+                Some(Entry { samples: 1, place, image, symbol }),
+                "{line}"
+            );
+        };
+        check(
+            "1  0.0211  /src/m_matrix.c:1447 /lib/i915.so /bin/glx copy",
+            ("/src/m_matrix.c:1447", "/lib/i915.so", "copy"),
+        );
+        check(
+            "1  0.0211  (no location information)   libexa.so   Xorg   .plt",
+            ("", "libexa.so", ".plt"),
+        );
+        check(
+            "1  0.0211  (no location information)  anon (tgid:32 range:0xb7f3e000-0xb7f3f000)  Xorg  (no symbols)",
+            ("", "anon", "(no symbols)"),
+        );
+        let titles = title_of(
+            "samples  %        linenr info                 image name               symbol name",
+        );
+        assert_eq!(
+            entry("1  9.9e-04  dcache.c:874  vmlinux-2.6.24  shrink", titles).map(|of| of.image),
+            Some("vmlinux-2.6.24")
+        );
+    }
+
+    fn title_of(line: &str) -> Titles {
+        title(line).expect("titles")
     }
 }

@@ -1,4 +1,4 @@
-//! The output of Android's `simpleperf report-sample --show-callchain`.
+//! The output of Android's `simpleperf report-sample --show-callchain`, as text and, with `--protobuf`, [in binary](report).
 //!
 //! ```text
 //! sample:
@@ -23,20 +23,23 @@
 //! - A value is `event_count`, nanoseconds for the clocks.
 //! - `execution_type` is printed for Java: interpreted, or compiled at run time or before.
 //! - Frames without a symbol show `unknown` or `name[+offset]`.
+//! - A stack of which simpleperf says that it could not be unwound further begins with `[truncated]`.
 //!
 //! Source: `cmd_report_sample.cpp` of simpleperf.
 
+mod report;
 mod script;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use pyrograph_profile::{FrameKind, Sample, ValueType};
+use pyrograph_profile::{FrameKind, Marker, Sample, ValueType};
 
 use super::text::{Collector, Lines, first_lines, hex_address};
 use crate::input::Head;
 use crate::names::module_kind;
-use crate::reader::{Count, Detail, Options, ReadError, Reader, Reading, ThreadDetail};
-use crate::warnings::WarningKind;
+use crate::reader::{Count, Detail, Options, ReadError, Reader, Reading};
+use crate::warnings::{WarningKind, Warnings};
 
 /// See the module.
 pub struct Simpleperf;
@@ -47,11 +50,11 @@ impl Reader for Simpleperf {
     }
 
     fn written_by(&self) -> &'static str {
-        "simpleperf report-sample --show-callchain, report_sample.py"
+        "simpleperf report-sample --show-callchain [--protobuf], report_sample.py"
     }
 
     fn detect(&self, head: &[u8]) -> bool {
-        if script::begins(head) {
+        if report::begins(head) || script::begins(head) {
             return true;
         }
         let mut lines = first_lines(head).skip_while(|line| *line != "sample:");
@@ -61,11 +64,16 @@ impl Reader for Simpleperf {
     }
 
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
-        let is_script = script::begins(input.bytes());
-        let mut lines = Lines::new(input);
         let (event, other_events) = (options.event.clone(), BTreeMap::new());
         let mut state = State { options, event, out: None, other_events };
-        let mut sample: Option<SampleText> = None;
+        if report::begins(input.bytes()) {
+            let (bytes, mut warnings) = input.into_bytes();
+            report::read(&bytes, &mut warnings, |sample| state.add(sample));
+            return Ok(state.finish(warnings));
+        }
+        let is_script = script::begins(input.bytes());
+        let mut lines = Lines::new(input);
+        let mut sample: Option<SampleText<'_>> = None;
         let mut line = String::new();
         while is_script && lines.next(&mut line) {
             if let Some(next) = script::header(&line) {
@@ -88,62 +96,69 @@ impl Reader for Simpleperf {
             sample = (line.trim_end() == "sample:").then(SampleText::default);
         }
         state.end(&mut sample);
-        let out = state.out.unwrap_or_else(|| Collector::new(ValueType::samples()));
-        let mut reading = out.reading(lines.warnings);
-        reading.event = state.event.filter(|event| !event.is_empty());
-        reading.other_events = state.other_events;
-        Ok(reading)
+        Ok(state.finish(lines.warnings))
     }
 }
 
 /// A sample as it is printed.
 #[derive(Default)]
-struct SampleText {
-    event: String,
+struct SampleText<'a> {
+    event: Cow<'a, str>,
     time: Option<u64>,
     count: Option<u64>,
+    pid: Option<i32>,
     tid: Option<i32>,
-    comm: String,
+    comm: Cow<'a, str>,
     /// Leaf first.
-    frames: Vec<FrameText>,
+    frames: Vec<FrameText<'a>>,
+    /// It lacks its outer part.
+    is_cut: bool,
 }
 
 #[derive(Default)]
-struct FrameText {
+struct FrameText<'a> {
     address: u64,
-    file: String,
-    symbol: String,
-    execution: String,
+    file: Cow<'a, str>,
+    symbol: Cow<'a, str>,
+    kind: Option<FrameKind>,
 }
 
-impl SampleText {
+impl SampleText<'_> {
     /// Reads `name: value`; `false` if it is something else.
     fn line(&mut self, line: &str) -> bool {
         let Some((name, value)) = line.split_once(':') else { return false };
         let value = value.trim();
         match name {
-            "event_type" => value.clone_into(&mut self.event),
+            "event_type" => self.event = Cow::Owned(value.to_owned()),
             "time" => self.time = value.parse().ok(),
             "event_count" => self.count = value.parse().ok(),
             "thread_id" => self.tid = value.parse().ok(),
-            "thread_name" => value.clone_into(&mut self.comm),
+            "thread_name" => self.comm = Cow::Owned(value.to_owned()),
             "vaddr_in_file" => {
                 let address = hex_address(&format!("0x{value}")).unwrap_or(0);
                 self.frames.push(FrameText { address, ..FrameText::default() });
             }
             "file" | "symbol" | "execution_type" => {
                 let Some(frame) = self.frames.last_mut() else { return false };
-                let field = match name {
-                    "file" => &mut frame.file,
-                    "symbol" => &mut frame.symbol,
-                    _ => &mut frame.execution,
-                };
-                value.clone_into(field);
+                match name {
+                    "file" => frame.file = Cow::Owned(value.to_owned()),
+                    "symbol" => frame.symbol = Cow::Owned(value.to_owned()),
+                    _ => frame.kind = execution(value),
+                }
             }
             // Fields of newer versions, such as why unwinding ended.
             _ => {}
         }
         true
+    }
+}
+
+/// The kind of a frame of Java, whose others say nothing beyond their file.
+fn execution(word: &str) -> Option<FrameKind> {
+    match word {
+        "jit_jvm_method" => Some(FrameKind::Jit),
+        "interpreted_jvm_method" => Some(FrameKind::Interpreted),
+        _ => None,
     }
 }
 
@@ -157,18 +172,26 @@ struct State<'a> {
 
 impl State<'_> {
     /// Adds the sample that has ended, if there is one.
-    fn end(&mut self, sample: &mut Option<SampleText>) {
+    fn end(&mut self, sample: &mut Option<SampleText<'_>>) {
         if let Some(sample) = sample.take() {
             self.add(sample);
         }
     }
 
-    fn add(&mut self, sample: SampleText) {
-        let event = self.event.get_or_insert_with(|| sample.event.clone());
+    fn finish(self, warnings: Warnings) -> Reading {
+        let out = self.out.unwrap_or_else(|| Collector::new(ValueType::samples()));
+        let mut reading = out.reading(warnings);
+        reading.event = self.event.filter(|event| !event.is_empty());
+        reading.other_events = self.other_events;
+        reading
+    }
+
+    fn add(&mut self, sample: SampleText<'_>) {
+        let event = self.event.get_or_insert_with(|| sample.event.clone().into_owned());
         let is_wanted = sample.event == *event
             || sample.event.strip_prefix(event.as_str()).is_some_and(|rest| rest.starts_with(':'));
         if !is_wanted {
-            *self.other_events.entry(sample.event).or_default() += 1;
+            *self.other_events.entry(sample.event.into_owned()).or_default() += 1;
             return;
         }
         let counted = self.options.count == Count::Period;
@@ -184,8 +207,11 @@ impl State<'_> {
         for frame in &sample.frames {
             frame.push(out);
         }
-        let tid = sample.tid.filter(|_| self.options.threads == ThreadDetail::Thread);
-        let thread = out.thread(&sample.comm, None, tid);
+        if sample.is_cut {
+            out.marker(Marker::Truncated);
+        }
+        let (pid, tid) = self.options.threads.numbers(sample.pid, sample.tid);
+        let thread = out.thread(&sample.comm, pid, tid);
         let stack = out.profile.stacks.intern_path(out.frames.drain(..).rev());
         let time = sample.time.filter(|_| self.options.detail == Detail::Samples);
         let value = if counted { sample.count.unwrap_or(1) } else { 1 };
@@ -193,16 +219,12 @@ impl State<'_> {
     }
 }
 
-impl FrameText {
+impl FrameText<'_> {
     fn push(&self, out: &mut Collector) {
-        let kind = match self.execution.as_str() {
-            "jit_jvm_method" => FrameKind::Jit,
-            "interpreted_jvm_method" => FrameKind::Interpreted,
-            _ => module_kind(&self.file),
-        };
+        let kind = self.kind.unwrap_or_else(|| module_kind(&self.file));
         // `libart.so[+8ea50]`
         let is_offset = self.symbol.ends_with(']') && self.symbol.contains("[+");
-        if is_offset || matches!(self.symbol.as_str(), "" | "unknown") {
+        if is_offset || matches!(&*self.symbol, "" | "unknown") {
             return out.unknown(self.address, &self.file, kind);
         }
         out.symbol(&self.symbol, &self.file, kind);

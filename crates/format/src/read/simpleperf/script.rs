@@ -5,6 +5,8 @@
 //!         b3cea6c4\tLock::unlock() (/system/lib/libc.so)
 //! ```
 
+use std::borrow::Cow;
+
 use super::{FrameText, SampleText};
 use crate::perf_frame::split_module;
 use crate::read::text::{first_lines, hex_address};
@@ -16,7 +18,7 @@ pub(super) fn begins(head: &[u8]) -> bool {
 }
 
 /// The first line of a sample. After the name is a thread, or `process/thread`.
-pub(super) fn header(line: &str) -> Option<SampleText> {
+pub(super) fn header(line: &str) -> Option<SampleText<'static>> {
     let (comm, rest) = line.split_once('\t')?;
     let (thread, rest) = rest.split_once(" [")?;
     let (cpu, rest) = rest.split_once("] ")?;
@@ -28,23 +30,23 @@ pub(super) fn header(line: &str) -> Option<SampleText> {
     let (seconds, nanoseconds): (u64, u64) =
         (seconds.parse().ok()?, format!("{fraction:0<9}").parse().ok()?);
     Some(SampleText {
-        event: event.to_owned(),
+        event: Cow::Owned(event.to_owned()),
         time: Some(seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)),
         count: Some(count.parse().ok()?),
         tid: Some(tid),
-        comm: comm.to_owned(),
-        frames: Vec::new(),
+        comm: Cow::Owned(comm.to_owned()),
+        ..SampleText::default()
     })
 }
 
 /// A frame.
-pub(super) fn frame(line: &str) -> Option<FrameText> {
+pub(super) fn frame(line: &str) -> Option<FrameText<'static>> {
     let (digits, rest) = line.trim().split_once('\t')?;
     let address = hex_address(&format!("0x{digits}")).filter(|_| line.starts_with(' '))?;
     let (symbol, module) = split_module(rest.as_bytes());
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes.trim_ascii()).into_owned();
+    let text = |bytes: &[u8]| Cow::Owned(String::from_utf8_lossy(bytes.trim_ascii()).into_owned());
     let (symbol, file) = (text(symbol), text(module));
-    Some(FrameText { address, file, symbol, execution: String::new() })
+    Some(FrameText { address, file, symbol, kind: None })
 }
 
 #[cfg(test)]
@@ -55,15 +57,12 @@ mod tests {
     fn columns_are_parted_by_tabs() {
         let line = "Thread 1\t25100/25122 [007] 115539.936601:\t\t1000000 task-clock:u:";
         let sample = header(line).expect("a header");
-        assert_eq!((sample.comm.as_str(), sample.tid), ("Thread 1", Some(25122)));
+        assert_eq!((&*sample.comm, sample.tid), ("Thread 1", Some(25122)));
         assert_eq!((sample.time, sample.count), (Some(115_539_936_601_000), Some(1_000_000)));
         assert_eq!(sample.event, "task-clock:u");
         let frame =
             frame("        b3cea6c4\tLock::unlock() (/system/lib/libc.so)").expect("a frame");
-        assert_eq!(
-            (frame.symbol.as_str(), frame.file.as_str()),
-            ("Lock::unlock()", "/system/lib/libc.so")
-        );
+        assert_eq!((&*frame.symbol, &*frame.file), ("Lock::unlock()", "/system/lib/libc.so"));
         assert_eq!(frame.address, 0xb3ce_a6c4);
         assert!(!begins(b"perf 977/977 [000] 7628263.042515: cycles:\n"));
     }
