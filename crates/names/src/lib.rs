@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 
+mod code;
 mod cpp;
 mod d;
 mod distinct;
@@ -21,6 +22,7 @@ mod suffix;
 
 use std::borrow::Cow;
 
+pub use code::{CodeKind, kind_by_form, marked_kind};
 pub use cpp::elide_arguments;
 pub use distinct::distinct;
 pub use parameters::without_parameters;
