@@ -54,6 +54,7 @@ mod pairing;
 mod parts;
 mod report;
 mod sched;
+mod shown_names;
 mod top;
 mod view;
 
@@ -98,6 +99,7 @@ pub use sched::{
     Switched, TaskLetters, TaskSummary, TaskTimeline, Timehist, TimehistEvent, TimehistRow,
     sched_latency_table,
 };
+pub use shown_names::{AsOne, ShownFunction, ShownNames};
 pub use top::{TopLine, TopRow, top};
 pub use view::{
     VIEW_STEP, ViewAddress, ViewData, ViewFrame, ViewNames, ViewSample, ViewStack, ViewThread,

@@ -8,7 +8,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use crate::look::Look;
-use crate::shown::Code;
+use crate::shown::{Code, Shown};
 use crate::table::file_name;
 use crate::text::{columns, fit_middle, padded};
 
@@ -59,6 +59,8 @@ pub struct Changes<'a> {
     pub wholes: (u64, u64),
     /// Sorted by the value after, not by the change.
     pub by_value: bool,
+    /// What is shown for names.
+    pub shown: &'a Shown,
     pub look: Look,
 }
 
@@ -71,7 +73,7 @@ impl Changes<'_> {
         let longest = |text: &dyn Fn(&FunctionChange) -> usize, least: usize| {
             self.rows.iter().map(|of| text(of)).max().unwrap_or(0).max(least)
         };
-        let function = longest(&|of| columns(&of.name), 8);
+        let function = longest(&|of| columns(self.shown.label(&of.name)), 8);
         let room = rest.saturating_sub(function + 1).max(rest / 4);
         let module = longest(&|of| columns(file_name(&of.module)), 6).min(room) + 1;
         let change = if self.by_value { "Change" } else { "Change▾" };
@@ -109,7 +111,7 @@ impl Changes<'_> {
         buffer.set_stringn(row.x, row.y, numbers, width, style);
         let names = padded(&fit_middle(file_name(&of.module), module - 1), module);
         let room = width.saturating_sub(NUMBERS);
-        let name = fit_middle(&of.name, room.saturating_sub(module));
+        let name = fit_middle(self.shown.label(&of.name), room.saturating_sub(module));
         let x = row.x.saturating_add(NUMBERS as u16).min(row.right());
         buffer.set_stringn(
             x,

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
-use pyrograph_analyze::{Filter, RootedRow, below_path, only_frames, top_by_root};
+use pyrograph_analyze::{
+    AsOne, Filter, RootedRow, ShownNames, below_path, only_frames, top_by_root,
+};
 use pyrograph_profile::{
     Frame, FrameKind, LabelOptions, ProcessLabel, Profile, StringId, Thread, Threads,
 };
@@ -89,7 +91,7 @@ impl Grouping {
 const NO_GROUP: &str = "[not known]";
 
 /// A profile, and how it is looked at.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Shown {
     /// As it came.
     profile: Profile,
@@ -99,13 +101,38 @@ pub struct Shown {
     /// Functions that are shown.
     pub code: Code,
     grouping: Grouping,
-    /// With control groups in place of processes, if these are asked for.
-    grouped: Option<Profile>,
+    /// Which functions are shown as one.
+    as_one: AsOne,
+    /// What is shown for names, in whatever part of the profile.
+    names: ShownNames,
+    /// What is left, with the names that are shown; with control groups in place of processes, if these are asked for.
+    drawn: Profile,
+}
+
+impl Default for Shown {
+    fn default() -> Self {
+        Self::new(AsOne::Tiers)
+    }
 }
 
 impl Shown {
+    /// Nothing yet; of what will come, these functions are shown as one.
+    pub fn new(as_one: AsOne) -> Self {
+        Self {
+            profile: Profile::default(),
+            filtered: None,
+            chips: Vec::new(),
+            code: Code::default(),
+            grouping: Grouping::default(),
+            as_one,
+            names: ShownNames::default(),
+            drawn: Profile::default(),
+        }
+    }
+
     /// Takes another profile.
     pub fn update(&mut self, profile: Profile) {
+        self.names = ShownNames::new(&profile, self.as_one);
         self.profile = profile;
         // In a part of a recording there may be nothing of what is kept.
         if self.apply().is_err() {
@@ -114,10 +141,36 @@ impl Shown {
         self.regroup();
     }
 
-    /// Takes another profile, to which the filters were applied.
+    /// Takes both sides of a comparison, to which the filters were applied. Functions keep the names that they were compared
+    /// by; see [`Shown::label`].
     pub(crate) fn update_as_filtered(&mut self, profile: Profile) {
+        self.as_one = AsOne::Nothing;
+        self.names = ShownNames::new(&profile, self.as_one);
         (self.profile, self.filtered) = (profile, None);
         self.regroup();
+    }
+
+    /// What is shown for a function: of a comparison its short name, of others what it is called here already.
+    pub(crate) fn label<'a>(&'a self, name: &'a str) -> &'a str {
+        if self.as_one == AsOne::Nothing { self.names.label(name) } else { name }
+    }
+
+    /// All that is known of a function's name.
+    pub(crate) fn full<'a>(&'a self, name: &'a str) -> Cow<'a, str> {
+        self.names.full(self.label(name))
+    }
+
+    /// The names that a function has in filters and other outputs.
+    pub(crate) fn names_of(&self, name: &str) -> Vec<String> {
+        match self.names.function(self.label(name)) {
+            Some(of) => of.names.iter().cloned().collect(),
+            None => vec![name.to_owned()],
+        }
+    }
+
+    /// The names that are shown.
+    pub(crate) fn names(&self) -> &ShownNames {
+        &self.names
     }
 
     /// The filters that are put on.
@@ -171,9 +224,9 @@ impl Shown {
         self.regroup();
     }
 
-    /// The profile, with all frames.
+    /// The profile, with all frames and the names that are shown.
     pub fn profile(&self) -> &Profile {
-        self.grouped.as_ref().unwrap_or(self.kept())
+        &self.drawn
     }
 
     /// What the filters leave.
@@ -241,7 +294,14 @@ impl Shown {
     }
 
     fn regroup(&mut self) {
-        self.grouped = (self.grouping == Grouping::ControlGroup).then(|| with_groups(self.kept()));
+        let drawn = match self.grouping {
+            Grouping::ControlGroup => with_groups(self.kept()),
+            _ => self.kept().clone(),
+        };
+        self.drawn = match self.as_one {
+            AsOne::Nothing => drawn,
+            _ => self.names.rename(drawn),
+        };
     }
 }
 
