@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use pyrograph_names::{Name, Tier, distinct};
+use pyrograph_names::{Name, Tier, distinct, identity};
 use pyrograph_profile::{Profile, StringId};
 
 use crate::names::{functions, renamed};
@@ -36,6 +36,22 @@ pub struct ShownFunction {
     pub full: BTreeSet<String>,
     /// How far the compiler at run time had got, where names say it.
     pub tiers: BTreeSet<Tier>,
+}
+
+impl ShownFunction {
+    /// The name for other programs: that of the only one, or the identity.
+    pub fn name(&self) -> Cow<'_, str> {
+        match self.names.first() {
+            Some(first) if self.names.len() > 1 => identity(first),
+            first => first.map_or("", String::as_str).into(),
+        }
+    }
+
+    /// The tiers that are one here, in words; empty if there are no several.
+    pub fn several_tiers(&self) -> String {
+        let words: Vec<&str> = self.tiers.iter().map(|tier| tier.words()).collect();
+        if words.len() > 1 { words.join(", ") } else { String::new() }
+    }
 }
 
 impl ShownNames {
@@ -172,6 +188,10 @@ mod tests {
         assert!(parse.names.iter().eq(all) && parse.full.iter().eq(["parse /srv/app.js:12"]));
         assert!(parse.tiers.iter().eq(&[Tier::Interpreted, Tier::Optimized]));
         assert_eq!(names.full("parse"), "parse /srv/app.js:12");
+        assert_eq!(
+            (&*parse.name(), &*parse.several_tiers()),
+            ("parse app.js", "interpreted, optimized")
+        );
         assert_eq!(names.label(all[1]), "parse");
         assert_eq!(
             (names.label("[truncated]"), &*names.full("[truncated]")),

@@ -79,6 +79,18 @@ pub enum Tier {
     Ahead,
 }
 
+impl Tier {
+    /// In a word or two.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Interpreted => "interpreted",
+            Self::Baseline => "compiled quickly",
+            Self::Optimized => "optimized",
+            Self::Ahead => "compiled ahead of time",
+        }
+    }
+}
+
 /// A name taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name<'a> {

@@ -168,6 +168,11 @@ impl Shown {
         }
     }
 
+    /// The name of a function for other programs: that of the only one that is shown so, or the identity.
+    pub fn name(&self, label: &str) -> String {
+        self.names.function(label).map_or(label.into(), |of| of.name()).into_owned()
+    }
+
     /// The names that are shown.
     pub(crate) fn names(&self) -> &ShownNames {
         &self.names
