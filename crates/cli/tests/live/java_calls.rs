@@ -162,10 +162,10 @@ fn compiled_methods_were_said_to_be_interpreted() {
         (&[quiet, "-XX:CompileCommand=dontinline,Calls.*"], ["_[j]", "_[j]"]),
     ];
     with_each("compiled_methods_were_said_to_be_interpreted", "Calls", |folder, name, java| {
-        for &(options, [main, third]) in slice(&ways, 2) {
+        for &(options, [first, second]) in slice(&ways, 2) {
             let flags = ["--no-attach", "--annotate"];
             let (folded, said) = record(folder, java, options, ["Calls", "chain", "1"], &flags);
-            let expected = [format!("{}{main}", CHAIN[0]), format!("{}{third}", CHAIN[3])];
+            let expected = [format!("{}{first}", CHAIN[1]), format!("{}{second}", CHAIN[2])];
             let all = folded.share(|stack| has(stack, CHAIN[3]));
             let is_so = |stack: &[String]| expected.iter().all(|name| stack.contains(name));
             let found = folded.share(is_so);

@@ -202,3 +202,30 @@ fn overloads_were_one_function() {
     let report = text(&run(pyrograph().arg("report").arg(&profile)).stdout);
     assert!(report.contains("Gift::Gift") && !report.contains("shop::Gift::Gift"), "{report}");
 }
+
+#[test]
+fn record_named_functions_in_one_form_alone() {
+    if !has("g++") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let program = folder.join("shop");
+    run(command("g++", &["-O1", "-g"], source(folder, "a.cpp", CPP, ["", ""]))
+        .arg("-o")
+        .arg(&program));
+    let [folded, page] = ["out.folded", "out.html"].map(|name| folder.join(name));
+    for (form, is, is_not) in
+        [("full", ";shop::Gift::Gift(long)", "no such"), ("short", ";Gift::Gift", "shop::Gift")]
+    {
+        let mut record = pyrograph();
+        record.args(["record", "--names", form, "-o"]).arg(&folded).arg("-o").arg(&page);
+        run(record.arg("--").arg(&program));
+        let names = std::fs::read_to_string(&folded).expect("folded text");
+        assert!(names.contains(is) && !names.contains(is_not), "{form}: {names}");
+        // The page of the same recording has the same names, and what they are in full.
+        assert_eq!(text(&run(pyrograph().arg("fold").arg(&page)).stdout), names, "{form}");
+        let full = text(&run(pyrograph().args(["fold", "--names", "full"]).arg(&page)).stdout);
+        assert!(full.contains(";shop::Gift::Gift(long)"), "{form}: {full}");
+    }
+}
