@@ -45,6 +45,7 @@ mod functions;
 mod heatmap;
 mod history;
 mod latency;
+mod merging;
 mod nameless;
 mod names;
 mod neighbors;
@@ -83,6 +84,7 @@ pub use heatmap::{
 };
 pub use history::{History, PartCounts, Recent};
 pub use latency::{Latencies, Pairs};
+pub use merging::{function_names, merged_by_identity};
 pub use nameless::{Nameless, nameless};
 pub use names::{NameForm, named};
 pub use neighbors::{FunctionName, Neighbor, Neighbors, neighbors};

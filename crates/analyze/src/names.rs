@@ -61,7 +61,7 @@ pub(crate) fn renamed(
 }
 
 /// Gives frames the kinds that only their names say: other forms of these do not.
-fn keep_kinds(profile: &mut Profile) {
+pub(crate) fn keep_kinds(profile: &mut Profile) {
     let said: Vec<Option<FrameKind>> = profile.strings.iter().map(kind_of).collect();
     let is_said =
         |frame: &Frame| frame.kind == FrameKind::User && said[frame.function.index()].is_some();

@@ -193,3 +193,24 @@ fn functions_of_two_files_of_one_name_looked_alike() {
         assert_eq!(found, [1, 1, 1, 0], "{out}");
     }
 }
+
+#[test]
+fn functions_that_runs_number_were_several_in_several_inputs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("a file");
+        path.to_str().expect("text").to_owned()
+    };
+    let first = write("a", "m;a.Shop$$Lambda$14/0x0000000800066840.apply 4\nm;_ZN4shop3addEv 1\n");
+    let second = write("b", "m;a.Shop$$Lambda$9/0x000000080006c040.apply 6\nm;_ZN4shop3addEv 9\n");
+    let (out, ..) = report(&["--depth", "0", &first, &second], "");
+    let expect = [
+        "50.00% 10 50.00% 10 Shop$$Lambda.apply",
+        "50.00% 10 50.00% 10 shop::add",
+        "0.00% 0 100.00% 20 m",
+    ];
+    assert_eq!(table(&out), expect, "{out}");
+    let (out, ..) = report(&["--depth", "0", "--names", "raw", &first, &second], "");
+    assert!(out.contains("Lambda$14") && out.contains("Lambda$9"), "{out}");
+}
