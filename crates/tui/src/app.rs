@@ -34,6 +34,8 @@ pub struct Settings {
     pub grouping: Grouping,
     /// The flame graph is shown first, not the table.
     pub flame_first: bool,
+    /// Names of functions are shown as they are, not short ones.
+    pub keeps_names: bool,
 }
 
 /// Statements about a profile, beside what it says itself.
@@ -135,7 +137,8 @@ impl App {
     /// Nothing is there to be shown yet.
     pub fn new(settings: Settings) -> Self {
         // What is watched goes on, under other numbers.
-        let mut shown = Shown::new(if settings.live { AsOne::Identity } else { AsOne::Tiers });
+        let as_one = if settings.live { AsOne::Identity } else { AsOne::Tiers };
+        let mut shown = Shown::new((!settings.keeps_names).then_some(as_one));
         shown.code = settings.code;
         shown.set_grouping(settings.grouping);
         Self {

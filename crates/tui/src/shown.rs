@@ -101,8 +101,8 @@ pub struct Shown {
     /// Functions that are shown.
     pub code: Code,
     grouping: Grouping,
-    /// Which functions are shown as one.
-    as_one: AsOne,
+    /// Which functions are shown as one; `None`: names are what they are.
+    as_one: Option<AsOne>,
     /// What is shown for names, in whatever part of the profile.
     names: ShownNames,
     /// What is left, with the names that are shown; with control groups in place of processes, if these are asked for.
@@ -111,13 +111,13 @@ pub struct Shown {
 
 impl Default for Shown {
     fn default() -> Self {
-        Self::new(AsOne::Tiers)
+        Self::new(Some(AsOne::Tiers))
     }
 }
 
 impl Shown {
-    /// Nothing yet; of what will come, these functions are shown as one.
-    pub fn new(as_one: AsOne) -> Self {
+    /// Nothing yet; of what will come, these functions are shown as one, under short names. `None` leaves names as they are.
+    pub fn new(as_one: Option<AsOne>) -> Self {
         Self {
             profile: Profile::default(),
             filtered: None,
@@ -132,7 +132,7 @@ impl Shown {
 
     /// Takes another profile.
     pub fn update(&mut self, profile: Profile) {
-        self.names = ShownNames::new(&profile, self.as_one);
+        self.names = self.names_in(&profile);
         self.profile = profile;
         // In a part of a recording there may be nothing of what is kept.
         if self.apply().is_err() {
@@ -144,20 +144,29 @@ impl Shown {
     /// Takes both sides of a comparison, to which the filters were applied. Functions keep the names that they were compared
     /// by; see [`Shown::label`].
     pub(crate) fn update_as_filtered(&mut self, profile: Profile) {
-        self.as_one = AsOne::Nothing;
-        self.names = ShownNames::new(&profile, self.as_one);
+        self.as_one = self.as_one.and(Some(AsOne::Nothing));
+        self.names = self.names_in(&profile);
         (self.profile, self.filtered) = (profile, None);
         self.regroup();
     }
 
+    fn names_in(&self, profile: &Profile) -> ShownNames {
+        self.as_one.map_or_else(ShownNames::default, |as_one| ShownNames::new(profile, as_one))
+    }
+
     /// What is shown for a function: of a comparison its short name, of others what it is called here already.
     pub(crate) fn label<'a>(&'a self, name: &'a str) -> &'a str {
-        if self.as_one == AsOne::Nothing { self.names.label(name) } else { name }
+        if self.as_one == Some(AsOne::Nothing) { self.names.label(name) } else { name }
     }
 
     /// All that is known of a function's name.
     pub(crate) fn full<'a>(&'a self, name: &'a str) -> Cow<'a, str> {
-        self.names.full(self.label(name))
+        if self.as_one.is_some() {
+            return self.names.full(self.label(name));
+        }
+        let function = self.drawn.strings.find(name);
+        let full = function.and_then(|function| self.drawn.full_names.get(function));
+        full.map_or(name, |full| self.drawn.strings.get(full)).into()
     }
 
     /// The names that a function has in filters and other outputs.
@@ -304,8 +313,8 @@ impl Shown {
             _ => self.kept().clone(),
         };
         self.drawn = match self.as_one {
-            AsOne::Nothing => drawn,
-            _ => self.names.rename(drawn),
+            None | Some(AsOne::Nothing) => drawn,
+            Some(_) => self.names.rename(drawn),
         };
     }
 }

@@ -638,6 +638,26 @@ fn names_were_long_and_tiers_several_rows() {
 }
 
 #[test]
+fn names_that_are_asked_for_are_left_as_they_are() {
+    let mut terminal = view_of(TIERS, false);
+    terminal.app = App::new(Settings { keeps_names: true, ..Settings::default() });
+    let mut profile = profile_of(TIERS);
+    let stack = profile.stack_of_names(["price"]);
+    profile.push(Sample::new(stack), &[100]);
+    let [price, full] = ["price", "shop::price(int)"].map(|name| profile.strings.intern(name));
+    profile.full_names.insert(price, full);
+    terminal.app.update(profile, status());
+    terminal.draw();
+    let text = terminal.text();
+    let is_row = |name: &str| text.lines().any(|line| line.ends_with(&format!(" {name}")));
+    assert!(is_row("JS:*parse /srv/app.js:12") && is_row("JS:~parse /srv/app.js:12"), "{text}");
+    terminal.keys("f");
+    let (x, y) = terminal.find("▏price");
+    terminal.mouse(MouseEventKind::Moved, x + 1, y);
+    assert!(terminal.text().contains("shop::price(int): 50.00% of all"), "{}", terminal.text());
+}
+
+#[test]
 fn a_recording_shows_functions_by_identity() {
     let mut terminal = view_of(TIERS, true);
     let lambda = "25.00% 25.00% Shop$$Lambda.apply";

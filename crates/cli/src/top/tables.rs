@@ -105,7 +105,7 @@ struct Printer<'a> {
 
 impl<'a> Printer<'a> {
     fn new(plan: &'a Plan) -> Self {
-        let mut shown = Shown::new(AsOne::Identity);
+        let mut shown = Shown::new(Some(AsOne::Identity));
         shown.code = plan.code;
         shown.set_grouping(plan.grouping);
         let tables = plan.tables.unwrap_or_default();
