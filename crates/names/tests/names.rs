@@ -215,6 +215,10 @@ fn java() {
                 "jdk.internal.reflect.GeneratedMethodAccessor.invoke",
                 "GeneratedMethodAccessor12.invoke",
             ),
+            // Anonymous and local classes, as javac 17 names them.
+            ("int com.acme.Shop$2.run(int)", "com.acme.Shop$*.run(int)", "Shop$2.run"),
+            ("int com.acme.Shop$1$1Local.f()", "com.acme.Shop$*$*Local.f()", "Shop$1$1Local.f"),
+            ("int com.acme.Shop$Color$2.v()", "com.acme.Shop$Color$*.v()", "Shop$Color$2.v"),
             ("com.sun.proxy.$Proxy31.get", "com.sun.proxy.$Proxy.get", "$Proxy31.get"),
             ("jdk.proxy2.$Proxy52.get", "jdk.proxy.$Proxy.get", "$Proxy52.get"),
             (
