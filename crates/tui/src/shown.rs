@@ -94,7 +94,7 @@ const NO_GROUP: &str = "[not known]";
 #[derive(Debug)]
 pub struct Shown {
     /// As it came.
-    profile: Profile,
+    recorded: Profile,
     /// What filters leave of it, if there are any.
     filtered: Option<Profile>,
     chips: Vec<Chip>,
@@ -119,7 +119,7 @@ impl Shown {
     /// Nothing yet; of what will come, these functions are shown as one, under short names. `None` leaves names as they are.
     pub fn new(as_one: Option<AsOne>) -> Self {
         Self {
-            profile: Profile::default(),
+            recorded: Profile::default(),
             filtered: None,
             chips: Vec::new(),
             code: Code::default(),
@@ -133,10 +133,10 @@ impl Shown {
     /// Takes another profile.
     pub fn update(&mut self, profile: Profile) {
         self.names = self.names_in(&profile);
-        self.profile = profile;
+        self.recorded = profile;
         // In a part of a recording there may be nothing of what is kept.
         if self.apply().is_err() {
-            self.filtered = Some(Profile::new(self.profile.value_types.clone()));
+            self.filtered = Some(Profile::new(self.recorded.value_types.clone()));
         }
         self.regroup();
     }
@@ -146,7 +146,7 @@ impl Shown {
     pub(crate) fn update_as_filtered(&mut self, profile: Profile) {
         self.as_one = self.as_one.and(Some(AsOne::Nothing));
         self.names = self.names_in(&profile);
-        (self.profile, self.filtered) = (profile, None);
+        (self.recorded, self.filtered) = (profile, None);
         self.regroup();
     }
 
@@ -222,7 +222,7 @@ impl Shown {
     fn apply(&mut self) -> Result<(), pyrograph_analyze::FilterError> {
         self.filtered = match self.chips.is_empty() {
             true => None,
-            false => Some(self.filter().apply(self.profile.clone())?),
+            false => Some(self.filter().apply(self.recorded.clone())?),
         };
         Ok(())
     }
@@ -245,17 +245,17 @@ impl Shown {
 
     /// What the filters leave.
     fn kept(&self) -> &Profile {
-        self.filtered.as_ref().unwrap_or(&self.profile)
+        self.filtered.as_ref().unwrap_or(&self.recorded)
     }
 
     /// The column that is shown.
     pub fn column(&self) -> usize {
-        self.profile.shown
+        self.recorded.shown
     }
 
     /// The whole that percentages are of.
     pub fn whole(&self) -> u64 {
-        match self.profile.value_types.is_empty() {
+        match self.recorded.value_types.is_empty() {
             true => 0,
             false => self.kept().whole(self.column()),
         }
@@ -264,7 +264,7 @@ impl Shown {
     /// Labels with what is kept apart at the root.
     pub fn labels(&self) -> LabelOptions {
         // Of what was recorded long ago only names are known.
-        let has_numbers = self.profile.threads.iter().any(|of| of.pid.is_some());
+        let has_numbers = self.recorded.threads.iter().any(|of| of.pid.is_some());
         let process = match self.grouping {
             Grouping::None => ProcessLabel::None,
             Grouping::Process if has_numbers => ProcessLabel::Process,
@@ -276,7 +276,7 @@ impl Shown {
 
     /// The functions that are shown, the highest first.
     pub fn rows(&self, by_total: bool) -> Vec<RootedRow> {
-        if self.profile.value_types.is_empty() {
+        if self.recorded.value_types.is_empty() {
             return Vec::new();
         }
         let mut rows = top_by_root(self.profile(), &self.labels(), self.column());
