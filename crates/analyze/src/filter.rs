@@ -144,6 +144,17 @@ impl Pattern {
         format!("^{}$", regex::escape(label))
     }
 
+    /// The text of a pattern that these labels match, and no other.
+    pub fn exactly_one_of(labels: &[String]) -> String {
+        match labels {
+            [label] => Self::exactly(label),
+            labels => {
+                let labels: Vec<String> = labels.iter().map(|label| regex::escape(label)).collect();
+                format!("^({})$", labels.join("|"))
+            }
+        }
+    }
+
     /// `patterns` as they were written, for messages.
     fn texts(patterns: &[Self]) -> String {
         let texts: Vec<String> =

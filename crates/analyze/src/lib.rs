@@ -45,6 +45,7 @@ mod functions;
 mod heatmap;
 mod history;
 mod latency;
+mod merging;
 mod nameless;
 mod names;
 mod neighbors;
@@ -54,6 +55,7 @@ mod pairing;
 mod parts;
 mod report;
 mod sched;
+mod shown_names;
 mod top;
 mod view;
 
@@ -82,6 +84,7 @@ pub use heatmap::{
 };
 pub use history::{History, PartCounts, Recent};
 pub use latency::{Latencies, Pairs};
+pub use merging::{function_names, merged_by_identity};
 pub use nameless::{Nameless, nameless};
 pub use names::{NameForm, named};
 pub use neighbors::{FunctionName, Neighbor, Neighbors, neighbors};
@@ -98,6 +101,7 @@ pub use sched::{
     Switched, TaskLetters, TaskSummary, TaskTimeline, Timehist, TimehistEvent, TimehistRow,
     sched_latency_table,
 };
+pub use shown_names::{AsOne, ShownFunction, ShownNames};
 pub use top::{TopLine, TopRow, top};
 pub use view::{
     VIEW_STEP, ViewAddress, ViewData, ViewFrame, ViewNames, ViewSample, ViewStack, ViewThread,

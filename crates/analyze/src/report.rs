@@ -1,9 +1,8 @@
 //! The figures of a profile in one view: its functions and its call tree.
 
-use pyrograph_names::distinct;
-use pyrograph_profile::{FrameKind, LabelOptions, Profile, ValueType};
+use pyrograph_profile::{LabelOptions, Profile, ValueType};
 
-use crate::{CallTree, CallTreeOptions, TopRow, call_tree, top};
+use crate::{CallTree, CallTreeOptions, ShownFunction, ShownNames, TopRow, call_tree, top};
 
 /// Parts of a report to keep.
 #[derive(Clone, Debug, Default)]
@@ -40,18 +39,13 @@ pub struct Report {
 }
 
 impl Report {
-    /// Gives functions short names, as far as these tell them apart: for tables that people read.
-    pub fn shorten_names(&mut self) {
-        let nodes = self.tree.iter_mut().flat_map(|tree| &mut tree.nodes);
-        let functions = self.functions.iter_mut().map(|row| (&mut row.name, row.kind));
-        let all = functions.chain(nodes.map(|node| (&mut node.name, node.kind)));
-        let is_function = |kind| !matches!(kind, FrameKind::Marker(_));
-        let mut names: Vec<&mut String> =
-            all.filter(|(_, kind)| is_function(*kind)).map(|(name, _)| name).collect();
-        let texts: Vec<&str> = names.iter().map(|name| name.as_str()).collect();
-        let short: Vec<String> = distinct(&texts).into_iter().map(Into::into).collect();
-        for (name, short) in names.iter_mut().zip(short) {
-            **name = short;
+    /// Says of functions with [short names](ShownNames::rename) which tiers are one in them.
+    pub fn name_tiers(&mut self, names: &ShownNames) {
+        for row in &mut self.functions {
+            let tiers = names.function(&row.name).map(ShownFunction::several_tiers);
+            if let Some(tiers) = tiers.filter(|tiers| !tiers.is_empty()) {
+                row.name = format!("{} ({tiers})", row.name);
+            }
         }
     }
 }
@@ -95,6 +89,7 @@ mod tests {
     use pyrograph_profile::{Sample, ValueType};
 
     use super::*;
+    use crate::AsOne;
 
     #[test]
     fn short_names_tell_functions_apart() {
@@ -113,8 +108,9 @@ mod tests {
             let stack = profile.stack_of_names(["main", name]);
             profile.push(Sample::new(stack), &[value]);
         }
-        let mut report = report(&profile, &ReportOptions::default());
-        report.shorten_names();
+        let names = ShownNames::new(&profile, AsOne::Tiers);
+        let mut report = report(&names.rename(profile), &ReportOptions::default());
+        report.name_tiers(&names);
         let found: Vec<&str> = report.functions.iter().map(|row| row.name.as_str()).collect();
         let expect = [
             "walk.part.0",
@@ -131,5 +127,27 @@ mod tests {
         // The tree has the same names.
         let tree = report.tree.expect("a tree");
         assert!(tree.nodes.iter().all(|node| expect.contains(&node.name.as_str())));
+    }
+
+    #[test]
+    fn tiers_of_one_function_were_rows_of_one_label() {
+        let mut profile = Profile::new(vec![ValueType::samples()]);
+        for (value, path) in [
+            (1, "main;JS:*parse /srv/app.js:12"),
+            (2, "main;JS:~parse /srv/app.js:12;JS:*parse /srv/app.js:12"),
+            (4, "main;JS:~parse /srv/app.js:12"),
+            (8, "main;void [A] A::f()[Tier0]"),
+        ] {
+            let stack = profile.stack_of_names(path.split(';'));
+            profile.push(Sample::new(stack), &[value]);
+        }
+        let names = ShownNames::new(&profile, AsOne::Tiers);
+        let mut report = report(&names.rename(profile), &ReportOptions::default());
+        report.name_tiers(&names);
+        let row = |row: &TopRow| (row.name.clone(), row.self_value, row.total);
+        let found: Vec<_> = report.functions.iter().map(row).collect();
+        // A stack that is in two tiers counts once.
+        let expect = [("A::f", 8, 8), ("parse (interpreted, optimized)", 7, 7), ("main", 0, 15)];
+        assert_eq!(found, expect.map(|(name, own, total)| (name.to_owned(), own, total)));
     }
 }

@@ -7,11 +7,13 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use pyrograph_names::{Name, Tier, distinct};
+use pyrograph_names::{Name, Tier};
 use pyrograph_profile::{
     Address, FrameId, FrameKind, LabelOptions, Labels, ProcessLabel, Profile, Sample, StackId,
     StringId, Strings, Thread,
 };
+
+use crate::{AsOne, ShownNames};
 
 /// The span to which the times of samples are rounded down where there are too many, in nanoseconds.
 pub const VIEW_STEP: u64 = 10_000_000;
@@ -241,22 +243,30 @@ fn frames(
     }
     let shown = match names {
         ViewNames::Short => shown(profile, &labels, &is_used),
-        ViewNames::AsTheyAre => BTreeMap::new(),
+        ViewNames::AsTheyAre => ShownNames::default(),
     };
     let mut frames = Vec::new();
     let mut places = vec![0; is_used.len()];
     for (id, frame) in profile.frames.iter().enumerate().filter(|(id, _)| is_used[*id]) {
         places[id] = frames.len() as u32;
-        let name = labels.frames[id];
-        let own = labels.names.get(name);
-        let own = Shown { label: own.to_owned(), full: own.to_owned(), tier: None };
-        let shown = shown.get(&name).unwrap_or(&own);
+        let name = labels.names.get(labels.frames[id]);
+        let label = shown.label(name);
+        let full = match (shown.function(label), profile.full_names.get(frame.function)) {
+            (Some(_), _) => {
+                let full = Name::of(profile.strings.get(full_name(profile, frame.function)));
+                (full.full, full.tier)
+            }
+            // Of names in another form.
+            (None, Some(full)) => (profile.strings.get(full).into(), None),
+            (None, None) => (name.into(), None),
+        };
+        let (full, tier): (Cow<'_, str>, Option<Tier>) = full;
         let mut text = |of: &str| texts.intern(of).0;
         frames.push(ViewFrame {
-            label: text(&shown.label),
-            name: text(labels.names.get(name)),
-            full: text(&shown.full),
-            tier: shown.tier,
+            label: text(label),
+            name: text(name),
+            full: text(&full),
+            tier,
             function: text(profile.strings.get(frame.function)),
             module: text(profile.strings.get(frame.module)),
             file: text(profile.strings.get(frame.file)),
@@ -270,36 +280,23 @@ fn frames(
     (frames, places)
 }
 
-/// How a function is shown.
-struct Shown {
-    label: String,
-    full: String,
-    tier: Option<Tier>,
-}
-
-/// How functions are shown, by their labels in other outputs; none of what is no function, and of what has no name.
-fn shown(profile: &Profile, labels: &Labels, is_used: &[bool]) -> BTreeMap<StringId, Shown> {
+/// How functions are shown, by their labels in other outputs.
+fn shown(profile: &Profile, labels: &Labels, is_used: &[bool]) -> ShownNames {
     let mut functions = BTreeMap::new();
     for (id, frame) in profile.frames.iter().enumerate().filter(|(id, _)| is_used[*id]) {
         if !frame.function.is_empty() && !matches!(frame.kind, FrameKind::Marker(_)) {
-            let full = profile.full_names.get(frame.function).unwrap_or(frame.function);
-            functions.insert(labels.frames[id], full);
+            functions.insert(labels.frames[id], full_name(profile, frame.function));
         }
     }
-    let names: Vec<&str> = functions.keys().map(|&label| labels.names.get(label)).collect();
-    let short = distinct(&names);
-    let mut frequent: BTreeMap<&str, usize> = BTreeMap::new();
-    for label in &short {
-        *frequent.entry(label).or_default() += 1;
-    }
-    let shown = |((&label, &full), short): ((&StringId, &StringId), &Cow<'_, str>)| {
-        let full = Name::of(profile.strings.get(full));
-        // What was compared with another's values stays what it was compared as.
-        let is_apart = profile.is_comparison() && frequent[&**short] > 1;
-        let text = if is_apart { labels.names.get(label) } else { short };
-        (label, Shown { label: text.to_owned(), full: full.full.into(), tier: full.tier })
-    };
-    functions.iter().zip(&short).map(shown).collect()
+    let text = |(&label, &full)| (labels.names.get(label), profile.strings.get(full));
+    let functions: Vec<(&str, &str)> = functions.iter().map(text).collect();
+    // What was compared with another's values stays what it was compared as.
+    let as_one = if profile.is_comparison() { AsOne::Nothing } else { AsOne::Tiers };
+    ShownNames::of(&functions, as_one)
+}
+
+fn full_name(profile: &Profile, function: StringId) -> StringId {
+    profile.full_names.get(function).unwrap_or(function)
 }
 
 fn addresses(profile: &Profile, texts: &mut Strings) -> Vec<ViewAddress> {

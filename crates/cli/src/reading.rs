@@ -1,13 +1,14 @@
 //! Reading of inputs: the options that all verbs have that read profiles.
 
 use anyhow::{Context, bail};
-use pyrograph_analyze::{Filter, Level, NameForm, named};
+use pyrograph_analyze::{Filter, Level, NameForm, function_names, merged_by_identity, named};
 use pyrograph_format::{
     Input, Options, READERS, Reader, SymbolOptions, WarningKind, Warnings, demangled, label_all,
-    read, read_each_event, reader_named, remove_unfinished,
+    read, read_each, read_each_event, reader_named, remove_unfinished,
 };
 use pyrograph_memory::{limit, usual_limit};
 use pyrograph_profile::{Profile, ValueType};
+use pyrograph_symbol::demangle;
 
 use crate::filters::FilterArgs;
 use crate::names::NameArgs;
@@ -156,8 +157,14 @@ impl ReadArgs {
         };
         self.filters.need(&mut options);
         let inputs = if self.filters.merge() { label_all(inputs) } else { inputs };
+        // Of each input, where there are several.
+        let mut functions = Vec::new();
         let (mut profile, warnings) = match self.filters.events() && options.event.is_none() {
             true => read_each_event(inputs, &options)?,
+            false if inputs.len() > 1 => read_each(inputs, &options, &mut |profile| {
+                let readable = |name: &String| demangle(name).into_owned();
+                functions.push(function_names(profile).iter().map(readable).collect());
+            })?,
             false => read(inputs, &options)?,
         };
         for (kind, line) in warnings.lines() {
@@ -180,7 +187,10 @@ impl ReadArgs {
         let profile = prepare(profile);
         let form = self.names.form();
         let keeps = self.no_demangle || form == Some(NameForm::Raw);
-        let profile = if keeps { profile } else { demangled(profile) };
+        let profile = match keeps {
+            true => profile,
+            false => merged_by_identity(demangled(profile), &functions),
+        };
         let profile = match form {
             Some(form) => named(profile, form),
             None => profile,

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Instant;
 
-use pyrograph_analyze::Filter;
+use pyrograph_analyze::{Filter, named};
 use pyrograph_output::Output;
 use pyrograph_recorder::memory::{self, Resident};
 use pyrograph_recorder::{Child, Engine, Error, Finished, Message, Recorder, Resolved};
@@ -45,6 +45,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (finished, interrupt, too_early) = recorded;
     let Finished { mut resolved, summary, event, engine, child, cpu_time, .. } = finished;
     let filter = Filter { by: plan.levels.clone(), stacks: plan.view, ..Filter::default() };
+    // As where files are read: filters see the names that are asked for.
+    if let Some(form) = plan.names {
+        resolved.profile = named(resolved.profile, form);
+    }
     resolved.profile = filter.apply(resolved.profile)?;
     let no_samples = match resolved.stats.samples {
         0 if too_early => Some("it has ended before --delay was over".to_owned()),

@@ -6,7 +6,9 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::{ArgAction, ColorChoice};
-use pyrograph_analyze::{CallTreeOptions, Direction, Report, ReportOptions, report};
+use pyrograph_analyze::{
+    AsOne, CallTreeOptions, Direction, Report, ReportOptions, ShownNames, report,
+};
 use pyrograph_annotate::SourceTexts;
 use pyrograph_format::{Options, SymbolOptions};
 use pyrograph_profile::LabelOptions;
@@ -131,15 +133,20 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             depth: args.depth,
         },
     };
-    let mut report = report(&profile, &options);
+    let output = args.output.as_deref();
+    let form = form(&args, output);
+    let is_short = form != Form::Json && args.reading.names().is_none();
+    let names = is_short.then(|| ShownNames::new(&profile, AsOne::Tiers));
+    let mut report = match &names {
+        Some(names) => report(&names.rename(profile.clone()), &options),
+        None => report(&profile, &options),
+    };
+    if let Some(names) = &names {
+        report.name_tiers(names);
+    }
     let mut texts = SourceTexts::new(args.sources.sources(&args.reading.symbols()));
     for line in report.functions.iter_mut().flat_map(|row| &mut row.lines) {
         line.text = texts.line(&line.file, line.line).unwrap_or_default();
-    }
-    let output = args.output.as_deref();
-    let form = form(&args, output);
-    if form != Form::Json && args.reading.names().is_none() {
-        report.shorten_names();
     }
     match form {
         Form::Json => write_output(output, |out| report_json(&report, out))?,

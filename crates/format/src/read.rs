@@ -221,6 +221,19 @@ pub(crate) fn read_with(
 /// If an input cannot be read at all, is empty or of no known format, or counts something else
 /// than those before it; if the event asked for is nowhere, or nothing fits the format asked for.
 pub fn read(inputs: Vec<Input>, options: &Options) -> Result<(Profile, Warnings), ReadError> {
+    read_each(inputs, options, &mut |_| {})
+}
+
+/// The same; `each` is given the profile of each input, before it becomes a part of the whole.
+///
+/// # Errors
+///
+/// As [`read`].
+pub fn read_each(
+    inputs: Vec<Input>,
+    options: &Options,
+    each: &mut dyn FnMut(&Profile),
+) -> Result<(Profile, Warnings), ReadError> {
     let mut warnings = Warnings::default();
     let mut other_events = BTreeMap::new();
     let mut merged: Option<Profile> = None;
@@ -241,6 +254,7 @@ pub fn read(inputs: Vec<Input>, options: &Options) -> Result<(Profile, Warnings)
             *other_events.entry(event).or_insert(0) += samples;
         }
         options.event = options.event.or(reading.event);
+        each(&reading.profile);
         match &mut merged {
             Some(merged) => add(merged, reading.profile, name)?,
             None => merged = Some(reading.profile),

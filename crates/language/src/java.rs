@@ -250,6 +250,11 @@ pub(crate) fn name(runtime: &Runtime, memory: &dyn Memory, function: u64) -> Opt
     Code::of(runtime, memory)?.name(function)
 }
 
+/// Returns true if this is compiled code, not a method that is interpreted.
+pub(crate) fn is_compiled(function: u64) -> bool {
+    function & KIND == COMPILED
+}
+
 /// Lines of a method.
 #[derive(Clone, Debug)]
 pub(crate) enum Lines {

@@ -166,6 +166,11 @@ impl Runtime {
         self.language() != Language::Java || java::is_same(self, memory, function, identity)
     }
 
+    /// Returns true if a function is code that was compiled at run time, as far as the programs say it: of Java.
+    pub fn is_compiled(&self, function: u64) -> bool {
+        self.language() == Language::Java && java::is_compiled(function)
+    }
+
     /// The lines of a function at an address in the process.
     pub fn lines(&self, memory: &dyn Memory, function: u64) -> Lines {
         let it = &self.interpreter;

@@ -39,9 +39,10 @@ pub(crate) fn name(name: &str) -> Option<Name<'_>> {
         return None;
     }
     let base = dotted.rsplit('.').next().unwrap_or(&dotted);
+    let class = without_class_numbers(&dotted);
     let identity = match list {
-        Some(list) => format!("{dotted}.{method}({list})"),
-        None => format!("{dotted}.{method}"),
+        Some(list) => format!("{class}.{method}({list})"),
+        None => format!("{class}.{method}"),
     };
     // A number tells apart what is shown; only what is compared does without.
     let short = match is_numbered {
@@ -106,6 +107,19 @@ fn without_addresses(name: &str) -> String {
         rest = after;
     }
     text + rest
+}
+
+/// `Shop$1` is `Shop$*`, `Shop$2Local` is `Shop$*Local`: the compiler counts anonymous and local classes in the one around them.
+fn without_class_numbers(class: &str) -> String {
+    let mut parts = class.split('$');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let count = digits(part);
+        text.push('$');
+        text.push_str(if count > 0 { "*" } else { "" });
+        text.push_str(&part[count..]);
+    }
+    text
 }
 
 /// What stands before a number that the virtual machine, the compiler or a framework counts by, and what the number may

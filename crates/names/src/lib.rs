@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 
+mod code;
 mod cpp;
 mod d;
 mod distinct;
@@ -21,6 +22,7 @@ mod suffix;
 
 use std::borrow::Cow;
 
+pub use code::{CodeKind, kind_by_form, marked_kind};
 pub use cpp::elide_arguments;
 pub use distinct::distinct;
 pub use parameters::without_parameters;
@@ -75,6 +77,18 @@ pub enum Tier {
     Optimized,
     /// Compiled before the program ran.
     Ahead,
+}
+
+impl Tier {
+    /// In a word or two.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Interpreted => "interpreted",
+            Self::Baseline => "compiled quickly",
+            Self::Optimized => "optimized",
+            Self::Ahead => "compiled ahead of time",
+        }
+    }
 }
 
 /// A name taken apart.

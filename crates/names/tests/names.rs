@@ -215,6 +215,10 @@ fn java() {
                 "jdk.internal.reflect.GeneratedMethodAccessor.invoke",
                 "GeneratedMethodAccessor12.invoke",
             ),
+            // Anonymous and local classes, as javac 17 names them.
+            ("int com.acme.Shop$2.run(int)", "com.acme.Shop$*.run(int)", "Shop$2.run"),
+            ("int com.acme.Shop$1$1Local.f()", "com.acme.Shop$*$*Local.f()", "Shop$1$1Local.f"),
+            ("int com.acme.Shop$Color$2.v()", "com.acme.Shop$Color$*.v()", "Shop$Color$2.v"),
             ("com.sun.proxy.$Proxy31.get", "com.sun.proxy.$Proxy.get", "$Proxy31.get"),
             ("jdk.proxy2.$Proxy52.get", "jdk.proxy.$Proxy.get", "$Proxy52.get"),
             (
@@ -346,7 +350,18 @@ fn other_languages() {
     for name in ["update_info", "Main_menu", "GetModuleInfo_info", "camlot", "_Dx", "$sum"] {
         check(None, &[(name, name, name)]);
     }
-    assert_eq!(Name::of("_D3app3fooFZ3barMFZv").language, None);
+    // A function in a function, of which c++filt says `app.foo().bar()`.
+    assert_eq!(Name::of("_D3app3fooFZ3barMFZv").full, "app.foo.bar");
+    for name in [
+        "_D3app",
+        "_D3app__T3foo",
+        "_D3app__T3fooTiZQ",
+        "_D3appQz",
+        "_D3app__T3fooVAa5_61Z",
+        "_D0v",
+    ] {
+        assert_eq!((Name::of(name).language, &*Name::of(name).short), (None, name));
+    }
 }
 
 #[test]
@@ -401,5 +416,53 @@ proptest! {
         prop_assert!(text.is_empty() || !name.identity.is_empty() && !name.short.is_empty(), "{}", text);
         let labels = distinct(&[&text, "f", "other"]);
         prop_assert_eq!(labels.len(), 3);
+    }
+}
+
+/// Functions of GDC's standard library. Of each, `c++filt -s dlang` says the dotted name with arguments and parameters.
+#[test]
+fn templates_of_d_stayed_encoded() {
+    for (name, short) in [
+        (
+            "_D2rt4util7utility__T8_ComplexTdZQm9__xtoHashFNbNeKxSQBzQBzQBx__TQBsTdZQByZm",
+            "_Complex!(…).__xtoHash",
+        ),
+        ("_D3std3uni__T8spaceForVmi16ZQpFNaNbNiNfmZm", "uni.spaceFor!(…)"),
+        ("_D3std4conv__T2toTiZ__TQjTymZQpFNaNfymZi", "to!(…).to!(…)"),
+        (
+            "_D3std4conv__T7toCharsVii16TaVEQBd5ascii10LetterCasei1TmZQBrFNaNbNiNfmZ6Result5frontMFNaNbNdNiNfZa",
+            "Result.front",
+        ),
+        (
+            "_D3std5range10primitives__T3putTDFNaNbNfAxaZvTxaZQwFKQvxaZ__T9__lambda5TxaZQoFNaNbNiNeKxaZQBy",
+            "put!(…).__lambda5!(…)",
+        ),
+        (
+            "_D3std6digest3sha__T3SHAVki1024Vki384ZQs7T_20_39FNaNbNiNfiKG16kkKkkkKkZv",
+            "SHA!(…).T_20_39",
+        ),
+        (
+            "_D3std11concurrency__T8initOnceS_DQBg3net4curl7CurlAPI7_handlePvZQBrFNcLQkOC4core4sync5mutex5MutexZ4flagOb",
+            "initOnce!(…).flag",
+        ),
+        (
+            "_D4core8internal7switch___T8__switchTyaVxAyaa12_746573742d6f722d6d61696eZQBuFNaNbNiNfMxQBuZi",
+            "switch_.__switch!(…)",
+        ),
+        ("_D6object__T10RTInfoImplVAmA2i16i3ZQxyG2m", "object.RTInfoImpl!(…)"),
+        (
+            "_D3std10checkedint__T7CheckedTmTSQBfQBe5AbortZQz__T6__ctorTmZQkMFNaNbNcNiNfmZSQCyQCx__TQCoTmTQCjZQCy",
+            "Checked!(…).this!(…)",
+        ),
+        ("_D4core8internal2gc4impl12conservativeQw3Gcx8findSizeMFNbNiPvZm", "Gcx.findSize"),
+        (
+            "_D3std8internal7cstring__T11tempCStringTaTANgaZQvFNaNbNiNfMQrZSQCjQCiQCc__T17TempCStringBufferTaZQw",
+            "cstring.tempCString!(…)",
+        ),
+    ] {
+        let of = Name::of(name);
+        assert_eq!((&*of.short, of.language), (short, Some(Language::D)), "{name}");
+        // Instances of one template are several functions.
+        assert_eq!(of.identity, name);
     }
 }

@@ -28,6 +28,11 @@ impl FullNames {
         self.whole.get(&function).copied()
     }
 
+    /// Says what the full name of a function is, whose frames have another one.
+    pub fn insert(&mut self, function: StringId, full: StringId) {
+        self.of.insert(function, full);
+    }
+
     /// The functions whose frames have names without parameters, and those with them.
     pub fn iter(&self) -> impl Iterator<Item = (StringId, StringId)> + '_ {
         self.of.iter().map(|(&function, &full)| (function, full))

@@ -13,6 +13,7 @@
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 
 mod annotate;
+mod apart;
 mod attributes;
 mod color;
 mod counting;
@@ -50,6 +51,7 @@ mod view;
 pub use annotate::{
     AnnotationParts, AnnotationStyle, annotation_html, annotation_json, annotation_text,
 };
+pub use apart::{cut_apart, file_labels};
 pub use attributes::{NameAttributes, RefusedAttribute};
 pub use color::Rgb;
 pub use counting::{CountStyle, IntervalTable, not_counted, write_count_changes, write_counts};

@@ -2,6 +2,7 @@
 //! from the frame's kind, the mark at the end of its name, and what the frames above it are.
 
 use pyrograph_analyze::FlameGraph;
+use pyrograph_names::{CodeKind, kind_by_form, marked_kind};
 use pyrograph_profile::{FrameKind, Labels, Marker};
 
 /// The kind of a frame, as far as its colour shows it.
@@ -119,20 +120,35 @@ impl Role {
     }
 
     pub(crate) fn of(name: &str, kind: FrameKind) -> Self {
-        match (mark(name), kind) {
-            (_, FrameKind::Marker(Marker::Separator)) => Self::Separator,
-            (_, FrameKind::Marker(Marker::Waker)) => Self::WideSeparator,
+        if let Some(code) = marked_kind(name) {
+            return match kind {
+                FrameKind::Marker(Marker::Separator) => Self::Separator,
+                FrameKind::Marker(Marker::Waker) => Self::WideSeparator,
+                _ if is_wait(kind) => Self::Waiting,
+                _ => Self::of_code(code),
+            };
+        }
+        match kind {
+            FrameKind::Marker(Marker::Separator) => Self::Separator,
+            FrameKind::Marker(Marker::Waker) => Self::WideSeparator,
             _ if name == Labels::UNKNOWN => Self::Unknown,
             _ if is_wait(kind) => Self::Waiting,
-            (Some('k'), _) | (None, FrameKind::Kernel) => Self::Kernel,
-            (Some('i'), _) | (None, FrameKind::Inlined) => Self::Inlined,
-            (Some('j'), _) | (None, FrameKind::Jit) => Self::Jit,
-            (Some('w'), _) => Self::Waker,
-            (_, FrameKind::Interpreted) => Self::Interpreted,
-            (_, FrameKind::Marker(_)) => Self::Marker,
-            _ if is_script(name) => Self::Interpreted,
-            _ if is_java(name) => Self::Jit,
-            _ => Self::User,
+            _ if mark(name) == Some('w') => Self::Waker,
+            FrameKind::Kernel => Self::Kernel,
+            FrameKind::Inlined => Self::Inlined,
+            FrameKind::Jit => Self::Jit,
+            FrameKind::Interpreted => Self::Interpreted,
+            FrameKind::Marker(_) => Self::Marker,
+            FrameKind::User => kind_by_form(name).map_or(Self::User, Self::of_code),
+        }
+    }
+
+    fn of_code(code: CodeKind) -> Self {
+        match code {
+            CodeKind::Kernel => Self::Kernel,
+            CodeKind::Inlined => Self::Inlined,
+            CodeKind::Jit => Self::Jit,
+            CodeKind::Interpreted => Self::Interpreted,
         }
     }
 }
@@ -153,23 +169,6 @@ fn mark(name: &str) -> Option<char> {
 /// The name without its mark, as it is shown.
 pub(crate) fn without_mark(name: &str) -> &str {
     if mark(name).is_some() { &name[..name.len() - 4] } else { name }
-}
-
-/// True if the name has a source file of an interpreted language: `run (app.py:7)`.
-fn is_script(name: &str) -> bool {
-    [".py", ".rb", ".php", ".lua", ".pl"].iter().any(|ending| {
-        name.find(ending).is_some_and(|at| {
-            let next = name[at + ending.len()..].chars().next();
-            at > 0 && next.is_none_or(|c| matches!(c, ':' | ' ' | ')'))
-        })
-    })
-}
-
-/// True of the name of a Java class: `java/util/List.get`, with `L` before it or not.
-fn is_java(name: &str) -> bool {
-    let packages = ["java/", "javax/", "jdk/", "net/", "org/", "com/", "io/", "sun/"];
-    let class = name.strip_prefix('L').unwrap_or(name);
-    packages.iter().any(|package| class.starts_with(package))
 }
 
 #[cfg(test)]

@@ -4,10 +4,10 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use pyrograph_analyze::{PartCounts, RootedRow};
-use pyrograph_names::distinct;
 use pyrograph_profile::ValueType;
 use serde_json::json;
 
+use crate::apart::file_labels;
 use crate::report::plain;
 use crate::units::{counted, exact_percent, grouped, percent, value_text};
 
@@ -30,7 +30,7 @@ pub struct TopTable {
     pub cut: u64,
     /// What root labels are: `Process`; empty where there are none.
     pub roots: String,
-    /// The functions.
+    /// The functions, with the names that are shown.
     pub rows: Vec<RootedRow>,
     /// Number of functions that are left out.
     pub more: usize,
@@ -61,15 +61,17 @@ pub fn top_text(table: &TopTable, out: &mut dyn Write) -> io::Result<()> {
         }
     };
     let root = |of: &RootedRow| plain(&of.root);
-    let module = |of: &RootedRow| plain(of.row.module.rsplit('/').next().unwrap_or_default());
-    let (roots, modules) = (width(&root, &table.roots), width(&module, "Module"));
+    let places: Vec<(&str, &str)> =
+        table.rows.iter().map(|of| (&*of.row.name, &*of.row.module)).collect();
+    let files: Vec<String> = file_labels(&places).into_iter().map(plain).collect();
+    let modules = files.iter().map(|file| file.chars().count()).max().unwrap_or(0).max(6) + 2;
+    let roots = width(&root, &table.roots);
     let heading = format!("{:roots$}{:modules$}Function", table.roots, "Module");
     writeln!(out, "{:>8} {:>8}  {heading}", "Self", "Total")?;
-    let names: Vec<&str> = table.rows.iter().map(|of| of.row.name.as_str()).collect();
-    for (of, name) in table.rows.iter().zip(distinct(&names)) {
+    for (of, module) in table.rows.iter().zip(&files) {
         let [own, total] =
             [of.row.self_value, of.row.total].map(|value| exact_percent(value, *whole));
-        let (root, module, name) = (root(of), module(of), plain(&name));
+        let (root, name) = (root(of), plain(&of.row.name));
         writeln!(out, "{own:>8} {total:>8}  {root:roots$}{module:modules$}{name}")?;
     }
     if table.more > 0 {

@@ -259,13 +259,17 @@ impl<'a> FrameRows<'a> {
         }
     }
 
-    fn interpreted(&mut self, label: FunctionLabel<'_>, profile: &mut Profile) -> Rows {
+    fn of_language(
+        &mut self,
+        label: FunctionLabel<'_>,
+        kind: FrameKind,
+        profile: &mut Profile,
+    ) -> Rows {
         let FunctionLabel { function, file, start_line, line } = label;
         let file = profile.strings.intern(file);
         let function = self.function(function, profile);
         // The script is what holds the code.
         let module = file;
-        let kind = FrameKind::Interpreted;
         let frame = Frame { function, module, file, line, start_line, kind, ..Frame::default() };
         self.rows(&[profile.frames.intern(frame)])
     }
@@ -278,8 +282,8 @@ impl<'a> FrameRows<'a> {
         }
         if let Some((text, kind)) = raw.as_label() {
             let text = self.labels.get(text);
-            if kind == FrameKind::Interpreted {
-                return self.interpreted(FunctionLabel::parse(text), profile);
+            if !matches!(kind, FrameKind::User | FrameKind::Kernel) {
+                return self.of_language(FunctionLabel::parse(text), kind, profile);
             }
             let kind = Marker::of_label(text).map_or(kind, FrameKind::Marker);
             let text = self.function(text, profile);

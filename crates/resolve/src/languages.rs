@@ -14,7 +14,7 @@ use crate::files::Files;
 use crate::modules::{ModuleId, ModuleKind};
 use crate::resolver::Resolver;
 use crate::splice::{self, Spliced};
-use crate::stacks::RawFrame;
+use crate::stacks::{FunctionCode, RawFrame};
 
 /// An interpreter that was found in a file.
 #[derive(Clone, Debug)]
@@ -74,6 +74,7 @@ type FunctionKey = (i32, u64, u32);
 #[derive(Debug)]
 struct Known {
     label: Box<str>,
+    code: FunctionCode,
     lines: Lines,
 }
 
@@ -231,6 +232,10 @@ impl<F: Files> Resolver<F> {
         let Some(name) = runtime.name(&memory, function.function, function.owner) else { return };
         let known = Known {
             label: FunctionLabel::text(&name),
+            code: match runtime.is_compiled(function.function) {
+                true => FunctionCode::Compiled,
+                false => FunctionCode::Interpreted,
+            },
             lines: runtime.lines(&memory, function.function),
         };
         if self.languages.functions.len() >= MOST_FUNCTIONS {
@@ -252,7 +257,7 @@ impl<F: Files> Resolver<F> {
         let mut language = None;
         let mut is_native = false;
         for call in calls.iter() {
-            let (text, line) = match call {
+            let (text, line, code) = match call {
                 Call::Interpreter(module) => {
                     let module = ModuleId(module);
                     language = self.languages.runtimes.get(&module).map(|known| known.language());
@@ -275,22 +280,31 @@ impl<F: Files> Resolver<F> {
                     read.push(RawCall::Frame(RawFrame::label(text, false)));
                     continue;
                 }
-                Call::Main(line) => (Cow::Borrowed("main"), line),
-                Call::Eval { line, .. } => (Cow::Borrowed("(eval)"), line),
+                Call::Main(line) => (Cow::Borrowed("main"), line, FunctionCode::Interpreted),
+                Call::Eval { line, .. } => {
+                    (Cow::Borrowed("(eval)"), line, FunctionCode::Interpreted)
+                }
                 Call::Function { function, identity, offset } => {
                     match self.languages.functions.get(&(pid, function, identity)) {
                         Some(Known { lines, .. }) if let Some(calls) = lines.calls(offset) => {
-                            for InnerCall { name, line } in calls {
+                            // The last one is the function that was compiled.
+                            let compiled = calls.len().saturating_sub(1);
+                            for (at, InnerCall { name, line }) in calls.into_iter().enumerate() {
                                 let text = FunctionLabel::text(name);
                                 let text = FunctionLabel::with_line(&text, line);
                                 let label = self.unnamed.labels.intern(&text);
-                                read.push(RawCall::Frame(RawFrame::function(label)));
+                                let code = match at == compiled {
+                                    true => FunctionCode::Compiled,
+                                    false => FunctionCode::Inlined,
+                                };
+                                read.push(RawCall::Frame(RawFrame::function(label, code)));
                             }
                             continue;
                         }
-                        Some(Known { label, lines }) => (
+                        Some(Known { label, code, lines }) => (
                             Cow::Borrowed(&**label),
                             if offset == 0 { 0 } else { lines.line(offset) },
+                            *code,
                         ),
                         // Its native frame stays: the virtual machine may have named its code.
                         None if language == Some(Language::Java) => {
@@ -300,13 +314,14 @@ impl<F: Files> Resolver<F> {
                         None => {
                             self.stats.languages.nameless += self.languages.samples;
                             let language = language.map_or("interpreted", Language::name);
-                            (Cow::Owned(format!("[{language} function]")), 0)
+                            let text = Cow::Owned(format!("[{language} function]"));
+                            (text, 0, FunctionCode::Interpreted)
                         }
                     }
                 }
             };
             let label = self.unnamed.labels.intern(&FunctionLabel::with_line(&text, line));
-            let frame = RawFrame::function(label);
+            let frame = RawFrame::function(label, code);
             read.push(match call {
                 Call::Main(_) => RawCall::Main(frame),
                 Call::Eval { catch: Some(catch), .. } => RawCall::Eval(frame, catch),

@@ -25,6 +25,18 @@ pub struct RawFrame {
 /// In [`RawFrame::bits`]: the frame was guessed.
 const GUESSED: u32 = 1 << 31;
 
+/// What runs a function of a language with a virtual machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum FunctionCode {
+    /// The interpreter.
+    Interpreted = 2,
+    /// Code that was compiled at run time.
+    Compiled = 3,
+    /// Such code of a caller.
+    Inlined = 4,
+}
+
 impl RawFrame {
     /// An address in a module.
     pub const fn new(module: ModuleId, address: u64) -> Self {
@@ -60,22 +72,25 @@ impl RawFrame {
     /// Stands for no code of its own, and has this text of the table of labels: the name of who acts, or what
     /// was asked of the kernel.
     pub fn label(text: StringId, in_kernel: bool) -> Self {
-        Self::new(LABEL, u64::from(text.0) << 2 | u64::from(in_kernel))
+        Self::new(LABEL, u64::from(text.0) << 3 | u64::from(in_kernel))
     }
 
-    /// A function of an interpreted language, whose [`FunctionLabel`](crate::languages::FunctionLabel) this text is.
-    pub fn function(text: StringId) -> Self {
-        Self::new(LABEL, u64::from(text.0) << 2 | 2)
+    /// A function of a language that is interpreted, or compiled at run time, whose
+    /// [`FunctionLabel`](crate::languages::FunctionLabel) this text is.
+    pub fn function(text: StringId, code: FunctionCode) -> Self {
+        Self::new(LABEL, u64::from(text.0) << 3 | code as u64)
     }
 
     /// Its text, if it is a label.
     pub fn as_label(self) -> Option<(StringId, FrameKind)> {
-        let kind = match self.address & 3 {
+        let kind = match self.address & 7 {
             0 => FrameKind::User,
             1 => FrameKind::Kernel,
-            _ => FrameKind::Interpreted,
+            2 => FrameKind::Interpreted,
+            3 => FrameKind::Jit,
+            _ => FrameKind::Inlined,
         };
-        let text = StringId(u32::try_from(self.address >> 2).ok()?);
+        let text = StringId(u32::try_from(self.address >> 3).ok()?);
         (self.module == LABEL).then_some((text, kind))
     }
 

@@ -1,6 +1,6 @@
 //! The state of the views, events that change it, and the screen that shows it.
 
-use pyrograph_analyze::{Diff, Filter, FunctionChange, FunctionName, RootedRow};
+use pyrograph_analyze::{AsOne, Diff, Filter, FunctionChange, FunctionName, RootedRow, ShownNames};
 use pyrograph_profile::{LabelOptions, Profile};
 use ratatui::crossterm::event::{
     Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseButton, MouseEvent, MouseEventKind,
@@ -34,6 +34,8 @@ pub struct Settings {
     pub grouping: Grouping,
     /// The flame graph is shown first, not the table.
     pub flame_first: bool,
+    /// Names of functions are shown as they are, not short ones.
+    pub keeps_names: bool,
 }
 
 /// Statements about a profile, beside what it says itself.
@@ -134,7 +136,9 @@ pub struct App {
 impl App {
     /// Nothing is there to be shown yet.
     pub fn new(settings: Settings) -> Self {
-        let mut shown = Shown::default();
+        // What is watched goes on, under other numbers.
+        let as_one = if settings.live { AsOne::Identity } else { AsOne::Tiers };
+        let mut shown = Shown::new((!settings.keeps_names).then_some(as_one));
         shown.code = settings.code;
         shown.set_grouping(settings.grouping);
         Self {
@@ -160,9 +164,27 @@ impl App {
 
     /// Shows another profile: its shown value.
     pub fn update(&mut self, profile: Profile, status: Status) {
+        let names = self.shown.names().clone();
         self.shown.update(profile);
+        self.follow(&names);
         self.status = status;
         self.stale = Stale::ALL;
+    }
+
+    /// Follows functions that are shown under other names now, since these are no longer the only ones of theirs.
+    fn follow(&mut self, before: &ShownNames) {
+        let moved = before.moved(self.shown.names());
+        if moved.is_empty() {
+            return;
+        }
+        let follow = |name: &mut String| {
+            if let Some(new) = moved.get(name) {
+                name.clone_from(new);
+            }
+        };
+        self.rows.iter_mut().for_each(|of| follow(&mut of.row.name));
+        self.flame.names_of_zoom().for_each(follow);
+        self.calls.names().for_each(follow);
     }
 
     /// Shows a comparison. Filters that are put on are its owner's to apply: see [`Action::Compare`].
@@ -238,7 +260,7 @@ impl App {
             (KeyCode::Char('p'), _) if !is_compared => self.group(Grouping::Process),
             (KeyCode::Char('t'), _) if !is_compared => self.group(Grouping::Thread),
             (KeyCode::Char('c'), _) if self.settings.live => self.group(Grouping::ControlGroup),
-            (KeyCode::Char('v'), _) if is_compared => self.flame.change_side(),
+            (KeyCode::Char('v'), _) if is_compared => self.flame.change_side(&self.shown),
             (code, _) => match self.view {
                 View::Table => self.table_key(code),
                 View::Flame => self.flame_key(code),
@@ -250,7 +272,7 @@ impl App {
 
     fn type_search(&mut self, code: KeyCode) {
         self.typing = type_text(&mut self.filter, code, Typing::Search);
-        self.flame.search(&self.filter);
+        self.flame.search(&self.filter, &self.shown);
         self.cursor.selected = 0;
         self.stale.matching = true;
     }
@@ -273,7 +295,7 @@ impl App {
             _ => "from-frame",
         };
         match self.selected_function() {
-            Some(of) => self.put_on(Chip::of_function(word, &of.name)),
+            Some(of) => self.put_on(Chip::of_function(word, &self.shown.names_of(&of.name))),
             None => Action::None,
         }
     }
@@ -303,7 +325,7 @@ impl App {
             KeyCode::Enter => self.open_calls(),
             KeyCode::Esc if !self.filter.is_empty() => {
                 self.filter.clear();
-                self.flame.search("");
+                self.flame.search("", &self.shown);
                 self.stale.matching = true;
             }
             code => {
@@ -455,7 +477,7 @@ impl App {
         match self.view {
             View::Table if self.stale.rows || self.stale.matching => self.refresh_table(),
             View::Flame if take(&mut self.stale.flame) => match &self.compared {
-                Some(diff) => self.flame.compare(diff.graph(0.0)),
+                Some(diff) => self.flame.compare(diff.graph(0.0), &self.shown),
                 None => self.flame.update(&self.shown),
             },
             View::Calls if take(&mut self.stale.calls) => {
@@ -480,7 +502,11 @@ impl App {
         self.stale.matching = false;
         let wanted = Search::new(&self.filter);
         let matches = |row: &usize| {
-            wanted.is_none() || self.key_of(*row).into_iter().any(|text| wanted.is_in(text))
+            let [name, module, root] = self.key_of(*row);
+            wanted.is_none()
+                || wanted.is_in(module)
+                || wanted.is_in(root)
+                || wanted.finds(name, &self.shown)
         };
         let rows = self.rows.len().max(self.changes.len());
         self.matching = (0..rows).filter(matches).collect();

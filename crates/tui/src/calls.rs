@@ -83,6 +83,11 @@ impl Calls {
         !self.path.is_empty()
     }
 
+    /// The names of the functions that were looked at.
+    pub fn names(&mut self) -> impl Iterator<Item = &mut String> {
+        self.path.iter_mut().map(|of| &mut of.name)
+    }
+
     /// The function that is looked at.
     pub fn function(&self) -> Option<&FunctionName> {
         self.path.last()
@@ -219,7 +224,7 @@ impl Drawing<'_> {
             None => [exact_percent(found.total, whole), "100%".to_owned()],
         };
         let of = Neighbor {
-            name: format!("{} (self {own})", name.name),
+            name: format!("{} (self {own})", self.shown.label(&name.name)),
             module: name.module.clone(),
             kind: found.kind,
             value: found.total,
@@ -245,7 +250,7 @@ impl Drawing<'_> {
         let room = |columns: u16| usize::from(row.right() - after(columns));
         buffer.set_stringn(after(16), row.y, bar, room(16).min(10), bar_style);
         let module = padded(&fit_middle(file_name(&of.module), 24), 25);
-        let name = fit_middle(&of.name, room(28 + 25));
+        let name = fit_middle(self.shown.label(&of.name), room(28 + 25));
         buffer.set_stringn(after(28), row.y, format!("{module}{name}"), room(28), style);
     }
 }

@@ -2,15 +2,14 @@
 
 use pyrograph_analyze::{Diff, FunctionChange, Verdict};
 use pyrograph_profile::FrameKind;
-use pyrograph_render::exact_percent;
+use pyrograph_render::{exact_percent, file_labels};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 
 use crate::look::Look;
-use crate::shown::Code;
-use crate::table::file_name;
-use crate::text::{columns, fit_middle, padded};
+use crate::shown::{Code, Shown};
+use crate::text::{columns, fit_apart, fit_middle, padded};
 
 /// The functions that are shown: the largest change first, those that are noise after the others; or by their value after.
 pub fn rows(diff: &Diff, code: Code, by_value: bool) -> Vec<FunctionChange> {
@@ -59,6 +58,8 @@ pub struct Changes<'a> {
     pub wholes: (u64, u64),
     /// Sorted by the value after, not by the change.
     pub by_value: bool,
+    /// What is shown for names.
+    pub shown: &'a Shown,
     pub look: Look,
 }
 
@@ -66,14 +67,18 @@ impl Changes<'_> {
     /// Draws the heading in the first line of an area, and the rows below it.
     pub fn draw(&self, area: Rect, buffer: &mut Buffer) {
         let width = usize::from(area.width);
+        let places: Vec<(&str, &str)> =
+            self.rows.iter().map(|of| (self.shown.label(&of.name), &*of.module)).collect();
+        let files = file_labels(&places);
         // Modules have a quarter, and what functions leave.
         let rest = width.saturating_sub(NUMBERS);
         let longest = |text: &dyn Fn(&FunctionChange) -> usize, least: usize| {
             self.rows.iter().map(|of| text(of)).max().unwrap_or(0).max(least)
         };
-        let function = longest(&|of| columns(&of.name), 8);
+        let function = longest(&|of| columns(self.shown.label(&of.name)), 8);
         let room = rest.saturating_sub(function + 1).max(rest / 4);
-        let module = longest(&|of| columns(file_name(&of.module)), 6).min(room) + 1;
+        let module = files.iter().map(|file| columns(file)).max().unwrap_or(0).max(6);
+        let module = module.min(room) + 1;
         let change = if self.by_value { "Change" } else { "Change▾" };
         let after = if self.by_value { "After▾" } else { "After" };
         let heading = format!(
@@ -82,20 +87,24 @@ impl Changes<'_> {
             padded("Module", module)
         );
         buffer.set_stringn(area.x, area.y, heading, width, self.look.strong());
+        let names: Vec<&str> = places.iter().map(|of| of.0).collect();
+        let names = fit_apart(&names, width.saturating_sub(NUMBERS + module));
         for (line, of) in self.rows.iter().enumerate() {
             let y = area.y + 1 + line as u16;
             if y >= area.bottom() {
                 break;
             }
             let row = Rect { y, height: 1, ..area };
-            self.draw_row(of, module, row, buffer);
+            let file = fit_middle(files[line], module - 1);
+            let texts = format!("{}{}", padded(&file, module), names[line]);
+            self.draw_row(of, &texts, row, buffer);
             if self.selected == Some(line) {
                 buffer.set_style(row, self.look.selected());
             }
         }
     }
 
-    fn draw_row(&self, of: &FunctionChange, module: usize, row: Rect, buffer: &mut Buffer) {
+    fn draw_row(&self, of: &FunctionChange, names: &str, row: Rect, buffer: &mut Buffer) {
         let (old, new) = self.wholes;
         let before = exact_percent(of.before, old);
         let after = exact_percent(of.after, new);
@@ -107,17 +116,9 @@ impl Changes<'_> {
         };
         let width = usize::from(row.width);
         buffer.set_stringn(row.x, row.y, numbers, width, style);
-        let names = padded(&fit_middle(file_name(&of.module), module - 1), module);
         let room = width.saturating_sub(NUMBERS);
-        let name = fit_middle(&of.name, room.saturating_sub(module));
         let x = row.x.saturating_add(NUMBERS as u16).min(row.right());
-        buffer.set_stringn(
-            x,
-            row.y,
-            format!("{names}{name}"),
-            room,
-            kind_style(of.kind, self.look),
-        );
+        buffer.set_stringn(x, row.y, names, room, kind_style(of.kind, self.look));
     }
 }
 

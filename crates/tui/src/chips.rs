@@ -64,13 +64,13 @@ impl Chip {
         Ok(Self { kind, text })
     }
 
-    /// A filter by a function: `focus`, `ignore`, `hide` or `from-frame`, and its label.
+    /// A filter by a function: `focus`, `ignore`, `hide` or `from-frame`, and its names.
     ///
     /// # Errors
     ///
     /// As [`Chip::read`].
-    pub fn of_function(word: &str, label: &str) -> Result<Self, String> {
-        Self::read(&format!("{word} {}", Pattern::exactly(label)))
+    pub fn of_function(word: &str, names: &[String]) -> Result<Self, String> {
+        Self::read(&format!("{word} {}", Pattern::exactly_one_of(names)))
     }
 
     /// As it is written on the command line.
@@ -129,7 +129,10 @@ mod tests {
 
     #[test]
     fn a_function_is_meant_exactly() {
-        let chip = Chip::of_function("focus", "operator+(int)").expect("a filter");
+        let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        let tiers = Chip::of_function("hide", &names(&["JS:*f", "JS:~f"])).expect("a filter");
+        assert_eq!(tiers.text(), r"--hide '^(JS:\*f|JS:\~f)$'");
+        let chip = Chip::of_function("focus", &names(&["operator+(int)"])).expect("a filter");
         assert_eq!(chip.text(), r"--focus '^operator\+\(int\)$'");
         let filter = Chip::filter(&[chip, Chip::read("pid 3").expect("a filter")]);
         assert_eq!((filter.focus.len(), filter.pids), (1, vec![3]));

@@ -64,22 +64,22 @@ impl Flame {
             .map(|graph| frame_colors(graph, Palette::of(&graph.value_type)))
             .unwrap_or_default();
         self.compared = None;
-        self.replace(graph, colors);
+        self.replace(graph, colors, shown);
     }
 
     /// Shows a comparison.
-    pub fn compare(&mut self, compared: DiffGraph) {
+    pub fn compare(&mut self, compared: DiffGraph, shown: &Shown) {
         let graph = side(&compared, self.shows_before);
         let colors = change_colors(&compared);
         self.compared = Some(compared);
-        self.replace(Some(graph), colors);
+        self.replace(Some(graph), colors, shown);
     }
 
     /// Lets the other side of a comparison give the widths.
-    pub fn change_side(&mut self) {
+    pub fn change_side(&mut self, shown: &Shown) {
         self.shows_before = !self.shows_before;
         if let Some(compared) = self.compared.take() {
-            self.compare(compared);
+            self.compare(compared, shown);
         }
     }
 
@@ -88,7 +88,7 @@ impl Flame {
         self.compared.as_ref().map(|_| if self.shows_before { "before" } else { "after" })
     }
 
-    fn replace(&mut self, graph: Option<FlameGraph>, colors: Vec<FrameColors>) {
+    fn replace(&mut self, graph: Option<FlameGraph>, colors: Vec<FrameColors>, shown: &Shown) {
         let pointed = self.pointed.map(|at| self.path(at));
         (self.graph, self.colors) = (graph, colors);
         let Some(graph) = &self.graph else {
@@ -97,18 +97,19 @@ impl Flame {
         };
         self.zoomed = find(graph, &self.zoom);
         self.pointed = pointed.map(|path| find(graph, &path));
-        self.search_again();
+        self.search_again(shown);
     }
 
     /// Marks frames whose names match.
-    pub fn search(&mut self, text: &str) {
+    pub fn search(&mut self, text: &str, shown: &Shown) {
         self.search = Search::new(text);
-        self.search_again();
+        self.search_again(shown);
     }
 
-    fn search_again(&mut self) {
+    fn search_again(&mut self, shown: &Shown) {
         let Some(graph) = &self.graph else { return };
-        let names: Vec<bool> = graph.names.iter().map(|name| self.search.is_in(name)).collect();
+        let finds = |name| self.search.finds(name, shown);
+        let names: Vec<bool> = graph.names.iter().map(finds).collect();
         self.matching = graph.frames.iter().map(|frame| names[frame.name.index()]).collect();
         // The whole has no name.
         self.matching[0] = false;
@@ -289,6 +290,11 @@ impl Flame {
         self.scroll_to(next);
     }
 
+    /// Labels from the root to the frame that takes the whole width.
+    pub fn names_of_zoom(&mut self) -> impl Iterator<Item = &mut String> {
+        self.zoom.iter_mut()
+    }
+
     /// Labels from the root to a frame.
     fn path(&self, frame: usize) -> Vec<String> {
         let Some(graph) = &self.graph else { return Vec::new() };
@@ -303,13 +309,13 @@ impl Flame {
     }
 
     /// One line about the frame that is pointed at, or that takes the whole width.
-    pub fn detail(&self) -> String {
+    pub fn detail(&self, shown: &Shown) -> String {
         let Some(graph) = &self.graph else { return String::new() };
         let at = self.pointed.unwrap_or(self.zoomed);
         let frame = graph.frames[at];
         let (name, module) = match graph.names.get(frame.name) {
-            "" => ("all", ""),
-            name => (name, file_name(graph.names.get(frame.module))),
+            "" => ("all".into(), ""),
+            name => (shown.full(name), file_name(graph.names.get(frame.module))),
         };
         let module = match (module, frame.modules) {
             (_, 2..) => format!(" (in {} modules)", frame.modules),
@@ -352,7 +358,7 @@ impl Flame {
     }
 
     /// Draws the graph; returns how many frames are too narrow to be seen.
-    pub fn draw(&mut self, look: Look, area: Rect, buffer: &mut Buffer) -> usize {
+    pub fn draw(&mut self, shown: &Shown, look: Look, area: Rect, buffer: &mut Buffer) -> usize {
         self.area = area;
         let Some(graph) = &self.graph else {
             let text = "nothing was recorded yet";
@@ -368,7 +374,10 @@ impl Flame {
         for line in 0..height {
             let y = area.y + line as u16;
             match (self.depths(line), self.is_dense) {
-                ([Some(depth), _], false) => self.draw_names(graph, depth, y, look, buffer),
+                ([Some(depth), _], false) => {
+                    let of = Line { graph, shown, y, look };
+                    self.draw_names(&of, depth, buffer);
+                }
                 ([upper, lower], true) => self.draw_two(upper, lower, y, look, buffer),
                 _ => {}
             }
@@ -385,14 +394,8 @@ impl Flame {
     }
 
     /// Draws a row of frames with their names.
-    fn draw_names(
-        &self,
-        graph: &FlameGraph,
-        depth: usize,
-        y: u16,
-        look: Look,
-        buffer: &mut Buffer,
-    ) {
+    fn draw_names(&self, of: &Line<'_>, depth: usize, buffer: &mut Buffer) {
+        let Line { y, look, .. } = *of;
         let Some(row) = self.rows.rows.get(depth) else { return };
         for (cell, halves) in row.chunks(2).enumerate() {
             let x = self.area.x + cell as u16;
@@ -413,7 +416,7 @@ impl Flame {
             let columns = at..at + part.len();
             at = columns.end;
             if let Some(frame) = part[0] {
-                self.draw_name(graph, frame as usize, columns, y, look, buffer);
+                self.draw_name(of, frame as usize, columns, buffer);
             }
         }
     }
@@ -421,20 +424,19 @@ impl Flame {
     /// Draws the name of a frame where it takes whole cells.
     fn draw_name(
         &self,
-        graph: &FlameGraph,
+        of: &Line<'_>,
         frame: usize,
         columns_of_frame: std::ops::Range<usize>,
-        y: u16,
-        look: Look,
         buffer: &mut Buffer,
     ) {
+        let &Line { graph, shown, y, look } = of;
         let cells = columns_of_frame.start.div_ceil(2)..columns_of_frame.end / 2;
         if cells.len() < 2 {
             return;
         }
         let name = match graph.names.get(graph.frames[frame].name) {
             "" => "all",
-            name => name,
+            name => shown.label(name),
         };
         // The edge shows where neighbors have one colour. Of a name, two letters say nothing.
         let name = if cells.len() < 4 { String::new() } else { fit(name, cells.len() - 1) };
@@ -474,6 +476,14 @@ impl Flame {
             buffer.set_stringn(self.area.x + cell as u16, y, symbol, 1, style);
         }
     }
+}
+
+/// A row of frames with names, and where it is drawn.
+struct Line<'a> {
+    graph: &'a FlameGraph,
+    shown: &'a Shown,
+    y: u16,
+    look: Look,
 }
 
 /// Frames that match a search.

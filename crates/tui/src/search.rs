@@ -2,6 +2,8 @@
 
 use regex::RegexBuilder;
 
+use crate::shown::Shown;
+
 /// A search.
 #[derive(Clone, Debug, Default)]
 pub struct Search(Option<regex::Regex>);
@@ -21,6 +23,14 @@ impl Search {
     /// True if the text is empty.
     pub fn is_none(&self) -> bool {
         self.0.is_none()
+    }
+
+    /// True if any form of a function's name matches: the one that is shown, all that is known, or those in other outputs.
+    pub fn finds(&self, name: &str, shown: &Shown) -> bool {
+        let label = shown.label(name);
+        let of = shown.names().function(label);
+        self.is_in(label)
+            || of.is_some_and(|of| of.names.iter().chain(&of.full).any(|form| self.is_in(form)))
     }
 
     /// True if a name matches.

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 use std::cmp::Reverse;
 
-use pyrograph_analyze::{Filter, RootedRow, below_path, only_frames, top_by_root};
+use pyrograph_analyze::{
+    AsOne, Filter, RootedRow, ShownNames, below_path, only_frames, top_by_root,
+};
 use pyrograph_profile::{
     Frame, FrameKind, LabelOptions, ProcessLabel, Profile, StringId, Thread, Threads,
 };
@@ -89,35 +91,100 @@ impl Grouping {
 const NO_GROUP: &str = "[not known]";
 
 /// A profile, and how it is looked at.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Shown {
     /// As it came.
-    profile: Profile,
+    recorded: Profile,
     /// What filters leave of it, if there are any.
     filtered: Option<Profile>,
     chips: Vec<Chip>,
     /// Functions that are shown.
     pub code: Code,
     grouping: Grouping,
-    /// With control groups in place of processes, if these are asked for.
-    grouped: Option<Profile>,
+    /// Which functions are shown as one; `None`: names are what they are.
+    as_one: Option<AsOne>,
+    /// What is shown for names, in whatever part of the profile.
+    names: ShownNames,
+    /// What is left, with the names that are shown; with control groups in place of processes, if these are asked for.
+    drawn: Profile,
+}
+
+impl Default for Shown {
+    fn default() -> Self {
+        Self::new(Some(AsOne::Tiers))
+    }
 }
 
 impl Shown {
+    /// Nothing yet; of what will come, these functions are shown as one, under short names. `None` leaves names as they are.
+    pub fn new(as_one: Option<AsOne>) -> Self {
+        Self {
+            recorded: Profile::default(),
+            filtered: None,
+            chips: Vec::new(),
+            code: Code::default(),
+            grouping: Grouping::default(),
+            as_one,
+            names: ShownNames::default(),
+            drawn: Profile::default(),
+        }
+    }
+
     /// Takes another profile.
     pub fn update(&mut self, profile: Profile) {
-        self.profile = profile;
+        self.names = self.names_in(&profile);
+        self.recorded = profile;
         // In a part of a recording there may be nothing of what is kept.
         if self.apply().is_err() {
-            self.filtered = Some(Profile::new(self.profile.value_types.clone()));
+            self.filtered = Some(Profile::new(self.recorded.value_types.clone()));
         }
         self.regroup();
     }
 
-    /// Takes another profile, to which the filters were applied.
+    /// Takes both sides of a comparison, to which the filters were applied. Functions keep the names that they were compared
+    /// by; see [`Shown::label`].
     pub(crate) fn update_as_filtered(&mut self, profile: Profile) {
-        (self.profile, self.filtered) = (profile, None);
+        self.as_one = self.as_one.and(Some(AsOne::Nothing));
+        self.names = self.names_in(&profile);
+        (self.recorded, self.filtered) = (profile, None);
         self.regroup();
+    }
+
+    fn names_in(&self, profile: &Profile) -> ShownNames {
+        self.as_one.map_or_else(ShownNames::default, |as_one| ShownNames::new(profile, as_one))
+    }
+
+    /// What is shown for a function: of a comparison its short name, of others what it is called here already.
+    pub(crate) fn label<'a>(&'a self, name: &'a str) -> &'a str {
+        if self.as_one == Some(AsOne::Nothing) { self.names.label(name) } else { name }
+    }
+
+    /// All that is known of a function's name.
+    pub(crate) fn full<'a>(&'a self, name: &'a str) -> Cow<'a, str> {
+        if self.as_one.is_some() {
+            return self.names.full(self.label(name));
+        }
+        let function = self.drawn.strings.find(name);
+        let full = function.and_then(|function| self.drawn.full_names.get(function));
+        full.map_or(name, |full| self.drawn.strings.get(full)).into()
+    }
+
+    /// The names that a function has in filters and other outputs.
+    pub(crate) fn names_of(&self, name: &str) -> Vec<String> {
+        match self.names.function(self.label(name)) {
+            Some(of) => of.names.iter().cloned().collect(),
+            None => vec![name.to_owned()],
+        }
+    }
+
+    /// The name of a function for other programs: that of the only one that is shown so, or the identity.
+    pub fn name(&self, label: &str) -> String {
+        self.names.function(label).map_or(label.into(), |of| of.name()).into_owned()
+    }
+
+    /// The names that are shown.
+    pub(crate) fn names(&self) -> &ShownNames {
+        &self.names
     }
 
     /// The filters that are put on.
@@ -155,7 +222,7 @@ impl Shown {
     fn apply(&mut self) -> Result<(), pyrograph_analyze::FilterError> {
         self.filtered = match self.chips.is_empty() {
             true => None,
-            false => Some(self.filter().apply(self.profile.clone())?),
+            false => Some(self.filter().apply(self.recorded.clone())?),
         };
         Ok(())
     }
@@ -171,24 +238,24 @@ impl Shown {
         self.regroup();
     }
 
-    /// The profile, with all frames.
+    /// The profile, with all frames and the names that are shown.
     pub fn profile(&self) -> &Profile {
-        self.grouped.as_ref().unwrap_or(self.kept())
+        &self.drawn
     }
 
     /// What the filters leave.
     fn kept(&self) -> &Profile {
-        self.filtered.as_ref().unwrap_or(&self.profile)
+        self.filtered.as_ref().unwrap_or(&self.recorded)
     }
 
     /// The column that is shown.
     pub fn column(&self) -> usize {
-        self.profile.shown
+        self.recorded.shown
     }
 
     /// The whole that percentages are of.
     pub fn whole(&self) -> u64 {
-        match self.profile.value_types.is_empty() {
+        match self.recorded.value_types.is_empty() {
             true => 0,
             false => self.kept().whole(self.column()),
         }
@@ -197,7 +264,7 @@ impl Shown {
     /// Labels with what is kept apart at the root.
     pub fn labels(&self) -> LabelOptions {
         // Of what was recorded long ago only names are known.
-        let has_numbers = self.profile.threads.iter().any(|of| of.pid.is_some());
+        let has_numbers = self.recorded.threads.iter().any(|of| of.pid.is_some());
         let process = match self.grouping {
             Grouping::None => ProcessLabel::None,
             Grouping::Process if has_numbers => ProcessLabel::Process,
@@ -209,7 +276,7 @@ impl Shown {
 
     /// The functions that are shown, the highest first.
     pub fn rows(&self, by_total: bool) -> Vec<RootedRow> {
-        if self.profile.value_types.is_empty() {
+        if self.recorded.value_types.is_empty() {
             return Vec::new();
         }
         let mut rows = top_by_root(self.profile(), &self.labels(), self.column());
@@ -241,7 +308,14 @@ impl Shown {
     }
 
     fn regroup(&mut self) {
-        self.grouped = (self.grouping == Grouping::ControlGroup).then(|| with_groups(self.kept()));
+        let drawn = match self.grouping {
+            Grouping::ControlGroup => with_groups(self.kept()),
+            _ => self.kept().clone(),
+        };
+        self.drawn = match self.as_one {
+            None | Some(AsOne::Nothing) => drawn,
+            Some(_) => self.names.rename(drawn),
+        };
     }
 }
 

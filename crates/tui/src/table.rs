@@ -1,7 +1,7 @@
 //! The table of functions.
 
 use pyrograph_analyze::RootedRow;
-use pyrograph_render::{exact_percent, function_colors};
+use pyrograph_render::{exact_percent, file_labels, function_colors};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -9,7 +9,7 @@ use ratatui::style::Style;
 use crate::bars::bar;
 use crate::look::Look;
 use crate::shown::Grouping;
-use crate::text::{columns, fit_middle, padded};
+use crate::text::{columns, fit_apart, fit_middle, padded};
 
 /// A place in a list that is longer than its window.
 #[derive(Clone, Copy, Debug, Default)]
@@ -77,7 +77,7 @@ struct Widths {
 const SHARE: usize = 8;
 
 impl Widths {
-    fn new(width: usize, rows: &[&RootedRow], grouping: Grouping) -> Self {
+    fn new(width: usize, rows: &[&RootedRow], files: &[&str], grouping: Grouping) -> Self {
         let rest = width.saturating_sub(2 * SHARE + 1);
         let bar = (rest / 6).clamp(6, 24);
         let rest = rest.saturating_sub(bar + 1);
@@ -92,7 +92,8 @@ impl Widths {
         // Modules have a quarter, and what functions leave.
         let function = longest(&|row| columns(&row.row.name), 8, rest);
         let room = rest.saturating_sub(group + function + 1).max(rest / 4);
-        let module = longest(&|row| columns(module(row)), 6, room) + 1;
+        let module = files.iter().map(|file| columns(file)).max().unwrap_or(0);
+        let module = module.max(6).min(room.max(6)) + 1;
         let function = rest.saturating_sub(group + module);
         Self { bar, group, module, function }
     }
@@ -101,10 +102,6 @@ impl Widths {
 /// The file of a module, without its folder.
 pub fn file_name(module: &str) -> &str {
     module.rsplit('/').next().unwrap_or(module)
-}
-
-fn module(row: &RootedRow) -> &str {
-    file_name(&row.row.module)
 }
 
 /// What a table needs to be drawn.
@@ -125,7 +122,12 @@ pub struct Table<'a> {
 impl Table<'_> {
     /// Draws the heading in the first line of an area, and the rows below it.
     pub fn draw(&self, area: Rect, buffer: &mut Buffer) {
-        let widths = Widths::new(usize::from(area.width), self.rows, self.grouping);
+        let places: Vec<(&str, &str)> =
+            self.rows.iter().map(|of| (&*of.row.name, &*of.row.module)).collect();
+        let files = file_labels(&places);
+        let widths = Widths::new(usize::from(area.width), self.rows, &files, self.grouping);
+        let names: Vec<&str> = places.iter().map(|of| of.0).collect();
+        let names = fit_apart(&names, widths.function);
         let mut heading = format!("{:>7} {:>7} ", "Self", "Total");
         heading
             .push_str(&padded(if self.by_total { "by total" } else { "by self" }, widths.bar + 1));
@@ -140,7 +142,9 @@ impl Table<'_> {
             let y = area.top() + 1 + line as u16;
             if y < area.bottom() {
                 let row_area = Rect { y, height: 1, ..area };
-                self.draw_row(row, &widths, row_area, self.selected == Some(line), buffer);
+                let texts = (files[line], names[line].as_str());
+                let is_selected = self.selected == Some(line);
+                self.draw_row(row, texts, &widths, row_area, is_selected, buffer);
             }
         }
     }
@@ -148,6 +152,7 @@ impl Table<'_> {
     fn draw_row(
         &self,
         of: &RootedRow,
+        (file, name): (&str, &str),
         widths: &Widths,
         area: Rect,
         is_selected: bool,
@@ -166,8 +171,8 @@ impl Table<'_> {
         if widths.group > 0 {
             names.push_str(&padded(&fit_middle(&of.root, widths.group - 1), widths.group));
         }
-        names.push_str(&padded(&fit_middle(module(of), widths.module - 1), widths.module));
-        names.push_str(&fit_middle(&row.name, widths.function));
+        names.push_str(&padded(&fit_middle(file, widths.module - 1), widths.module));
+        names.push_str(name);
         let mut x = area.left();
         let mut put = |text: &str, style: Style, room: usize| {
             let left = usize::from(area.right().saturating_sub(x));

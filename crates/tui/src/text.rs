@@ -1,5 +1,6 @@
 //! Text in cells: what a terminal would obey is replaced, and what is too long is cut.
 
+use pyrograph_render::cut_apart;
 use pyrograph_terminal::plain;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
@@ -49,6 +50,13 @@ pub fn fit_middle(text: &str, width: usize) -> String {
     }
     let head = fit(&text, width - columns(&tail));
     format!("{head}{tail}")
+}
+
+/// The same of several texts, no two of which are one then.
+pub fn fit_apart(texts: &[&str], width: usize) -> Vec<String> {
+    let lines: Vec<String> = texts.iter().map(|text| line(text)).collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    cut_apart(&lines, |text| fit_middle(text, width), |text| columns(text) <= width)
 }
 
 /// The same, with blanks up to the width.

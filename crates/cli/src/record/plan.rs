@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ArgAction;
-use pyrograph_analyze::{Level, StackView};
+use pyrograph_analyze::{Level, NameForm, StackView};
 use pyrograph_format::{Detail, SymbolOptions};
 use pyrograph_output::{Output, Picture};
 use pyrograph_profile::LabelOptions;
@@ -15,6 +15,7 @@ use super::question::{QuestionArgs, possible_engine, rate};
 use crate::code::CodeArgs;
 use crate::found;
 use crate::languages::LanguageArgs;
+use crate::names::NameArgs;
 use crate::say::{be_quiet, misuse, say};
 use crate::streams::PictureArgs;
 use crate::tables::TableArgs;
@@ -141,6 +142,9 @@ pub struct Args {
         value_parser = one_of([(true, "samples", "Samples"), (false, "period", "What the samples stand for")]))]
     count: bool,
 
+    #[command(flatten)]
+    names: NameArgs,
+
     /// Mark the kernel's frames with _[k], inlined ones with _[i], those made at run time with _[j]
     #[arg(long)]
     annotate: bool,
@@ -196,6 +200,8 @@ pub(super) struct Plan {
     pub view: StackView,
     pub verbose: bool,
     pub labels: LabelOptions,
+    /// The form of names that is asked for.
+    pub names: Option<NameForm>,
     pub title: String,
     pub picture: Picture,
     /// What pages have of code.
@@ -223,7 +229,8 @@ impl Plan {
             title: args.title.unwrap_or_else(|| target.title()),
             open: args.open,
             delay: args.delay,
-            picture: args.picture.into(),
+            picture: Picture { keeps_names: args.names.form().is_some(), ..args.picture.into() },
+            names: args.names.form(),
             code: args.code,
             recording: pyrograph_recorder::Plan {
                 threads: Some(args.tid).filter(|tids| !tids.is_empty()),

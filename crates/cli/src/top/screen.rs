@@ -120,6 +120,7 @@ impl View {
             code: plan.code,
             grouping: plan.grouping,
             flame_first: false,
+            keeps_names: false,
         };
         Self {
             app: App::new(settings),

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::bail;
-use pyrograph_analyze::{PartCounts, origin};
+use pyrograph_analyze::{AsOne, PartCounts, origin};
 use pyrograph_profile::{Profile, ValueType};
 use pyrograph_recorder::{Child, Engine};
 use pyrograph_render::{TopTable, top_json, top_text};
@@ -105,7 +105,7 @@ struct Printer<'a> {
 
 impl<'a> Printer<'a> {
     fn new(plan: &'a Plan) -> Self {
-        let mut shown = Shown::default();
+        let mut shown = Shown::new(Some(AsOne::Identity));
         shown.code = plan.code;
         shown.set_grouping(plan.grouping);
         let tables = plan.tables.unwrap_or_default();
@@ -122,6 +122,9 @@ impl<'a> Printer<'a> {
         let mut rows = self.shown.rows(self.plan.by_total);
         let more = rows.len().saturating_sub(self.plan.entries);
         rows.truncate(self.plan.entries);
+        if self.tables.json {
+            rows.iter_mut().for_each(|of| of.row.name = self.shown.name(&of.row.name));
+        }
         let table = TopTable {
             subject: format!("{}: {}", self.event, self.plan.title),
             time: time_of_day(),

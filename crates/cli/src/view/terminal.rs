@@ -42,7 +42,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             }
         }
     };
-    let settings = Settings { look: look(), flame_first: true, ..Settings::default() };
+    let keeps_names = args.reading.names().is_some();
+    let settings = Settings { look: look(), flame_first: true, keeps_names, ..Settings::default() };
     let levels = args.reading.levels().max(1);
     let mut view = View { app: App::new(settings), content, levels, title };
     view.open().context("failed to show it")?;

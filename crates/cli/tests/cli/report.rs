@@ -151,3 +151,66 @@ fn nothing_to_report() {
     let (_, err, code) = report(&["--focus", "("], FOLDED);
     assert!(err.contains("unclosed group") && code == Some(2), "{err}");
 }
+
+/// The lines of the table: figures, and what stands behind them, without blanks between columns.
+fn table(out: &str) -> Vec<String> {
+    let lines = out.lines().skip_while(|line| !line.contains("Self")).skip(1);
+    lines
+        .take_while(|line| !line.is_empty())
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect()
+}
+
+#[test]
+fn tiers_of_one_function_were_rows_that_looked_alike() {
+    let input = "m;JS:*parse /srv/app.js:12 4\nm;JS:~parse /srv/app.js:12 6\nm;f (app.py:3) 10\n";
+    let expect = [
+        "50.00% 10 50.00% 10 f",
+        "50.00% 10 50.00% 10 parse (interpreted, optimized)",
+        "0.00% 0 100.00% 20 m",
+    ];
+    let (out, ..) = report(&[], input);
+    assert_eq!(table(&out), expect, "{out}");
+    // Asked for, names are what they are.
+    let (out, ..) = report(&["--names", "raw", "--depth", "0"], input);
+    assert!(out.contains("JS:*parse") && out.contains("JS:~parse"), "{out}");
+    // Other programs read the names of the input.
+    let (out, ..) = report(&["--json"], input);
+    assert!(out.contains("JS:*parse") && out.contains("JS:~parse"), "{out}");
+}
+
+#[test]
+fn functions_of_two_files_of_one_name_looked_alike() {
+    let sample = |module: &str| {
+        format!("app 1/1 [000] 1.000000000: 1 cpu-clock:\n\t10 main+0x1 ({module})\n\n")
+    };
+    let input = ["/usr/bin/app", "/opt/bin/app", "/opt/bin/other"].map(sample).concat();
+    for arguments in [&["--depth", "0"][..], &["--markdown", "--depth", "0"]] {
+        let (out, ..) = report(arguments, &input);
+        let count = |text: &str| out.matches(text).count();
+        let found =
+            [count("usr/bin/app"), count("opt/bin/app"), count("other"), count("bin/other")];
+        assert_eq!(found, [1, 1, 1, 0], "{out}");
+    }
+}
+
+#[test]
+fn functions_that_runs_number_were_several_in_several_inputs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("a file");
+        path.to_str().expect("text").to_owned()
+    };
+    let first = write("a", "m;a.Shop$$Lambda$14/0x0000000800066840.apply 4\nm;_ZN4shop3addEv 1\n");
+    let second = write("b", "m;a.Shop$$Lambda$9/0x000000080006c040.apply 6\nm;_ZN4shop3addEv 9\n");
+    let (out, ..) = report(&["--depth", "0", &first, &second], "");
+    let expect = [
+        "50.00% 10 50.00% 10 Shop$$Lambda.apply",
+        "50.00% 10 50.00% 10 shop::add",
+        "0.00% 0 100.00% 20 m",
+    ];
+    assert_eq!(table(&out), expect, "{out}");
+    let (out, ..) = report(&["--depth", "0", "--names", "raw", &first, &second], "");
+    assert!(out.contains("Lambda$14") && out.contains("Lambda$9"), "{out}");
+}

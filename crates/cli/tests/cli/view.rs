@@ -55,6 +55,29 @@ fn outputs_that_end_in_html_are_pages() {
     assert!(of(&["fold"], &path("r.html")).contains("sh;"));
 }
 
+/// Of these names c++filt says `shop::price(int)` and `a::shop::add(char const*, long)`.
+#[test]
+fn a_page_that_was_read_back_had_lost_the_full_names() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    let mangled = "main;_ZN4shop5priceEi 3\nmain;_ZN1a4shop3addEPKcl 4\n";
+    std::fs::write(path("in.folded"), mangled).expect("a file");
+    let full = "main;a::shop::add(char const*, long) 4\nmain;shop::price(int) 3\n";
+    for (form, names) in [
+        (None, "main;a::shop::add 4\nmain;shop::price 3\n"),
+        (Some("short"), "main;shop::add 4\nmain;shop::price 3\n"),
+    ] {
+        let mut convert = pyrograph();
+        convert.arg("convert").arg(path("in.folded")).arg("-o").arg(path("a.html"));
+        run(convert.args(form.iter().flat_map(|form| ["--names", *form])));
+        run(pyrograph().arg("convert").arg(path("a.html")).arg("-o").arg(path("b.html")));
+        for page in ["a.html", "b.html"] {
+            assert_eq!(of(&["fold"], &path(page)), names, "{form:?}");
+            assert_eq!(of(&["fold", "--names", "full"], &path(page)), full, "{form:?}");
+        }
+    }
+}
+
 #[test]
 fn what_is_no_page_of_ours_or_damaged_is_said() {
     let folder = tempfile::tempdir().expect("a folder");

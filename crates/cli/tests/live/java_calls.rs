@@ -152,6 +152,33 @@ fn shares_of_methods_that_were_put_into_others_are_in_order() {
     );
 }
 
+/// The virtual machine's own options say in which kind of code the methods run.
+#[test]
+fn compiled_methods_were_said_to_be_interpreted() {
+    let quiet = "-XX:CompileCommand=quiet";
+    let ways: [(&[&str], [&str; 2]); 3] = [
+        (&[quiet, "-XX:CompileCommand=inline,Calls.*"], ["_[j]", "_[i]"]),
+        (&["-Xint"], ["", ""]),
+        (&[quiet, "-XX:CompileCommand=dontinline,Calls.*"], ["_[j]", "_[j]"]),
+    ];
+    with_each("compiled_methods_were_said_to_be_interpreted", "Calls", |folder, name, java| {
+        for &(options, [first, second]) in slice(&ways, 2) {
+            let flags = ["--no-attach", "--annotate"];
+            let (folded, said) = record(folder, java, options, ["Calls", "chain", "1"], &flags);
+            let expected = [format!("{}{first}", CHAIN[1]), format!("{}{second}", CHAIN[2])];
+            let all = folded.share(|stack| has(stack, CHAIN[3]));
+            let is_so = |stack: &[String]| expected.iter().all(|name| stack.contains(name));
+            let found = folded.share(is_so);
+            // What was interpreted at first.
+            assert!(
+                all > 40.0 && found >= 0.8 * all,
+                "{name} {options:?}: {found} of {all} %: {:?}\n{said}",
+                folded.leaves()
+            );
+        }
+    });
+}
+
 #[test]
 fn lines_are_those_of_the_calls() {
     let source = std::fs::read_to_string(program_source("Calls.java")).expect("a program");

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::common::{pyrograph, run, text};
+use crate::common::{is_root, pyrograph, run, text};
 
 /// The share from which on a function counts: a sample or two of start and end may be anywhere.
 const LEAST: f64 = 0.02;
@@ -66,6 +66,30 @@ fn main() {
 }
 "#;
 
+const JAVA: &str = r#"
+public class Shop {
+    interface Work { int run(int n); }
+    static volatile int sink;
+    static int spin(int n) { for (int i = 0; i < n; i++) { sink += i * 7; } return n; }
+    static void apply(Work work) { work.run(20000); }
+    public static void main(String[] args) {
+        BEFORE
+        long end = System.nanoTime() + 1_500_000_000L;
+        Work anonymous = new Work() {
+            public int run(int n) {
+                class Local { int add() { int sum = 0; for (int i = 0; i < n; i++) { sum += i * 3; } return sum; } }
+                return new Local().add() + spin(n);
+            }
+        };
+        Work lambda = n -> { int sum = 0; for (int i = 0; i < n; i++) { sum += i * 5; } return sum + spin(n); };
+        while (System.nanoTime() < end) {
+            apply(anonymous);
+            apply(lambda);
+        }
+    }
+}
+"#;
+
 /// A build of the source with something else in these places.
 fn source(folder: &Path, name: &str, text: &str, places: [&str; 2]) -> PathBuf {
     let path = folder.join(name);
@@ -112,9 +136,18 @@ fn check(folder: &Path, builds: [Command; 2]) {
         record(&program, &profile);
         profile
     });
-    let raw = gone_or_new(&profiles, &["--names", "raw"]);
+    compare(&profiles, "");
+}
+
+/// Compares functions with this in their names.
+fn compare(profiles: &[PathBuf; 2], own: &str) {
+    let own = |mut names: BTreeSet<String>| {
+        names.retain(|name| name.contains(own));
+        names
+    };
+    let raw = own(gone_or_new(profiles, &["--names", "raw"]));
     assert!(!raw.is_empty(), "the builds number nothing in another way");
-    let unlike = gone_or_new(&profiles, &[]);
+    let unlike = own(gone_or_new(profiles, &[]));
     assert!(unlike.is_empty(), "gone or new: {unlike:?}; by text: {raw:?}");
 }
 
@@ -168,6 +201,31 @@ fn two_builds_of_a_program_in_rust_have_the_same_functions() {
     check(folder, [command(&rustc, &one, first), command(&rustc, &two, second)]);
 }
 
+/// javac counts anonymous and local classes, and lambdas; the virtual machine counts the classes of lambdas.
+#[test]
+fn two_builds_of_a_program_in_java_have_the_same_functions() {
+    if !is_root("two_builds_of_a_program_in_java_have_the_same_functions") || !has("javac") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let more = "Work more = new Work() { public int run(int n) { class Local {} return n; } }; apply(more);
+        Runnable other = () -> {}; other.run();";
+    let builds = [("one", ""), ("two", more)];
+    let profiles = builds.map(|(name, more)| {
+        let own = folder.path().join(name);
+        std::fs::create_dir(&own).expect("a folder");
+        let source = source(&own, "Shop.java", JAVA, ["", more]);
+        run(command("javac", &["-d"], own.clone()).arg(source));
+        let profile = own.join("profile.pb.gz");
+        let mut record = pyrograph();
+        record.args(["record", "-q", "--engine", "ebpf", "--no-attach", "-F", "1999", "-o"]);
+        run(record.arg(&profile).args(["--", "java", "-Xint", "-cp"]).arg(&own).arg("Shop"));
+        profile
+    });
+    // How much of a run is the virtual machine's start depends on the machine.
+    compare(&profiles, "Shop");
+}
+
 #[test]
 fn overloads_were_one_function() {
     if !has("g++") {
@@ -201,4 +259,31 @@ fn overloads_were_one_function() {
     );
     let report = text(&run(pyrograph().arg("report").arg(&profile)).stdout);
     assert!(report.contains("Gift::Gift") && !report.contains("shop::Gift::Gift"), "{report}");
+}
+
+#[test]
+fn record_named_functions_in_one_form_alone() {
+    if !has("g++") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let program = folder.join("shop");
+    run(command("g++", &["-O1", "-g"], source(folder, "a.cpp", CPP, ["", ""]))
+        .arg("-o")
+        .arg(&program));
+    let [folded, page] = ["out.folded", "out.html"].map(|name| folder.join(name));
+    for (form, is, is_not) in
+        [("full", ";shop::Gift::Gift(long)", "no such"), ("short", ";Gift::Gift", "shop::Gift")]
+    {
+        let mut record = pyrograph();
+        record.args(["record", "--names", form, "-o"]).arg(&folded).arg("-o").arg(&page);
+        run(record.arg("--").arg(&program));
+        let names = std::fs::read_to_string(&folded).expect("folded text");
+        assert!(names.contains(is) && !names.contains(is_not), "{form}: {names}");
+        // The page of the same recording has the same names, and what they are in full.
+        assert_eq!(text(&run(pyrograph().arg("fold").arg(&page)).stdout), names, "{form}");
+        let full = text(&run(pyrograph().args(["fold", "--names", "full"]).arg(&page)).stdout);
+        assert!(full.contains(";shop::Gift::Gift(long)"), "{form}: {full}");
+    }
 }

@@ -16,6 +16,7 @@ use std::ops::Range;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use pyrograph_names::Name;
 use pyrograph_profile::{
     About, Address, AddressId, Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId,
     Thread, ThreadId, ValueType,
@@ -294,7 +295,7 @@ fn frames(
     let [mut labels, mut functions, mut modules, mut files] =
         [4, 5, 6, 7].map(|of| columns.or_zero(of));
     let [mut lines, mut starts, mut addresses] = [8, 9, 10].map(|of| columns.or_zero(of));
-    let [mut kinds, mut guessed] = [11, 12].map(|of| columns.or_zero(of));
+    let [mut kinds, mut guessed, mut full_names] = [11, 12, 39].map(|of| columns.or_zero(of));
     let mut frames = Vec::new();
     let mut label = 0u64;
     for _ in 0..count {
@@ -307,9 +308,13 @@ fn frames(
             0 => label,
             function => function - 1,
         };
+        let function = text(texts, function)?;
+        if let Some(full) = full_names.next()?.checked_sub(1) {
+            set_full_name(function, text(texts, full)?, profile);
+        }
         let kind = u8::try_from(kinds.next()?).ok().and_then(FrameKind::of_code);
         frames.push(profile.frames.intern(Frame {
-            function: text(texts, function)?,
+            function,
             module: text(texts, modules.next()?)?,
             file: text(texts, files.next()?)?,
             line: lines.next_u32()?,
@@ -321,6 +326,14 @@ fn frames(
         }));
     }
     Ok(frames)
+}
+
+/// Keeps what is known of a function's name, beyond what that says itself.
+fn set_full_name(function: StringId, full: StringId, profile: &mut Profile) {
+    let said = Name::of(profile.strings.get(function)).full;
+    if !function.is_empty() && profile.strings.get(full) != said {
+        profile.full_names.insert(function, full);
+    }
 }
 
 /// The profile's numbers of the stacks, the empty one first.

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use pyrograph_analyze::{Report, TopLine};
 
 use super::text::{ReportStyle, tree_lines};
-use super::{Figures, base_name, more_lines, plain};
+use super::{Figures, more_lines, plain};
+use crate::apart::file_labels;
 
 /// Writes a report as GitHub-flavoured Markdown.
 ///
@@ -49,8 +50,9 @@ fn write_functions(figures: &Figures<'_>, out: &mut dyn Write) -> io::Result<()>
         let of = module(of);
         writeln!(out, "| {own_share} | {own} | {total_share} | {total} | {name} |{of}")
     };
-    for row in rows {
-        let of = code(base_name(&row.module));
+    let places: Vec<(&str, &str)> = rows.iter().map(|row| (&*row.name, &*row.module)).collect();
+    for (row, file) in rows.iter().zip(file_labels(&places)) {
+        let of = code(file);
         line(out, row.self_value, row.total, &code(&row.name), &of)?;
         for TopLine { file, line: number, text, self_value, total } in &row.lines {
             let mut place = format!("– {}", code(&format!("{file}:{number}")));

@@ -4,7 +4,8 @@ use std::io::{self, Write};
 
 use pyrograph_analyze::{CallTree, Direction, Report, TopLine, TopRow};
 
-use super::{Branch, Figures, base_name, branches, more_lines, plain};
+use super::{Branch, Figures, branches, more_lines, plain};
+use crate::apart::{cut_apart, file_labels};
 
 /// Layout of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,21 +53,21 @@ fn write_functions(
     let shown = all.iter().filter(|row| !style.no_zeros || row.self_value as f64 >= least);
     let rows: Vec<&TopRow> = shown.collect();
     let mut table = Table::new(["Self", "", "Total", ""]);
+    table.apart = true;
     let cells = |own: u64, total: u64| {
         let own = [figures.percent(own), figures.number(own)];
         [own, [figures.percent(total), figures.number(total)]].concat()
     };
-    let module = |row: &TopRow| {
-        let module = plain(base_name(&row.module));
-        if style.width.is_some() { cut(&module, LONGEST_MODULE) } else { module }
-    };
-    let modules = rows.iter().map(|&row| module(row).chars().count()).max().unwrap_or_default();
+    let places: Vec<(&str, &str)> = rows.iter().map(|row| (&*row.name, &*row.module)).collect();
+    let files: Vec<String> = file_labels(&places).into_iter().map(plain).collect();
+    let files = if style.width.is_some() { cut_all(&files, LONGEST_MODULE) } else { files };
+    let modules = files.iter().map(|file| file.chars().count()).max().unwrap_or_default();
     let modules = if modules > 0 { modules.max("Module".len()) + 2 } else { 0 };
     let name = |module: &str, name: &str| format!("{module:modules$}{name}");
     let heading = if modules > 0 { "Module" } else { "" };
     table.rows.push((Vec::new(), name(heading, "Function")));
-    for row in &rows {
-        table.rows.push((cells(row.self_value, row.total), name(&module(row), &plain(&row.name))));
+    for (row, file) in rows.iter().zip(&files) {
+        table.rows.push((cells(row.self_value, row.total), name(file, &plain(&row.name))));
         for TopLine { file, line, text, self_value, total } in &row.lines {
             let place = format!("  {}:{line}  {}", plain(file), plain(text.trim()));
             let place = place.trim_end();
@@ -139,11 +140,27 @@ struct Table {
     headings: Vec<&'static str>,
     /// The first row's name is the heading of the names.
     rows: Vec<(Vec<String>, String)>,
+    /// No two names are cut to one text.
+    apart: bool,
 }
 
 impl Table {
     fn new(headings: impl Into<Vec<&'static str>>) -> Self {
-        Self { headings: headings.into(), rows: Vec::new() }
+        Self { headings: headings.into(), rows: Vec::new(), apart: false }
+    }
+
+    /// The names, with their first `fixed` characters, and of the others as many as there is room for.
+    fn names(&self, room: Option<usize>, fixed: usize) -> Vec<String> {
+        let names = || self.rows.iter().map(|(_, name)| name.as_str());
+        let Some(room) = room else { return names().map(str::to_owned).collect() };
+        let room = room.max(SHORTEST_NAME);
+        let split = |name: &'_ str| name.char_indices().nth(fixed).map_or(name.len(), |(at, _)| at);
+        let rest: Vec<&str> = names().map(|name| &name[split(name)..]).collect();
+        let cut: Vec<String> = match self.apart {
+            true => cut_all(&rest, room),
+            false => rest.iter().map(|rest| cut(rest, room)).collect(),
+        };
+        names().zip(cut).map(|(name, cut)| format!("{}{cut}", &name[..split(name)])).collect()
     }
 
     /// The first `fixed` characters of names are never cut.
@@ -155,7 +172,8 @@ impl Table {
         };
         let widths: Vec<usize> = (0..self.headings.len()).map(width).collect();
         let used: usize = widths.iter().map(|width| width + 2).sum();
-        for (row, (cells, name)) in self.rows.iter().enumerate() {
+        let names = self.names(style.width.map(|width| width.saturating_sub(used + fixed)), fixed);
+        for (row, ((cells, _), name)) in self.rows.iter().zip(&names).enumerate() {
             let mut line = String::new();
             for (column, width) in widths.iter().enumerate() {
                 let cell = match row {
@@ -165,15 +183,7 @@ impl Table {
                 let (color, end) = if style.color { colors(row == 0, cell) } else { ("", "") };
                 line.push_str(&format!("{color}{cell:>width$}{end}  "));
             }
-            match style.width {
-                Some(width) => {
-                    let room = width.saturating_sub(used + fixed).max(SHORTEST_NAME);
-                    let at = name.char_indices().nth(fixed).map_or(name.len(), |(at, _)| at);
-                    line.push_str(&name[..at]);
-                    line.push_str(&cut(&name[at..], room));
-                }
-                None => line.push_str(name),
-            }
+            line.push_str(name);
             writeln!(out, "{}", line.trim_end())?;
         }
         Ok(())
@@ -193,6 +203,12 @@ fn colors(heading: bool, cell: &str) -> (&'static str, &'static str) {
         Some(0.5..) => ("\x1b[32m", "\x1b[0m"),
         _ => ("", ""),
     }
+}
+
+/// Names in at most `room` characters, no two of which are one then.
+fn cut_all(names: &[impl AsRef<str>], room: usize) -> Vec<String> {
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    cut_apart(&names, |name| cut(name, room), |name| name.chars().count() <= room)
 }
 
 /// `name` in at most `room` characters: its beginning and its end say most.

@@ -1,4 +1,5 @@
 use super::*;
+use crate::stacks::FunctionCode;
 use pyrograph_language::Native;
 use pyrograph_profile::StringId;
 
@@ -34,14 +35,23 @@ fn calls(text: &str) -> Vec<RawCall> {
     for letter in text.chars() {
         match letter {
             '|' => calls.push(RawCall::End(native.take())),
-            'M' => calls.push(RawCall::Main(RawFrame::function(StringId('M' as u32)))),
+            'M' => calls.push(RawCall::Main(RawFrame::function(
+                StringId('M' as u32),
+                FunctionCode::Interpreted,
+            ))),
             '~' => calls.push(RawCall::Truncated(RawFrame::label(StringId('~' as u32), false))),
             digit if digit.is_ascii_digit() => native = digit.to_digit(10),
             'E' => {
                 let catch = native.take().expect("a frame");
-                calls.push(RawCall::Eval(RawFrame::function(StringId('E' as u32)), catch));
+                calls.push(RawCall::Eval(
+                    RawFrame::function(StringId('E' as u32), FunctionCode::Interpreted),
+                    catch,
+                ));
             }
-            letter => calls.push(RawCall::Frame(RawFrame::function(StringId(letter as u32)))),
+            letter => calls.push(RawCall::Frame(RawFrame::function(
+                StringId(letter as u32),
+                FunctionCode::Interpreted,
+            ))),
         }
     }
     calls

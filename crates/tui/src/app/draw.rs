@@ -96,6 +96,7 @@ impl App {
             selected: self.cursor.selected.checked_sub(window.start),
             wholes: (diff.before.total, diff.after.total),
             by_value: self.settings.by_total,
+            shown: &self.shown,
             look: self.settings.look,
         }
         .draw(area, buffer);
@@ -111,9 +112,9 @@ impl App {
     fn draw_flame(&mut self, area: Rect, buffer: &mut Buffer) -> String {
         let last = Rect { y: area.bottom() - 1, height: 1, ..area };
         let graph = Rect { height: area.height - 1, ..area };
-        let narrow = self.flame.draw(self.settings.look, graph, buffer);
+        let narrow = self.flame.draw(&self.shown, self.settings.look, graph, buffer);
         let width = usize::from(area.width);
-        let detail = fit(&self.flame.detail(), width);
+        let detail = fit(&self.flame.detail(&self.shown), width);
         buffer.set_stringn(last.x, last.y, detail, width, self.settings.look.strong());
         let mut state = Vec::new();
         if !self.filter.is_empty() {
@@ -139,7 +140,8 @@ impl App {
     fn state_of_calls(&self) -> String {
         let Some(of) = self.calls.function() else { return String::new() };
         let root = of.root.as_ref().map(|root| format!(" in {root}")).unwrap_or_default();
-        let of = format!("callers and callees of {}{root}, over all places", of.name);
+        let name = self.shown.full(&of.name);
+        let of = format!("callers and callees of {name}{root}, over all places");
         std::iter::once(of).chain(self.chips_and_code()).collect::<Vec<_>>().join(" · ")
     }
 

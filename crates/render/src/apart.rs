@@ -1,0 +1,120 @@
+//! What tells rows of a table apart where their names or modules would be shown as one text.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The files of modules as rows show them, by name and module: without folders, but with as many of these as tell rows of one name
+/// apart.
+pub fn file_labels<'a>(rows: &[(&str, &'a str)]) -> Vec<&'a str> {
+    let mut modules: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for &(name, module) in rows {
+        modules.entry(name).or_default().insert(module);
+    }
+    let label = |&(name, module): &(&str, &'a str)| {
+        let others = || modules[name].iter().filter(|&&other| other != module);
+        let mut starts = module.rmatch_indices('/').map(|(at, _)| at + 1).chain([0]);
+        let is_own = |&at: &usize| others().all(|other| !is_end(other, &module[at..]));
+        // One that is the end of another is whole.
+        starts.find(is_own).map_or(module, |at| &module[at..])
+    };
+    rows.iter().map(label).collect()
+}
+
+/// True if a path ends with these parts.
+fn is_end(path: &str, parts: &str) -> bool {
+    path.strip_suffix(parts).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
+}
+
+/// Letters before the difference that are shown where what follows it has no room.
+const BEFORE: usize = 2;
+
+/// Names cut by `cut`, and those that would be one text then with what tells them apart, as far as `fits`.
+pub fn cut_apart(
+    names: &[&str],
+    cut: impl Fn(&str) -> String,
+    fits: impl Fn(&str) -> bool,
+) -> Vec<String> {
+    let mut shown: Vec<String> = names.iter().map(|name| cut(name)).collect();
+    let mut alike: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for (text, name) in shown.iter().zip(names) {
+        alike.entry(text).or_default().insert(name);
+    }
+    let alike: Vec<BTreeSet<&str>> = alike.into_values().filter(|of| of.len() > 1).collect();
+    let mut apart: BTreeMap<&str, String> = BTreeMap::new();
+    for &name in alike.iter().flatten() {
+        let group = alike.iter().filter(|of| of.contains(name)).flatten();
+        let shared = group.filter(|&&other| other != name).map(|other| shared(name, other)).max();
+        apart.insert(name, tail(name, shared.unwrap_or(0), &fits));
+    }
+    for (text, name) in shown.iter_mut().zip(names) {
+        if let Some(apart) = apart.get(name) {
+            text.clone_from(apart);
+        }
+    }
+    shown
+}
+
+/// Characters that two texts begin with.
+fn shared(a: &str, b: &str) -> usize {
+    a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count()
+}
+
+/// The end of a name, as long as fits; from little before it differs on, cut at its end, where that does not.
+fn tail(name: &str, shared: usize, fits: &impl Fn(&str) -> bool) -> String {
+    let starts: Vec<usize> = name.char_indices().map(|(at, _)| at).collect();
+    let from = |at: usize| {
+        let mark = if at > 0 { "…" } else { "" };
+        format!("{mark}{}", &name[starts[at]..])
+    };
+    let last = shared.min(starts.len().saturating_sub(1));
+    if let Some(text) = (0..=last).map(from).find(|text| fits(text)) {
+        return text;
+    }
+    let mut text = from(last.saturating_sub(BEFORE));
+    while !fits(&text) && text.chars().count() > BEFORE + 2 {
+        text.truncate(text.trim_end_matches('…').len());
+        text.pop();
+        text.push('…');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_of_one_name_have_their_folders() {
+        let rows = [
+            ("main", "/usr/bin/app"),
+            ("main", "/opt/bin/app"),
+            ("main", "/opt/lib/other"),
+            ("init", "/usr/bin/app"),
+            ("f", "app"),
+            ("f", "/x/app"),
+            ("g", ""),
+            ("g", "/x/app"),
+        ];
+        let expect = ["usr/bin/app", "opt/bin/app", "other", "app", "app", "x/app", "", "app"];
+        assert_eq!(file_labels(&rows), expect);
+    }
+
+    #[test]
+    fn names_that_were_cut_to_one_text() {
+        let width = |text: &str| text.chars().count();
+        let cut = |room: usize| {
+            move |name: &str| match name.chars().count() > room {
+                true => format!("{}…", name.chars().take(room - 1).collect::<String>()),
+                false => name.to_owned(),
+            }
+        };
+        let check = |names: &[&str], room: usize, expect: &[&str]| {
+            assert_eq!(cut_apart(names, cut(room), |text| width(text) <= room), expect);
+        };
+        let names = ["ComparableTimSort.mergeLo", "ComparableTimSort.mergeHi", "main"];
+        check(&names, 12, &["…ort.mergeLo", "…ort.mergeHi", "main"]);
+        check(&names, 30, &names);
+        check(&["abcdefghijklX", "abcdefghijklY"], 6, &["…ijklX", "…ijklY"]);
+        check(&["abcdefXghijkl", "abcdefYghijkl"], 6, &["…efXg…", "…efYg…"]);
+        check(&["abcdefg", "abcdefgh"], 4, &["…efg", "…fgh"]);
+    }
+}
