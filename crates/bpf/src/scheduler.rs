@@ -258,6 +258,12 @@ impl SchedTracer {
         settled
     }
 
+    /// Ends events at once, on any thread, however busy the one is that takes them. That calls [`Self::stop`] when it comes to it.
+    pub fn end_of_events(&self) -> impl FnOnce() + Send + 'static {
+        let mut state = self.state.clone();
+        move || state.write_field(std::mem::offset_of!(State, on), 0u32)
+    }
+
     /// Has counted what runs until now, on each CPU.
     fn settle(&self) -> Result<(), Error> {
         if self.options.counts.is_none() {

@@ -53,6 +53,16 @@ pub struct Watch {
 }
 
 impl Watch {
+    /// Another that ends when this one does, for another thread.
+    pub fn another(&self) -> Self {
+        let again = |of: &Watched| Watched::new(of.pid, of.is_child);
+        Self {
+            watched: self.watched.iter().map(again).collect(),
+            stopper: self.stopper(),
+            has_end: self.has_end,
+        }
+    }
+
     /// Watches nothing but requests to end.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ mod tasks;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use pyrograph_event::RoundQueue;
@@ -155,6 +156,8 @@ pub struct SchedRecording {
     started: (Instant, u64),
     ended: (Duration, u64),
     until: Option<Instant>,
+    /// When events ended, if that is known.
+    ends: Arc<OnceLock<(Instant, u64)>>,
     has_ended: bool,
 }
 
@@ -194,7 +197,12 @@ impl SchedRecording {
         let has_stacks = plan.stacks && plan.counts.is_none();
         let moments = has_stacks.then(|| Moments::open(&names, pid)).transpose()?;
         let started = (Instant::now(), monotonic_now());
+        let until = plan.duration.map(|duration| started.0 + duration);
         tracer.start()?;
+        let ends = Arc::default();
+        if plan.counts.is_none() {
+            end_in_time(watch.another(), until, tracer.end_of_events(), Arc::clone(&ends));
+        }
         let child = command.map(Waiting::run).transpose()?;
         Ok(Self {
             tracer,
@@ -210,7 +218,8 @@ impl SchedRecording {
             child,
             started,
             ended: (Duration::ZERO, started.1),
-            until: plan.duration.map(|duration| started.0 + duration),
+            until,
+            ends,
             has_ended: false,
         })
     }
@@ -266,7 +275,9 @@ impl SchedRecording {
         if ended.is_some() || is_over {
             self.has_ended = true;
             self.tracer.stop()?;
-            self.ended = (self.started.0.elapsed(), monotonic_now());
+            let now = || (Instant::now(), monotonic_now());
+            let (at, time) = self.ends.get().copied().unwrap_or_else(now);
+            self.ended = (at.saturating_duration_since(self.started.0), time);
         }
         Ok(())
     }
@@ -386,6 +397,23 @@ impl SchedRecording {
             child: self.child,
         }
     }
+}
+
+/// Ends events when the target does, or at a time, however busy the thread is that takes them. That one finds the same when it
+/// comes to it.
+fn end_in_time(
+    mut watch: Watch,
+    until: Option<Instant>,
+    end: impl FnOnce() + Send + 'static,
+    ends: Arc<OnceLock<(Instant, u64)>>,
+) {
+    let wait = move || {
+        watch.wait(until, None);
+        end();
+        let _ = ends.set((Instant::now(), monotonic_now()));
+    };
+    // Without a thread it ends with the next step.
+    std::thread::Builder::new().name("end".to_owned()).spawn(wait).ok();
 }
 
 /// Checks that all processes of a target run.

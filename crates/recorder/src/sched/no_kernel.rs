@@ -33,6 +33,10 @@ impl SchedTracer {
         match *self {}
     }
 
+    pub fn end_of_events(&self) -> fn() {
+        match *self {}
+    }
+
     pub fn fd(&self) -> BorrowedFd<'_> {
         match *self {}
     }

@@ -2,3 +2,4 @@
 
 mod live;
 mod sched;
+mod sched_end;

@@ -91,7 +91,7 @@ impl Program {
     }
 }
 
-fn plan(target: Target) -> SchedPlan {
+pub fn plan(target: Target) -> SchedPlan {
     SchedPlan {
         target,
         inherit: true,
@@ -112,7 +112,7 @@ fn counts(target: Target) -> SchedPlan {
 }
 
 /// Opens a recording; `None`, and a word about it, where that is not permitted.
-fn open(plan: &SchedPlan) -> Option<SchedRecording> {
+pub fn open(plan: &SchedPlan) -> Option<SchedRecording> {
     match SchedRecording::open(plan) {
         Err(error) if error.is_refusal() => {
             eprintln!("skipped: {error}");
@@ -123,7 +123,7 @@ fn open(plan: &SchedPlan) -> Option<SchedRecording> {
 }
 
 /// Takes all that is left.
-fn all(mut recording: SchedRecording) -> (Vec<SchedEvent>, SchedEnd) {
+pub fn all(mut recording: SchedRecording) -> (Vec<SchedEvent>, SchedEnd) {
     let mut events = Vec::new();
     let mut keep = |_: &SchedTasks, event| {
         events.push(event);
