@@ -20,7 +20,7 @@ use pyrograph_event::RoundQueue;
 use pyrograph_event::sched::SchedChange;
 use pyrograph_profile::{SchedCount, SchedEvent, SchedTasks};
 use pyrograph_record::{
-    Child, Stopper, Target, Waiting, Watch, descendants, monotonic_now, threads,
+    Child, Ended, Stopper, Target, Waiting, Watch, descendants, monotonic_now, threads,
 };
 
 use self::counts::Totals;
@@ -273,6 +273,7 @@ impl SchedRecording {
         let ended = self.watch.wait(Some(next), Some(self.tracer.fd()));
         let is_over = self.until.is_some_and(|until| until <= Instant::now());
         if ended.is_some() || is_over {
+            wait_for_last_switch(ended);
             self.has_ended = true;
             self.tracer.stop()?;
             let now = || (Instant::now(), monotonic_now());
@@ -399,6 +400,13 @@ impl SchedRecording {
     }
 }
 
+/// A process is seen to have ended before its last thread leaves its CPU, which is an event, too.
+fn wait_for_last_switch(ended: Option<Ended>) {
+    if let Some(Ended::TargetEnded) = ended {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 /// Ends events when the target does, or at a time, however busy the thread is that takes them. That one finds the same when it
 /// comes to it.
 fn end_in_time(
@@ -408,7 +416,7 @@ fn end_in_time(
     ends: Arc<OnceLock<(Instant, u64)>>,
 ) {
     let wait = move || {
-        watch.wait(until, None);
+        wait_for_last_switch(watch.wait(until, None));
         end();
         let _ = ends.set((Instant::now(), monotonic_now()));
     };
