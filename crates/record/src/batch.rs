@@ -68,8 +68,8 @@ pub(crate) struct Sorter {
     pub lost: u64,
     /// When they were lost, until that is taken.
     pub gaps: Vec<Gap>,
-    /// The time of the last record of each buffer.
-    last: Vec<u64>,
+    /// The time of the last record of each buffer, and when it was drained.
+    last: Vec<(u64, u64)>,
     /// How often the kernel stopped sampling for a while.
     pub throttled: u64,
 }
@@ -123,16 +123,20 @@ impl Sorter {
         let chunk = Arc::new(chunk);
         let mut start = 0;
         if self.last.len() <= chunk.ring {
-            self.last.resize(chunk.ring + 1, 0);
+            self.last.resize(chunk.ring + 1, (0, 0));
         }
-        let mut time = self.last[chunk.ring];
+        let (mut time, drained) = self.last[chunk.ring];
         while let Ok(header) = Header::parse(&chunk.bytes[start..], self.layout.order()) {
             let end = start + usize::from(header.size);
             let record = &chunk.bytes[start..end];
             let from = time;
             time = self.layout.time(record).unwrap_or(time);
             match header.kind {
-                kind::LOST | kind::LOST_SAMPLES => self.count_lost(record, from, time),
+                // It is written with the next record on its CPU, which may be long after there was room.
+                kind::LOST | kind::LOST_SAMPLES => {
+                    let to = if drained > from { time.min(drained) } else { time };
+                    self.count_lost(record, from, to);
+                }
                 kind::THROTTLE => self.throttled += 1,
                 _ => {}
             }
@@ -140,7 +144,7 @@ impl Sorter {
             self.queue.push(time, Place { chunk, start, len: header.size, kind });
             start = end;
         }
-        self.last[chunk.ring] = time;
+        self.last[chunk.ring] = (time, chunk.drained);
     }
 
     /// Writes into samples what they stand for. Those of one thread and CPU are in order.

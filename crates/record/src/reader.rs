@@ -79,6 +79,8 @@ pub(crate) struct Chunk {
     pub period: u64,
     /// The number of its buffer.
     pub ring: usize,
+    /// When there was room in the buffer again, of `CLOCK_MONOTONIC`.
+    pub drained: u64,
     /// How much of the pool's account is its own.
     counted: usize,
     pool: Arc<Pool>,
@@ -94,7 +96,7 @@ pub(crate) struct Pool {
 impl Chunk {
     pub(crate) fn new(pool: &Arc<Pool>) -> Self {
         let bytes = pool.free.lock().ok().and_then(|mut free| free.pop()).unwrap_or_default();
-        Self { bytes, period: 0, ring: 0, counted: 0, pool: Arc::clone(pool) }
+        Self { bytes, period: 0, ring: 0, drained: 0, counted: 0, pool: Arc::clone(pool) }
     }
 
     /// Puts its bytes on the account, until it is dropped.
@@ -275,6 +277,7 @@ impl Reader {
             chunk.ring = index;
             chunk.bytes.extend(early.get(index).into_iter().flatten());
             ring.drain(self.copier, &mut chunk.bytes);
+            chunk.drained = sys::monotonic_now();
             if !chunk.bytes.is_empty() {
                 chunk.count();
                 round.push(chunk);
