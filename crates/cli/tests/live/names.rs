@@ -226,6 +226,14 @@ fn two_builds_of_a_program_in_java_have_the_same_functions() {
     compare(&profiles, "Shop");
 }
 
+/// The program in C++, compiled.
+fn shop(folder: &Path) -> PathBuf {
+    let program = folder.join("shop");
+    let source = source(folder, "a.cpp", CPP, ["", ""]);
+    run(command("g++", &["-O1", "-g"], source).arg("-o").arg(&program));
+    program
+}
+
 #[test]
 fn overloads_were_one_function() {
     if !has("g++") {
@@ -233,10 +241,7 @@ fn overloads_were_one_function() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    let program = folder.join("shop");
-    run(command("g++", &["-O1", "-g"], source(folder, "a.cpp", CPP, ["", ""]))
-        .arg("-o")
-        .arg(&program));
+    let program = shop(folder);
     let profile = folder.join("profile.pb.gz");
     record(&program, &profile);
     let fold = |options: &[&str]| {
@@ -268,10 +273,7 @@ fn record_named_functions_in_one_form_alone() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let folder = folder.path();
-    let program = folder.join("shop");
-    run(command("g++", &["-O1", "-g"], source(folder, "a.cpp", CPP, ["", ""]))
-        .arg("-o")
-        .arg(&program));
+    let program = shop(folder);
     let [folded, page] = ["out.folded", "out.html"].map(|name| folder.join(name));
     for (form, is, is_not) in
         [("full", ";shop::Gift::Gift(long)", "no such"), ("short", ";Gift::Gift", "shop::Gift")]
