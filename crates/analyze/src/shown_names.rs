@@ -27,7 +27,7 @@ pub struct ShownNames {
     labels: BTreeMap<String, String>,
 }
 
-/// What a short name stands for.
+/// The functions behind a short name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShownFunction {
     /// The names that filters and other outputs have.
@@ -89,12 +89,12 @@ impl ShownNames {
         names
     }
 
-    /// What is shown for a name of other outputs; itself if it is no function's.
+    /// The short name of a function, given its name in other outputs; any other name as it is.
     pub fn label<'a>(&'a self, name: &'a str) -> &'a str {
         self.labels.get(name).map_or(name, String::as_str)
     }
 
-    /// What a short name stands for; `None` if it is no function's.
+    /// The functions behind a short name; `None` if there are none.
     pub fn function(&self, label: &str) -> Option<&ShownFunction> {
         self.functions.get(label)
     }
@@ -109,7 +109,7 @@ impl ShownNames {
         }
     }
 
-    /// What a short name of these is in `other`, where that differs; by the first function that it stands for.
+    /// The short names that differ in `other`, old to new; decided by the first function behind each.
     pub fn moved(&self, other: &Self) -> BTreeMap<String, String> {
         let moved = |(label, of): (&String, &ShownFunction)| {
             let new = other.labels.get(of.names.first()?)?;

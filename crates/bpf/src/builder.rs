@@ -162,7 +162,7 @@ impl Builder {
         Ok(Self { work: Some(work), asked: Cell::new(0), made, stats, over, ended, keeping })
     }
 
-    /// What keeps the tables when the recording is over; once.
+    /// The guard that saves tables when the recording is over; returned once.
     pub fn keeping(&mut self) -> Option<Keeping> {
         self.keeping.take()
     }

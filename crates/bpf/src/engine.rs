@@ -232,7 +232,7 @@ impl Engine {
         features::lacks(self.trigger == Trigger::Locks, waiting)
     }
 
-    /// Languages whose calls are not found, said once.
+    /// Languages whose walkers the kernel refuses; returned once.
     pub fn refused_languages(&mut self) -> Option<RefusedLanguages> {
         self.refused.take()
     }
@@ -506,7 +506,7 @@ impl Engine {
         Ok(self.begun.take())
     }
 
-    /// What keeps unwind tables for the next recording when this one is over; once.
+    /// The guard that saves unwind tables for the next recording when this one is over; returned once.
     pub fn keeping(&mut self) -> Option<Keeping> {
         self.builder.keeping()
     }

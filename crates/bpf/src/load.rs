@@ -117,7 +117,7 @@ pub struct Loaded {
 pub struct RefusedLanguages {
     /// The languages.
     pub languages: Vec<Language>,
-    /// What the kernel said of all languages together.
+    /// The error of loading all languages together.
     pub error: Error,
 }
 

@@ -26,7 +26,7 @@ pub enum Message {
     LanguagesRefused {
         /// The languages.
         languages: Vec<Language>,
-        /// What the kernel said.
+        /// The error of loading all languages together.
         error: EngineError,
     },
     /// Something about the events, or a rate that was lowered while it was recorded.
