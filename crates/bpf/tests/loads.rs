@@ -122,7 +122,7 @@ fn record(options: &Options) -> Result<u64, Error> {
 /// Questions with what makes their programs longer, without it, or both: by emulation, a verifier may take ten seconds for those
 /// of waits, which have programs in common. Before Linux 6.16, all of these are taken at switches. Where `PYROGRAPH_SLICE` is
 /// set, of questions that have programs of others, or differ in a branch of the same program, there is one, and the walkers of
-/// languages, which are half of what a verifier visits, are in three of those that call them.
+/// languages, which are half of what a verifier visits, are in two of those that call them.
 fn recordings() -> Vec<Case> {
     const BOTH: [&str; 2] = ["CPU time", "waits"];
     const PLAIN: [&str; 2] = ["waits, at switches", "waits and wakers, at switches"];
@@ -134,7 +134,7 @@ fn recordings() -> Vec<Case> {
         "bytes of calls",
         "numbers of requests",
     ];
-    const WITH_LANGUAGES: [&str; 3] = ["CPU time", "waits and wakers", "locks"];
+    const WITH_LANGUAGES: [&str; 2] = ["CPU time", "waits and wakers"];
     let slice = std::env::var_os("PYROGRAPH_SLICE").is_some();
     let mut all = Vec::new();
     for (name, plain) in questions() {

@@ -260,6 +260,12 @@ fn place_each(
     for (at, (frame, calls)) in native.iter().zip(calls).enumerate() {
         if let Some(mut calls) = calls {
             is_inside = false;
+            // The innermost of the calls is the frame's own code, unless the interpreter's file has that.
+            if frame.module.is_jit()
+                && let Some(own) = calls.first_mut()
+            {
+                *own = own.compiled();
+            }
             // A function without a frame of its own, called by the one that has the frame.
             if is_own(frame) && functions.is_shown(frame.address) {
                 calls.insert(0, *frame);

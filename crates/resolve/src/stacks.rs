@@ -81,6 +81,14 @@ impl RawFrame {
         Self::new(LABEL, u64::from(text.0) << 3 | code as u64)
     }
 
+    /// The same function of a language, in code that was compiled at run time; other frames are returned as they are.
+    pub(crate) fn compiled(self) -> Self {
+        match self.as_label() {
+            Some((text, FrameKind::Interpreted)) => Self::function(text, FunctionCode::Compiled),
+            _ => self,
+        }
+    }
+
     /// Its text, if it is a label.
     pub fn as_label(self) -> Option<(StringId, FrameKind)> {
         let kind = match self.address & 7 {

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use pyrograph_format::{Input, Options, read};
+use pyrograph_profile::FrameKind;
 
 use crate::common::in_kernel::value_of;
 use crate::common::interpreters::{check_said, interpreters, write};
@@ -192,7 +193,8 @@ fn calls_are_in_order() {
     }
 }
 
-/// Files, lines, modules, and code that V8 names for perf, too.
+/// Files, lines, modules, and code that V8 names for perf, too. Where V8 is to compile nothing, all is interpreted; else the loop
+/// is compiled while it runs.
 #[test]
 fn functions_have_files_and_lines() {
     if !is_root("functions_have_files_and_lines") {
@@ -220,12 +222,12 @@ export function called() { /* \u{65e5} */
     let main = main.to_str().expect("a path");
     let out = folder.path().join("lines.pb.gz");
     for (_, node) in interpreters("node", "node") {
-        for options in [&[][..], &["--perf-basic-prof"]] {
+        for option in [None, Some("--perf-basic-prof"), Some("--jitless")] {
             let mut command = pyrograph();
             command.args(["record", "--engine", "ebpf", "-F", "199", "-o"]).arg(&out).arg("--");
-            let output = run(command.arg(&node).args(options).arg(main).current_dir(folder.path()));
+            let output = run(command.arg(&node).args(option).arg(main).current_dir(folder.path()));
             let pid = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-            if !options.is_empty() {
+            if option == Some("--perf-basic-prof") {
                 fs::remove_file(format!("/tmp/perf-{pid}.map")).expect("V8 has written it");
             }
             let inputs = vec![Input::open(&out).expect("a profile")];
@@ -239,8 +241,27 @@ export function called() { /* \u{65e5} */
                     .collect();
                 found.dedup();
                 let expected = (module.display().to_string(), line as u32);
-                assert_eq!(found, [expected], "{node:?} {options:?}: {name}");
+                assert_eq!(found, [expected], "{node:?} {option:?}: {name}");
             }
+            let kind = match option {
+                Some("--jitless") => FrameKind::Interpreted,
+                _ => FrameKind::Jit,
+            };
+            let (mut all, mut of_kind) = (0, 0);
+            for (sample, value) in profile.samples.iter().zip(profile.samples.values(profile.shown))
+            {
+                let mut stack =
+                    profile.stacks.leaf_first(sample.stack).map(|id| profile.frames.get(id));
+                if let Some(spin) =
+                    stack.find(|frame| profile.strings.get(frame.function) == "spin")
+                {
+                    all += value;
+                    of_kind += if spin.kind == kind { *value } else { 0 };
+                }
+            }
+            // What is compiled while it runs is interpreted before.
+            let share = of_kind as f64 / all as f64;
+            assert!(share > 0.6, "{node:?} {option:?}: {share} of {all} is {kind:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::stacks::FunctionCode;
 use pyrograph_language::Native;
-use pyrograph_profile::StringId;
+use pyrograph_profile::{FrameKind, StringId};
 
 const INTERPRETER: ModuleId = ModuleId(7);
 const SWITCHES: ModuleId = ModuleId(9);
@@ -185,6 +185,17 @@ fn calls_with_frames_of_their_own_take_the_places_of_these() {
     check_each(".Jm", "a0|b1|", "abm", true);
     // Compiled code that is no function stays: it is a regular expression, or of WebAssembly.
     check_each("JJLm", "a1|b2|", "Jabm", true);
+}
+
+/// A call is compiled where its native frame is code that was made at run time.
+#[test]
+fn calls_in_code_made_at_run_time_are_compiled() {
+    let functions = functions().with_made_code();
+    let files = FilesOfCode { interpreter: &|_| Some(&functions), switches_stacks: &|_| false };
+    let spliced = splice(&native("JLJ.m"), &calls("a0|b1|c2|"), true, &files);
+    let kinds: Vec<_> = spliced.frames.iter().map(|frame| frame.as_label().map(|l| l.1)).collect();
+    let (jit, interpreted) = (Some(FrameKind::Jit), Some(FrameKind::Interpreted));
+    assert_eq!(kinds, [jit, interpreted, jit, None]);
 }
 
 #[test]
