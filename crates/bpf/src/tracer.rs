@@ -223,6 +223,12 @@ impl CallTracer {
         Ok(())
     }
 
+    /// Ends tracing at once, on any thread, however busy the one is that takes calls. That calls [`Self::stop`] when it comes to it.
+    pub fn end_of_calls(&self) -> impl FnOnce() + Send + 'static {
+        let mut state = self.state.clone();
+        move || state.write_field(std::mem::offset_of!(State, on), 0u32)
+    }
+
     /// Ends tracing; then calls that have not returned are handed out, too.
     ///
     /// # Errors

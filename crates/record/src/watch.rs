@@ -1,6 +1,7 @@
 //! Waiting for the end of what is recorded, counted or traced.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
@@ -53,14 +54,22 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Another that ends when this one does, for another thread.
-    pub fn another(&self) -> Self {
+    /// Calls `end` at the end, or at a time, on a thread of its own, with the reason ([`Self::wait`]), however busy this thread is,
+    /// which learns the same when it comes to it.
+    pub fn end_in_time(
+        &self,
+        until: Option<Instant>,
+        end: impl FnOnce(Option<Ended>) + Send + 'static,
+    ) {
         let again = |of: &Watched| Watched::new(of.pid, of.is_child);
-        Self {
+        let mut other = Self {
             watched: self.watched.iter().map(again).collect(),
             stopper: self.stopper(),
             has_end: self.has_end,
-        }
+        };
+        let wait = move || end(other.wait(until, None));
+        // Without a thread it ends when this one comes to it.
+        thread::Builder::new().name("end".to_owned()).spawn(wait).ok();
     }
 
     /// Watches nothing but requests to end.

@@ -199,9 +199,14 @@ impl SchedRecording {
         let started = (Instant::now(), monotonic_now());
         let until = plan.duration.map(|duration| started.0 + duration);
         tracer.start()?;
-        let ends = Arc::default();
+        let ends = Arc::<OnceLock<_>>::default();
         if plan.counts.is_none() {
-            end_in_time(watch.another(), until, tracer.end_of_events(), Arc::clone(&ends));
+            let (end, known) = (tracer.end_of_events(), Arc::clone(&ends));
+            watch.end_in_time(until, move |ended| {
+                wait_for_last_switch(ended);
+                end();
+                let _ = known.set((Instant::now(), monotonic_now()));
+            });
         }
         let child = command.map(Waiting::run).transpose()?;
         Ok(Self {
@@ -405,23 +410,6 @@ fn wait_for_last_switch(ended: Option<Ended>) {
     if let Some(Ended::TargetEnded) = ended {
         std::thread::sleep(Duration::from_millis(10));
     }
-}
-
-/// Ends events when the target does, or at a time, however busy the thread is that takes them. That one finds the same when it
-/// comes to it.
-fn end_in_time(
-    mut watch: Watch,
-    until: Option<Instant>,
-    end: impl FnOnce() + Send + 'static,
-    ends: Arc<OnceLock<(Instant, u64)>>,
-) {
-    let wait = move || {
-        wait_for_last_switch(watch.wait(until, None));
-        end();
-        let _ = ends.set((Instant::now(), monotonic_now()));
-    };
-    // Without a thread it ends with the next step.
-    std::thread::Builder::new().name("end".to_owned()).spawn(wait).ok();
 }
 
 /// Checks that all processes of a target run.

@@ -141,6 +141,11 @@ trait Tracer {
     /// Begins. The command, if it is the target, is traced from when it executes a program.
     fn start(&mut self, command: Option<Waiting>, is_target: bool) -> Result<Option<Child>, Error>;
 
+    /// Ends what is handed out one by one at once, on any thread; [`Self::stop`] comes later. `None` where this cannot be.
+    fn end_of_lines(&self) -> Option<Box<dyn FnOnce() + Send>> {
+        None
+    }
+
     /// Ends; what has not returned is handed out, too.
     fn stop(&mut self) -> Result<(), Error>;
 
@@ -258,7 +263,11 @@ impl Tracing {
         let moments = needs_names.then(|| Moments::open(&names, command_pid)).transpose()?;
         let faults = trace_faults(plan.faults, &mut *tracer)?;
         let started = Instant::now();
+        let until = plan.duration.map(|duration| started + duration);
         let child = tracer.start(command, matches!(plan.target, Target::Command(_)))?;
+        if let Some(end) = tracer.end_of_lines() {
+            watch.end_in_time(until, |_| end());
+        }
         Ok(Self {
             tracer,
             decoder,
@@ -278,7 +287,7 @@ impl Tracing {
             child,
             started,
             elapsed: Duration::ZERO,
-            until: plan.duration.map(|duration| started + duration),
+            until,
             has_ended: false,
         })
     }

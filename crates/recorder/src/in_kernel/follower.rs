@@ -48,11 +48,6 @@ impl Follower {
         self.beside = pidfd(pid).filter(|_| !self.command);
     }
 
-    /// Descriptor of the command that limits the recording: readable once the command has ended.
-    pub fn beside(&self) -> Option<BorrowedFd<'_>> {
-        self.beside.as_ref().map(AsFd::as_fd)
-    }
-
     /// Descriptors that are readable once one of those that were asked for has ended.
     pub fn ends(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let asked = self.asked.iter().filter_map(|(_, pidfd)| pidfd.as_ref());

@@ -1,15 +1,13 @@
 //! A recording that goes on: the programs are given files and processes, and counts are taken from them.
 
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pyrograph_bpf::{Counted, End, Engine};
+use pyrograph_bpf::{Counted, Engine};
 use pyrograph_event::Layout;
 use pyrograph_event::request::Trigger;
 use pyrograph_record::{
-    Child, Next, Notice, Recording, Session, Summary, Target, Waiting, descendants,
+    Child, Next, Notice, Recording, Session, Summary, Target, Waiting, Watch, descendants,
 };
 use pyrograph_resolve::{LiveFiles, Resolver};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -211,11 +209,26 @@ impl Running {
         if let Some(waiting) = &self.waiting {
             self.follower.watch(waiting.pid());
         }
-        let beside = self.follower.beside().and_then(|fd| fd.try_clone_to_owned().ok());
-        if beside.is_some() || self.duration.is_some() {
-            end_in_time(self.engine.end(), beside, self.duration);
-        }
+        self.end_in_time()?;
         self.child = self.waiting.take().map(Waiting::run).transpose()?;
+        Ok(())
+    }
+
+    /// Ends counting when the command ends that limits the recording, or after a time. There is more to do then for the thread that
+    /// takes the counts.
+    fn end_in_time(&self) -> Result<(), Error> {
+        let mut watch = Watch::new()?;
+        let beside = self.waiting.as_ref().filter(|_| !matches!(self.target, Target::Command(_)));
+        if let Some(command) = beside {
+            watch.child(command.pid());
+        }
+        if beside.is_some() || self.duration.is_some() {
+            let end = self.engine.end();
+            // If it fails, it fails again where the error is reported.
+            watch.end_in_time(self.duration.map(|after| Instant::now() + after), move |_| {
+                end.end().ok();
+            });
+        }
         Ok(())
     }
 
@@ -393,27 +406,4 @@ fn adder(returned: Option<&str>, resolver: &mut Resolver<LiveFiles>) -> impl FnM
         let labels = labels(counted.kind, returned);
         resolver.counted(counted, &labels);
     }
-}
-
-/// Ends counting when the command ends that limits the recording, or after a time, however busy the thread is
-/// that takes the counts. That thread finds the same when it comes to it, and has more to do then.
-fn end_in_time(end: Arc<End>, beside: Option<OwnedFd>, after: Option<Duration>) {
-    let at = after.map(|after| Instant::now() + after);
-    let wait = move || {
-        loop {
-            let left = at.map(|at| at.saturating_duration_since(Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) {
-                break;
-            }
-            let timeout = left.and_then(|left| Timespec::try_from(left).ok());
-            let mut fds: Vec<_> = beside.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
-            if poll(&mut fds, timeout.as_ref()).is_ok_and(|ready| ready > 0) {
-                break;
-            }
-        }
-        // If it fails, it fails again where the error is reported.
-        end.end().ok();
-    };
-    // Without a thread it ends with the next step.
-    thread::Builder::new().name("end".to_owned()).spawn(wait).ok();
 }

@@ -46,6 +46,10 @@ impl Tracer for pyrograph_bpf::CallTracer {
         Ok(command.map(pyrograph_record::Waiting::run).transpose()?)
     }
 
+    fn end_of_lines(&self) -> Option<Box<dyn FnOnce() + Send>> {
+        (!self.counts()).then(|| Box::new(self.end_of_calls()) as Box<dyn FnOnce() + Send>)
+    }
+
     fn stop(&mut self) -> Result<(), Error> {
         Ok(self.stop()?)
     }

@@ -27,7 +27,7 @@
     const verdicts = columns.has(29) ? list(29, counts.stacks, Uint8Array) : null;
     const threads = threadsOf(list, counts.threads, about);
     const code = columns.has(36) ? JSON.parse(new TextDecoder().decode(columns.get(36))) : [];
-    return { about, code, texts, frames, ...namesOf(frames, texts), stacks, threads, verdicts, functions: functionsOf(frames),
+    return { about, code, texts, frames, ...namesOf(frames, texts), stacks, threads, verdicts, functions: functionsOf(frames, texts),
       functionVerdicts: pairsOf(columns.get(30)), samples: samplesOf(columns, list, about) };
   }
   function columnsOf(bytes) {
@@ -89,8 +89,8 @@
   }
   // A function is a label in a module: a row of the table. Frames of one are neighbours, and those of one kind and one name within
   // it: these are one key, so that code that was inlined is not painted as what was called, and tiers are known. `of` has the key of each frame, `first` the
-  // first frame of each key, `row` its function, `firstKey` the first key of each function.
-  function functionsOf(frames) {
+  // first frame of each key, `kind` that of its code, `row` its function, `firstKey` the first key of each function.
+  function functionsOf(frames, texts) {
     const { label, module, kind, name } = frames;
     const of = new Uint32Array(label.length);
     const first = [];
@@ -105,7 +105,10 @@
       }
       of[i] = first.length - 1;
     }
-    return { of, first: Uint32Array.from(first), row: Uint32Array.from(row), firstKey: Uint32Array.from(firstKey) };
+    // Marks of names stand for kinds that formats do not have.
+    const markOf = (text) => "kij".indexOf((/_\[(.)\]$/.exec(text) || " _")[1]) + 1;
+    return { of, first: Uint32Array.from(first), kind: Uint8Array.from(first, (i) => kind[i] || markOf(texts[name[i]])),
+      row: Uint32Array.from(row), firstKey: Uint32Array.from(firstKey) };
   }
   // `names`: of each label the names that it stands for, as filters and other outputs have them, tiers of one function for one.
   // `fullOf`: of names the one with all that is known, and `shownAs`: the label, where these are other texts.

@@ -363,23 +363,42 @@
     for (let i = fine.size - 1; i > 0; i--) { tree.key[of[i]] = fine.key[i]; }
     return { ...fine, ...tree, of, node: fine.node.map((node) => node < 0 ? -1 : of[node]), isWhole: false };
   }
-  // Of each node the key that most of it is of, and whether it is of several functions, also if some have values on the other side
-  // of a comparison only.
-  function leads(tree, fineTotal, otherTotal) {
-    const { of, fine } = tree;
+  // Of each node the key that most of it is of, among those of the kind of code that most of it is; and whether it is of several
+  // functions, also if some have values on the other side of a comparison only.
+  function leads(data, tree, fineTotal, otherTotal) {
+    const { of, fine, keys } = tree;
     if (!of) { return { lead: tree.key, isMixed: null }; }
-    const { line } = tree.keys;
     const lead = tree.key.slice();
-    const most = new Float64Array(tree.size).fill(-1);
     const isMixed = new Uint8Array(tree.size);
-    const known = new Int32Array(tree.size).fill(-1);
+    const isKnown = new Uint8Array(tree.size);
+    const sum = new Float64Array(tree.size);
+    // Of nodes of several keys, the sums by key.
+    const several = new Map();
     for (let i = 1; i < fine.size; i++) {
+      if (fineTotal[i] === 0 && !(otherTotal && otherTotal[i] > 0)) { continue; }
       const node = of[i];
       const key = fine.key[i];
-      if (fineTotal[i] === 0 && !(otherTotal && otherTotal[i] > 0)) { continue; }
-      if (known[node] >= 0 && known[node] !== line[key]) { isMixed[node] = 1; }
-      known[node] = line[key];
-      if (fineTotal[i] > most[node]) { most[node] = fineTotal[i]; lead[node] = key; }
+      let sums = several.get(node);
+      if (!isKnown[node]) {
+        isKnown[node] = 1;
+        lead[node] = key;
+      } else if (!sums && lead[node] !== key) {
+        several.set(node, sums = new Map([[lead[node], sum[node]]]));
+      }
+      if (keys.line[lead[node]] !== keys.line[key]) { isMixed[node] = 1; }
+      sum[node] += fineTotal[i];
+      if (sums) { sums.set(key, (sums.get(key) || 0) + fineTotal[i]); }
+    }
+    const kindOf = (key) => key < keys.count ? data.functions.kind[key] : -1;
+    for (const [node, sums] of several) {
+      const kinds = new Map();
+      sums.forEach((total, key) => kinds.set(kindOf(key), (kinds.get(kindOf(key)) || 0) + total));
+      let best = -1;
+      sums.forEach((total, key) => {
+        const more = best < 0 ? 1 : kinds.get(kindOf(key)) - kinds.get(kindOf(best)) || total - sums.get(best);
+        if (more > 0) { best = key; }
+      });
+      lead[node] = best;
     }
     return { lead, isMixed };
   }

@@ -307,7 +307,7 @@
     model.sums = isBefore ? model.base : model.after;
     model.functions = isBefore ? model.baseFunctions : model.functionsAfter;
     Object.assign(model, { fineSums: isBefore ? fineBase : fineAfter, fineBase: isBefore ? fineAfter : fineBase });
-    model.leads = core.leads(tree, model.fineSums.total, model.fineBase && model.fineBase.total);
+    model.leads = core.leads(data, tree, model.fineSums.total, model.fineBase && model.fineBase.total);
     model.whole = model.sums.total[0];
     model.start = core.layout(tree, model.sums);
     setRoles();

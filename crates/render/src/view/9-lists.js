@@ -364,12 +364,7 @@
   }
   const KINDS = ["user", "kernel", "inlined", "compiled at run time", "interpreted"];
   function kindsOf(keys) {
-    const kinds = keys.filter((key) => key < model.tree.keys.count).map((key) => {
-      const kind = data.frames.kind[data.functions.first[key]];
-      // Marks of names stand for kinds that formats do not have.
-      const mark = kind === 0 ? "kij".indexOf((/_\[(.)\]$/.exec(ownText(key)) || " _")[1]) + 1 : 0;
-      return KINDS[mark || kind] || "remark";
-    });
+    const kinds = keys.filter((key) => key < model.tree.keys.count).map((key) => KINDS[data.functions.kind[key]] || "remark");
     return [...new Set(kinds)].join(" and ");
   }
   // Where the function is: its file, and the line if all its frames have one.
