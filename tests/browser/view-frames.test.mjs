@@ -560,7 +560,10 @@ test("every frame is what is said of it", async () => {
         await page.goto(url);
         await page.waitForSelector("#path button", { state: "attached" });
       },
-      async click([x, y]) { await page.locator("#canvas").click({ position: { x, y } }); },
+      async click([x, y]) {
+        const box = await page.locator("#canvas").boundingBox();
+        await page.mouse.click(box.x + x, box.y + y);
+      },
       async back(hash) { await page.evaluate(() => history.back()); await page.waitForFunction(settled, hash); },
       async forward(hash) { await page.evaluate(() => history.forward()); await page.waitForFunction(settled, hash); },
     };

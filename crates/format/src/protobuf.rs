@@ -164,17 +164,16 @@ impl Writer {
 
     /// A message that `fill` fills.
     pub fn message(&mut self, field: u32, fill: impl FnOnce(&mut Self)) {
-        let mut message = Self::default();
-        fill(&mut message);
-        self.put(field, &message.bytes);
+        self.key(field, 2);
+        self.with_length(fill);
     }
 
     /// Packed numbers; none is what an absent field means.
     pub fn packed(&mut self, field: u32, numbers: impl IntoIterator<Item = u64>) {
-        let mut packed = Vec::new();
-        numbers.into_iter().for_each(|number| push_varint(&mut packed, number));
-        if !packed.is_empty() {
-            self.put(field, &packed);
+        let mut numbers = numbers.into_iter().peekable();
+        if numbers.peek().is_some() {
+            self.key(field, 2);
+            self.with_length(|out| numbers.for_each(|number| push_varint(&mut out.bytes, number)));
         }
     }
 
@@ -184,6 +183,26 @@ impl Writer {
         if !packed.is_empty() {
             self.put(field, &packed);
         }
+    }
+
+    /// What `fill` writes, and its length before it. There is one byte for that until it is known; few need more.
+    fn with_length(&mut self, fill: impl FnOnce(&mut Self)) {
+        let at = self.bytes.len();
+        self.bytes.push(0);
+        fill(self);
+        let start = at + 1;
+        let end = self.bytes.len();
+        let mut length = end - start;
+        let more = length.checked_ilog2().unwrap_or(0) as usize / 7;
+        if more > 0 {
+            self.bytes.resize(end + more, 0);
+            self.bytes.copy_within(start..end, start + more);
+        }
+        for byte in &mut self.bytes[at..at + more] {
+            *byte = length as u8 | 0x80;
+            length >>= 7;
+        }
+        self.bytes[at + more] = length as u8;
     }
 
     fn key(&mut self, field: u32, wire_type: u64) {

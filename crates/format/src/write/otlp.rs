@@ -209,7 +209,8 @@ impl<'a> Encoder<'a> {
         out.message(7, |_| {});
         let stacks = std::mem::take(&mut self.stacks.rows);
         for &stack in &stacks {
-            let locations = self.places.stack(stack);
+            let mut locations = Vec::new();
+            self.places.add_stack(stack, &mut locations);
             out.message(7, |out| out.packed(1, locations));
         }
         out.message(2, |_| {});

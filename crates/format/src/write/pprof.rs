@@ -230,8 +230,8 @@ impl<'a> Encoder<'a> {
             return known.clone();
         }
         let start = self.stack_locations.len();
-        let ids = self.places.stack(stack).into_iter().map(|id| 2 * id - 1);
-        self.stack_locations.extend(ids);
+        self.places.add_stack(stack, &mut self.stack_locations);
+        self.stack_locations[start..].iter_mut().for_each(|id| *id = 2 * *id - 1);
         let frames = self.profile.stacks.leaf_first(stack);
         let guessed = frames.filter(|&frame| self.profile.frames.get(frame).guessed).count();
         let row =

@@ -40,6 +40,8 @@ pub(super) struct Places<'a> {
     profile: &'a Profile,
     /// Frames of each location, innermost first: all but the last are inlined into it.
     pub locations: Table<Vec<FrameId>>,
+    /// By frame, the location of it alone; 0 if there is none yet.
+    alone: Vec<u64>,
     /// Name, source file, line where it begins.
     pub functions: Table<(StringId, StringId, u32)>,
     start_lines: StartLines,
@@ -48,23 +50,35 @@ pub(super) struct Places<'a> {
 impl<'a> Places<'a> {
     pub fn new(profile: &'a Profile) -> Self {
         let start_lines = StartLines::new(profile);
-        Self { profile, locations: Table::default(), functions: Table::default(), start_lines }
+        let alone = vec![0; profile.frames.len()];
+        let locations = Table::default();
+        Self { profile, locations, alone, functions: Table::default(), start_lines }
     }
 
-    /// The locations of a stack, leaf first.
-    pub fn stack(&mut self, stack: StackId) -> Vec<u64> {
-        let mut ids = Vec::new();
+    /// Adds the locations of a stack to a list, leaf first.
+    pub fn add_stack(&mut self, stack: StackId, ids: &mut Vec<u64>) {
         let mut calls = Vec::new();
         for frame in self.profile.stacks.leaf_first(stack) {
-            calls.push(frame);
-            if self.profile.frames.get(frame).kind != FrameKind::Inlined {
-                ids.push(self.locations.id(std::mem::take(&mut calls)));
+            let is_inlined = self.profile.frames.get(frame).kind == FrameKind::Inlined;
+            if is_inlined || !calls.is_empty() {
+                calls.push(frame);
             }
+            if is_inlined {
+                continue;
+            }
+            if !calls.is_empty() {
+                ids.push(self.locations.id(std::mem::take(&mut calls)));
+                continue;
+            }
+            let known = &mut self.alone[frame.index()];
+            if *known == 0 {
+                *known = self.locations.id(vec![frame]);
+            }
+            ids.push(*known);
         }
         if !calls.is_empty() {
             ids.push(self.locations.id(calls));
         }
-        ids
     }
 
     /// Function and line of each call of a location; none if it is an address without a symbol.
