@@ -200,6 +200,34 @@ pub fn elide_arguments(name: &str) -> Cow<'_, str> {
     text.into()
 }
 
+/// The last parts of a name, with those of the types in its brackets: `ptr::drop_in_place<Vec<u8>>`.
+pub(crate) fn with_last_types(name: &str) -> String {
+    let short = last_parts(name, false);
+    let mut text = String::with_capacity(short.len());
+    let mut depth = 0usize;
+    let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    let mut rest = &*short;
+    while let Some(first) = rest.chars().next() {
+        let length = match is_path(first) {
+            true => rest.find(|c| !is_path(c)).unwrap_or(rest.len()),
+            false => first.len_utf8(),
+        };
+        let (token, after) = rest.split_at(length);
+        rest = after;
+        match first {
+            '<' => depth += 1,
+            '>' if !text.ends_with('-') => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        // `>::E` goes on with what is before it.
+        let is_type = depth > 0 && first != ':';
+        let last = token.rfind("::").map_or(0, |at| at + 2);
+        let is_name = last < token.len();
+        text.push_str(if is_type && is_name { &token[last..] } else { token });
+    }
+    text
+}
+
 /// Where the bracket that the text begins with is closed.
 fn closing(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use crate::cpp::with_last_types;
 use crate::{Name, marks, parameters};
 
-/// For each name the shortest of its forms that no other function of the list has: the short one, with parameters, with its
-/// whole path, or the full one. Tiers of one function have one label.
+/// For each name the shortest of its forms that no other function of the list has: the short one, with parameters, with the last
+/// parts of the arguments of templates, with its whole path, or the full one. Tiers of one function have one label.
 ///
 /// ```
 /// # use pyrograph_names::distinct;
@@ -38,7 +39,7 @@ pub fn distinct<'a>(names: &[&'a str]) -> Vec<Cow<'a, str>> {
     labels
 }
 
-const LAST: usize = 3;
+const LAST: usize = 4;
 
 fn form<'a>(name: &Name<'a>, raw: &'a str, level: usize) -> Cow<'a, str> {
     // Tiers of one function have one label, whatever their marks are.
@@ -52,8 +53,15 @@ fn form<'a>(name: &Name<'a>, raw: &'a str, level: usize) -> Cow<'a, str> {
             }
             None => name.short.clone(),
         },
+        // Where the short form has `…` for arguments.
+        2 if name.short.contains("<…>") => {
+            let path = crate::cpp::without_result(parameters::without_parameters(raw));
+            let list = parameters::split(raw).map_or("", |(before, _)| &raw[before.len()..]);
+            format!("{}{}{mark}", with_last_types(path), list.trim_end()).into()
+        }
+        2 => form(name, raw, 1),
         // Other names in brackets are places: `f (app.py:7)`.
-        2 if parameters::split(raw).is_some() || raw.contains("::") && !raw.ends_with(')') => {
+        3 if parameters::split(raw).is_some() || raw.contains("::") && !raw.ends_with(')') => {
             let path = crate::cpp::without_result(parameters::without_parameters(raw));
             if is_kernel { format!("{path}{mark}").into() } else { path.into() }
         }
@@ -64,6 +72,31 @@ fn form<'a>(name: &Name<'a>, raw: &'a str, level: usize) -> Cow<'a, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What differs in the arguments of templates alone.
+    #[test]
+    fn arguments_of_templates_have_their_last_parts_first() {
+        let names = [
+            "core::ptr::drop_in_place<pyrograph_format::read::ahead::Ahead>",
+            "core::ptr::drop_in_place<alloc::vec::Vec<alloc::string::String>>",
+            "core::ptr::drop_in_place<<some::Long as other::Trait>::Result>",
+            "void std::sort<__gnu_cxx::__normal_iterator<int*, std::vector<int> > >(int, int)",
+            "void std::sort<__gnu_cxx::__normal_iterator<long*, std::vector<long> > >(int, int)",
+            // These differ in more.
+            "core::ptr::drop_in_place<a::long::path::of::Type>",
+            "core::ptr::drop_in_place<b::long::path::of::Type>",
+        ];
+        let expect = [
+            "ptr::drop_in_place<Ahead>",
+            "ptr::drop_in_place<Vec<String>>",
+            "ptr::drop_in_place<<Long as Trait>::Result>",
+            "std::sort<__normal_iterator<int*, vector<int> > >(int, int)",
+            "std::sort<__normal_iterator<long*, vector<long> > >(int, int)",
+            "core::ptr::drop_in_place<a::long::path::of::Type>",
+            "core::ptr::drop_in_place<b::long::path::of::Type>",
+        ];
+        assert_eq!(distinct(&names), expect);
+    }
 
     #[test]
     fn marks_are_no_part_of_what_tells_functions_apart() {
