@@ -83,7 +83,7 @@ impl ShownNames {
             let of = names.functions.entry(label.to_owned()).or_default();
             of.names.insert(name.to_owned());
             of.full.insert(taken.full.into());
-            of.tiers.extend(taken.tier.or(Name::of(name).tier));
+            of.tiers.extend(taken.tier.or_else(|| (name != full).then(|| Name::of(name).tier)?));
             names.labels.insert(name.to_owned(), label.to_owned());
         }
         names
@@ -129,16 +129,16 @@ impl ShownNames {
 
 /// A function that is the only one of its identity has its own short name, others that of the identity.
 fn by_identity<'a>(functions: &[(&'a str, &str)]) -> Vec<Cow<'a, str>> {
-    let mut groups: BTreeMap<Cow<'a, str>, Vec<usize>> = BTreeMap::new();
-    for (at, (name, _)) in functions.iter().enumerate() {
-        groups.entry(Name::of(name).identity).or_default().push(at);
+    let names: Vec<Name<'a>> = functions.iter().map(|(name, _)| Name::of(name)).collect();
+    let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (at, name) in names.iter().enumerate() {
+        groups.entry(&name.identity).or_default().push(at);
     }
-    let full = |at: usize| Name::of(functions[at].0).full;
     let texts: Vec<Cow<'a, str>> = groups
-        .iter()
-        .map(|(identity, of)| match of.iter().all(|&at| full(at) == full(of[0])) {
+        .values()
+        .map(|of| match of.iter().all(|&at| names[at].full == names[of[0]].full) {
             true => functions[of[0]].0.into(),
-            false => identity.clone(),
+            false => names[of[0]].identity.clone(),
         })
         .collect();
     let labels = distinct(&texts.iter().map(|text| &**text).collect::<Vec<_>>());

@@ -136,7 +136,17 @@ pub(crate) fn last_parts(name: &str, elide: bool) -> Cow<'_, str> {
     if is_whole && !name.contains('<') {
         return name.into();
     }
-    let shown: Vec<Cow<'_, str>> = parts[from..].iter().map(|part| part_of(part, elide)).collect();
+    let mut shown: Vec<Cow<'_, str>> =
+        parts[from..].iter().map(|part| part_of(part, elide)).collect();
+    // `<core::str::pattern::StrSearcher>::new`: what v0 names of Rust have for methods of a type.
+    if let Some(first) =
+        parts.get(from).filter(|part| from == 0 && parts.len() > 1 && is_types(part))
+    {
+        let inner = &first[1..first.len() - 1];
+        let is_name = inner.starts_with(|c: char| c.is_alphabetic() || c == '_');
+        let last = last_type(inner, elide);
+        shown[0] = if is_name { last } else { format!("<{last}>").into() };
+    }
     shown.join("::").into()
 }
 
@@ -251,6 +261,21 @@ fn closing(text: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn methods_of_types_have_the_type() {
+        for (name, expect) in [
+            ("<core::str::pattern::StrSearcher>::new", "StrSearcher::new"),
+            (
+                "<alloc::raw_vec::RawVecInner<alloc::alloc::Global>>::deallocate",
+                "RawVecInner<…>::deallocate",
+            ),
+            ("<[T]>::sort_by::<foo::bar::Long, baz>", "<[T]>::sort_by::<…>"),
+            ("<&str as core::str::Pattern>::is", "<&str as Pattern>::is"),
+        ] {
+            assert_eq!(last_parts(name, true), expect);
+        }
+    }
 
     #[test]
     fn results_go_and_names_stay() {

@@ -23,6 +23,12 @@ pub(crate) fn name(name: &str) -> Option<Name<'_>> {
     {
         return None;
     }
+    // Most names of other languages go no further. A class has no `::` of its own.
+    let colons =
+        path.as_bytes().chunk_by(|a, b| a == b).filter(|run| run.starts_with(b"::")).count();
+    if colons > 1 || colons == 0 && !path.contains('.') {
+        return None;
+    }
     let path = of_agents(path);
     let plain = without_numbers(&path);
     let is_numbered = plain != path;
