@@ -243,6 +243,27 @@ mod tests {
         }
     }
 
+    /// One byte holds lengths to 127; messages are within each other.
+    #[test]
+    fn lengths_of_one_byte_and_of_several() {
+        for length in [0, 1, 126, 127, 128, 129, 16_383, 16_384, 2_097_151, 2_097_152] {
+            let inner = vec![7; length];
+            let mut out = Writer::default();
+            out.message(1, |out| {
+                out.message(2, |out| out.put(3, &inner));
+                out.number(4, 9);
+            });
+            let mut outer = Message(&out.bytes);
+            let (field, value) = outer.next().expect("a message").expect("a field");
+            assert_eq!((field, outer.next()), (1, Ok(None)), "{length}");
+            let mut message = value.message();
+            let (field, value) = message.next().expect("a message").expect("a field");
+            let inside = value.message().next();
+            assert_eq!((field, inside), (2, Ok(Some((3, Value::Bytes(&inner))))), "{length}");
+            assert_eq!(message.next(), Ok(Some((4, Value::Number(9)))), "{length}");
+        }
+    }
+
     proptest! {
         #[test]
         fn what_is_written_is_read(numbers in prop::collection::vec(any::<u64>(), 0..20), one: u64) {
