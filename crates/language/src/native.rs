@@ -134,6 +134,11 @@ impl Native {
         native
     }
 
+    /// Returns true if the loop is in this file; Java's is code that the virtual machine makes when it starts.
+    pub fn has_loop(&self) -> bool {
+        !self.loops.is_empty()
+    }
+
     /// Returns true if a place is in the interpreter's loop.
     pub fn is_loop(&self, offset: u64) -> bool {
         holds(&self.loops, offset)

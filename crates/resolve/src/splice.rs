@@ -260,8 +260,9 @@ fn place_each(
     for (at, (frame, calls)) in native.iter().zip(calls).enumerate() {
         if let Some(mut calls) = calls {
             is_inside = false;
-            // The innermost of the calls is the frame's own code, unless the interpreter's file has that.
-            if frame.module.is_jit()
+            // The innermost of the calls is the frame's own code: it is compiled if it is not the loop of the file.
+            if functions.has_loop()
+                && frame.module.is_jit()
                 && let Some(own) = calls.first_mut()
             {
                 *own = own.compiled();

@@ -1,5 +1,5 @@
 //! Recordings through the library.
 
+mod ends;
 mod live;
 mod sched;
-mod sched_end;

@@ -187,15 +187,18 @@ fn calls_with_frames_of_their_own_take_the_places_of_these() {
     check_each("JJLm", "a1|b2|", "Jabm", true);
 }
 
-/// A call is compiled where its native frame is code that was made at run time.
+/// A call is compiled where its native frame is code that was made at run time, unless the interpreter may be such code, too.
 #[test]
 fn calls_in_code_made_at_run_time_are_compiled() {
-    let functions = functions().with_made_code();
-    let files = FilesOfCode { interpreter: &|_| Some(&functions), switches_stacks: &|_| false };
-    let spliced = splice(&native("JLJ.m"), &calls("a0|b1|c2|"), true, &files);
-    let kinds: Vec<_> = spliced.frames.iter().map(|frame| frame.as_label().map(|l| l.1)).collect();
+    let kinds = |functions: Native, frames: &str| -> Vec<_> {
+        let files = FilesOfCode { interpreter: &|_| Some(&functions), switches_stacks: &|_| false };
+        let spliced = splice(&native(frames), &calls("a0|b1|c2|"), true, &files);
+        spliced.frames.iter().map(|frame| frame.as_label().map(|label| label.1)).collect()
+    };
     let (jit, interpreted) = (Some(FrameKind::Jit), Some(FrameKind::Interpreted));
-    assert_eq!(kinds, [jit, interpreted, jit, None]);
+    assert_eq!(kinds(functions().with_made_code(), "JLJm"), [jit, interpreted, jit, None]);
+    let without_loop = Native::default().with_made_code();
+    assert_eq!(kinds(without_loop, "JJJ"), [interpreted; 3]);
 }
 
 #[test]
