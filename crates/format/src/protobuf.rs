@@ -185,7 +185,7 @@ impl Writer {
         }
     }
 
-    /// What `fill` writes, and its length before it. There is one byte for that until it is known; few need more.
+    /// Writes the length of what `fill` writes, and that. One byte is reserved for the length; if it needs more, the content moves.
     fn with_length(&mut self, fill: impl FnOnce(&mut Self)) {
         let at = self.bytes.len();
         self.bytes.push(0);

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use crate::cpp::with_last_types;
+use crate::cpp::{with_last_types, without_result};
 use crate::{Name, marks, parameters};
 
 /// For each name the shortest of its forms that no other function of the list has: the short one, with parameters, with the last
@@ -45,25 +45,21 @@ fn form<'a>(name: &Name<'a>, raw: &'a str, level: usize) -> Cow<'a, str> {
     // Tiers of one function have one label, whatever their marks are.
     let (raw, _, is_kernel) = marks::split(raw);
     let mark = if is_kernel { marks::KERNEL } else { "" };
+    let split = parameters::split(raw);
+    let list = split.map_or("", |(before, _)| raw[before.len()..].trim_end());
+    let path = || without_result(parameters::without_parameters(raw));
     match level {
-        1 => match parameters::split(raw) {
-            Some((before, _)) => {
-                let short = name.short.strip_suffix(mark).unwrap_or(&name.short);
-                format!("{short}{}{mark}", raw[before.len()..].trim_end()).into()
-            }
-            None => name.short.clone(),
-        },
         // Where the short form has `…` for arguments.
         2 if name.short.contains("<…>") => {
-            let path = crate::cpp::without_result(parameters::without_parameters(raw));
-            let list = parameters::split(raw).map_or("", |(before, _)| &raw[before.len()..]);
-            format!("{}{}{mark}", with_last_types(path), list.trim_end()).into()
+            format!("{}{list}{mark}", with_last_types(path())).into()
         }
-        2 => form(name, raw, 1),
+        1 | 2 => {
+            let short = name.short.strip_suffix(mark).unwrap_or(&name.short);
+            format!("{short}{list}{mark}").into()
+        }
         // Other names in brackets are places: `f (app.py:7)`.
-        3 if parameters::split(raw).is_some() || raw.contains("::") && !raw.ends_with(')') => {
-            let path = crate::cpp::without_result(parameters::without_parameters(raw));
-            if is_kernel { format!("{path}{mark}").into() } else { path.into() }
+        3 if split.is_some() || raw.contains("::") && !raw.ends_with(')') => {
+            format!("{}{mark}", path()).into()
         }
         _ => name.full.clone(),
     }
@@ -73,7 +69,7 @@ fn form<'a>(name: &Name<'a>, raw: &'a str, level: usize) -> Cow<'a, str> {
 mod tests {
     use super::*;
 
-    /// What differs in the arguments of templates alone.
+    /// Functions that differ only in template arguments.
     #[test]
     fn arguments_of_templates_have_their_last_parts_first() {
         let names = [

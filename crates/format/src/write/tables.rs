@@ -60,21 +60,18 @@ impl<'a> Places<'a> {
         let mut calls = Vec::new();
         for frame in self.profile.stacks.leaf_first(stack) {
             let is_inlined = self.profile.frames.get(frame).kind == FrameKind::Inlined;
-            if is_inlined || !calls.is_empty() {
-                calls.push(frame);
-            }
-            if is_inlined {
+            if calls.is_empty() && !is_inlined {
+                let known = &mut self.alone[frame.index()];
+                if *known == 0 {
+                    *known = self.locations.id(vec![frame]);
+                }
+                ids.push(*known);
                 continue;
             }
-            if !calls.is_empty() {
+            calls.push(frame);
+            if !is_inlined {
                 ids.push(self.locations.id(std::mem::take(&mut calls)));
-                continue;
             }
-            let known = &mut self.alone[frame.index()];
-            if *known == 0 {
-                *known = self.locations.id(vec![frame]);
-            }
-            ids.push(*known);
         }
         if !calls.is_empty() {
             ids.push(self.locations.id(calls));

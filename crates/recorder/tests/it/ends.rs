@@ -26,7 +26,7 @@ impl Drop for Naps {
 
 const TIME: Duration = Duration::from_millis(300);
 
-/// What comes after the time that was asked for was taken, too, where the thread that takes events was busy, with stacks or names.
+/// Events after the deadline were recorded, too, if the thread that takes them was busy with stacks or names.
 #[test]
 fn events_of_the_scheduler_end_in_time_whoever_takes_them() {
     let naps = Naps::start();
