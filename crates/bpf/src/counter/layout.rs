@@ -27,7 +27,7 @@ pub struct State {
     pub on: u32,
     pub command: u32,
     pub pid_level: u32,
-    pub pad: u32,
+    pub spares: u32,
     pub pid_namespace: u64,
     pub lost: u64,
 }
@@ -64,7 +64,7 @@ mod tests {
     fn structures_are_those_of_the_programs() {
         let structures = [
             layout!("config": Config { group, filter, inherit, names, members, key, values, clocks, cpus }),
-            layout!("state": State { on, command, pid_level, pad, pid_namespace, lost }),
+            layout!("state": State { on, command, pid_level, spares, pid_namespace, lost }),
             layout!("row_key": RowKey { key, event, pad }),
             layout!("value": Value { count, enabled, running }),
             layout!("owner": Owner { comm, values }),

@@ -10,17 +10,13 @@ const volatile struct config config = {};
 struct state state = {};
 
 #include "targets.h"
+#include "task_storage.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 // The threads that are counted, where these are not all: 1 and the index of the thread that they were named as or
 // descend from; 0 for one that has ended.
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, u32);
-} members SEC(".maps");
+TASK_STORAGE(member, u32, 256)
 
 // For each system call, 1 and the index of the event that is its begin; then the same of its end.
 struct {
@@ -92,7 +88,7 @@ static __always_inline u32 root_of(struct task_struct *task)
 	u32 root = 1;
 
 	if (config.members) {
-		u32 *member = bpf_task_storage_get(&members, task, NULL, 0);
+		u32 *member = known_member(task);
 
 		root = member ? *member : 0;
 	}
@@ -277,11 +273,11 @@ int on_reading(void *ctx)
 SEC("tp_btf/task_newtask")
 int BPF_PROG(on_new_task, struct task_struct *child, u64 clone_flags)
 {
-	u32 *member = bpf_task_storage_get(&members, bpf_get_current_task_btf(), NULL, 0), *new;
+	u32 *member = known_member(bpf_get_current_task_btf()), *new;
 
 	if (!member || !*member || !(config.inherit || clone_flags & CLONE_THREAD))
 		return 0;
-	new = bpf_task_storage_get(&members, child, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	new = made_member(child);
 	if (new)
 		*new = *member;
 	else
@@ -304,7 +300,7 @@ int BPF_PROG(on_rename, struct task_struct *task, const char *comm)
 	root = root_of(current);
 	read_counters(root);
 	if (state.on && state.command && process_number(current, current->tgid) == state.command) {
-		member = bpf_task_storage_get(&members, current, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+		member = made_member(current);
 		if (member)
 			*member = 1;
 		else
@@ -328,9 +324,10 @@ int BPF_PROG(on_end, struct task_struct *task)
 	u32 *member;
 
 	read_counters(root_of(current));
-	member = bpf_task_storage_get(&members, current, NULL, 0);
+	member = known_member(current);
 	if (member)
 		*member = 0;
+	forget_member(current);
 	return 0;
 }
 
@@ -347,7 +344,7 @@ int on_named(struct bpf_iter__task *ctx)
 	named = bpf_map_lookup_elem(&targets, &number);
 	if (!named)
 		return 0;
-	member = bpf_task_storage_get(&members, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	member = made_member(task);
 	if (!member)
 		__sync_fetch_and_add(&state.lost, 1);
 	else if (!*member)

@@ -61,7 +61,8 @@ struct state {
 	u32 command;
 	// The PID namespace of Pyrograph, and its depth; at depth 0 all numbers are the machine's.
 	u32 pid_level;
-	u32 pad;
+	// Some threads are members by a table (`task_storage.h`).
+	u32 spares;
 	u64 pid_namespace;
 	// Events for which there was no room in a table.
 	u64 lost;

@@ -216,6 +216,7 @@ struct task_struct {
 	struct files_struct *files;
 	struct uprobe_task *utask;
 	struct task_struct *group_leader;
+	u64 start_time;
 	int exit_code;
 	struct pid *thread_pid;
 	char comm[16];

@@ -9,6 +9,7 @@ const volatile struct config config = {};
 struct state state = {};
 
 #include "targets.h"
+#include "task_storage.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -23,12 +24,7 @@ struct {
 	__uint(max_entries, 1 << 24);
 } records SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct row);
-} rows SEC(".maps");
+TASK_STORAGE(row, struct row, 64)
 
 // Counts of CPUs; where those of tasks are wanted, counts of the tasks that Pyrograph cannot see from its PID namespace.
 struct {
@@ -78,11 +74,6 @@ static __always_inline int is_kept(struct task_struct *task, struct row *row)
 	return (!config.names && !config.group) || is_wanted_thread(task);
 }
 
-static __always_inline struct row *known_row(struct task_struct *task)
-{
-	return bpf_task_storage_get(&rows, task, NULL, 0);
-}
-
 static __always_inline void read_numbers(struct row *row, struct task_struct *task)
 {
 	row->tgid = process_number(task, task->tgid);
@@ -97,7 +88,7 @@ static __always_inline struct row *row_of(struct task_struct *task)
 
 	if (row && row->record.task)
 		return row;
-	row = bpf_task_storage_get(&rows, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	row = made_row(task);
 	if (!row) {
 		increment(&state.lost_threads);
 		return NULL;

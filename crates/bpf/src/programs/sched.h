@@ -83,7 +83,8 @@ struct state {
 	u64 pid_namespace;
 	// User space was woken, and has not read the ring since.
 	u32 is_woken;
-	u32 pad;
+	// Some tasks have their rows in a table (`task_storage.h`).
+	u32 spares;
 	// Records for which there was no room in the ring, and threads for which there was no memory.
 	u64 lost;
 	u64 lost_threads;

@@ -126,12 +126,13 @@ static __always_inline void stop_running(struct task_struct *task, u32 task_stat
 		row->gone = now;
 		row->runnable = task_state == TASK_RUNNING ? now : 0;
 	}
-	if (!(task_state & TASK_DEAD) || config.key != KEY_TASK)
+	if (!(task_state & TASK_DEAD))
 		return;
 	// It may have been counted before it had another name.
-	row = known_row(task);
+	row = config.key == KEY_TASK ? known_row(task) : NULL;
 	if (row && row->record.task)
 		send_row(row);
+	forget_row(task);
 }
 
 static __always_inline void start_running(struct task_struct *task, u64 now)

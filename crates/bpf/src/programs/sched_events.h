@@ -155,6 +155,8 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *previous, struct task_
 	}
 	record.other = number_of(next);
 	send(&record);
+	if (record.detail & TASK_DEAD)
+		forget_row(previous);
 	return 0;
 }
 

@@ -49,7 +49,7 @@ pub struct State {
     pub interval: u32,
     pub pid_namespace: u64,
     pub is_woken: u32,
-    pub pad: u32,
+    pub spares: u32,
     pub lost: u64,
     pub lost_threads: u64,
 }
@@ -137,7 +137,7 @@ mod tests {
     fn structures_are_those_of_the_programs() {
         let structures = [
             layout!("config": Config { group, filter, inherit, names, members, key, wake, events, stacks }),
-            layout!("state": State { on, tasks, pid_level, interval, pid_namespace, is_woken, pad, lost, lost_threads }),
+            layout!("state": State { on, tasks, pid_level, interval, pid_namespace, is_woken, spares, lost, lost_threads }),
             layout!("record": Record { time, kind, cpu, task, other, detail, more, call, flags }),
             layout!("extremes": Extremes { interval, pad, least, longest, longest_since }),
             layout!("counts": Counts { run_time, switches, delay, extremes, buckets }),

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use pyrograph_recorder::{Error, Filters, PageFaults, SchedPlan, Target, TracePlan, Tracing};
 
-use crate::sched::{all, open, plan};
+use crate::scheduled::{all, open, plan};
 
 /// A shell that sleeps and wakes until it is dropped, whatever fails.
 struct Naps(Child);

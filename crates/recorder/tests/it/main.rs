@@ -3,3 +3,4 @@
 mod ends;
 mod live;
 mod sched;
+mod scheduled;
