@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 use pyrograph_event::counted as event;
 use pyrograph_event::counted::{Cut, Kind, Socket, UserFrame, UserStack, Wait, Waker};
 use pyrograph_event::interpreter::Calls;
@@ -206,6 +206,9 @@ struct Inner {
     copied: Copied,
     /// Stacks from before the last time that they were forgotten: counts of that moment are of these.
     older: Recent,
+    /// Copied stacks that are unwound later, and what was counted of them until then.
+    postponed: HashSet<u64>,
+    late: Vec<(Key, Count)>,
     /// Events whose stack was never sent.
     unknown: u64,
     /// Events whose user stack ends in a module because its table was left out.
@@ -352,7 +355,29 @@ impl Stacks {
             None => {}
         }
         frames.extend(calls.map(|hash| u64::from(MODULE_CALLS) << FRAME_SHIFT | hash));
+        inner.postponed.remove(&stack.hash);
         inner.copied.add(stack.hash, frames);
+    }
+
+    /// What is counted of a copied stack waits until that is unwound.
+    pub fn postpone(&self, stack: &CopiedStack) {
+        self.inner.borrow_mut().postponed.insert(stack.hash);
+    }
+
+    /// Keeps a count for later if its stack is unwound later.
+    pub fn wait(&self, key: &Key, count: &Count) -> bool {
+        let inner = &mut *self.inner.borrow_mut();
+        let waits = inner.postponed.contains(&key.user);
+        if waits {
+            inner.late.push((*key, *count));
+        }
+        waits
+    }
+
+    /// The counts that waited for stacks which are unwound by now.
+    pub fn late(&self) -> Vec<(Key, Count)> {
+        let Inner { postponed, late, .. } = &mut *self.inner.borrow_mut();
+        late.extract_if(.., |(key, _)| !postponed.contains(&key.user)).collect()
     }
 
     /// Returns true if there are so many that it is time to forget them.

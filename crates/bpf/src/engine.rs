@@ -449,7 +449,7 @@ impl Engine {
     }
 
     /// The user stacks that were copied out since the last call, in the order of time on each CPU. For each,
-    /// [`Self::unwound`] is to be called before the second [`Self::drain`] from now on.
+    /// [`Self::unwound`] or [`Self::postpone`] is to be called before the second [`Self::drain`] from now on.
     ///
     /// # Errors
     ///
@@ -458,6 +458,15 @@ impl Engine {
         self.copying.consume().map_err(Error::map("copies"))?;
         Ok(self.copied.take())
     }
+
+    /// What is counted of a copied stack waits until [`Self::unwound`] is called for it, for which that must be within
+    /// [`Self::POSTPONED_FOR`].
+    pub fn postpone(&mut self, stack: &CopiedStack) {
+        self.stacks.postpone(stack);
+    }
+
+    /// After this time, what the kernel sent with a stack may be forgotten, if counts are drained twice a second.
+    pub const POSTPONED_FOR: Duration = Duration::from_millis(1500);
 
     /// Takes what a copied stack was unwound to, leaf first, why it ends early, if it does, and whether a frame of
     /// it was guessed.
@@ -559,10 +568,15 @@ impl Engine {
         let rows = take_rows(idle, "counts")?;
         // The stacks of these counts were sent before they were counted.
         self.rings.consume().map_err(Error::map("stacks"))?;
+        for (key, count) in self.stacks.late() {
+            self.stacks.counted(&key, &count, out);
+        }
         for (key, count) in &rows {
             let (key, count) =
                 (bytemuck::pod_read_unaligned(key), bytemuck::pod_read_unaligned(count));
-            self.stacks.counted(&key, &count, out);
+            if !self.stacks.wait(&key, &count) {
+                self.stacks.counted(&key, &count, out);
+            }
         }
         self.state.write_field(std::mem::offset_of!(State, rows), 0u32);
         self.state.write_field(std::mem::offset_of!(State, side), 1 - side);

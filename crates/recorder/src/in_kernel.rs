@@ -2,6 +2,7 @@
 //! they need to know, and to take what they counted.
 
 #[cfg(feature = "bpf")]
+mod code_ahead;
 mod copies;
 #[cfg(feature = "bpf")]
 mod feed;

@@ -2,7 +2,8 @@
 
 use pyrograph_event::counted::{Cut, UserFrame};
 use pyrograph_unwind::{
-    Arch, Frame, LiveMemory, Registers, StackCopy, StackEnd, Unwinder, Unwound,
+    AddressSpace, Arch, Frame, LiveMemory, Registers, StackCopy, StackEnd, UnreadCode, Unwinder,
+    Unwound,
 };
 
 use crate::beyond::CHECKED;
@@ -41,6 +42,16 @@ impl CopiedStack<'_> {
     fn start(&self) -> u64 {
         self.registers[Self::SP]
     }
+
+    fn registers(&self, arch: Arch) -> Registers {
+        let mut registers = Registers::new(arch);
+        (0..).zip(self.registers).for_each(|(number, value)| registers.set(number, *value));
+        registers
+    }
+
+    fn copy(&self) -> StackCopy<'_> {
+        StackCopy { start: self.start(), bytes: self.bytes }
+    }
 }
 
 impl LiveMemory for CopiedStack<'_> {
@@ -71,6 +82,43 @@ pub(crate) struct CopiedStacks {
     pub unwinder: Unwinder,
     frames: Vec<Frame>,
     end: StackEnd,
+    /// The mappings with which the last stack ended at code that was not read yet.
+    stopped_in: Option<AddressSpace>,
+}
+
+/// The mappings of a process, with which a stack leads to code without unwind tables whose instructions were not read yet.
+#[derive(Debug)]
+pub struct Unread(AddressSpace);
+
+/// Reads code without unwind tables for stacks that lead through it, on a thread of its own: what it has read, the resolver
+/// that the stack is of need not read.
+pub struct CodeReader {
+    unwinder: Unwinder,
+    frames: Vec<Frame>,
+}
+
+impl CodeReader {
+    /// For processes of one architecture.
+    pub fn new(arch: Arch) -> Self {
+        Self { unwinder: Unwinder::new(arch), frames: Vec::new() }
+    }
+
+    /// Reads the code that a stack leads through.
+    pub fn read(&mut self, stack: &CopiedStack<'_>, Unread(space): &Unread) {
+        self.frames.clear();
+        let registers = stack.registers(self.unwinder.arch());
+        let (copy, frames) = (stack.copy(), &mut self.frames);
+        self.unwinder.unwind_live(space, &registers, copy, stack, MAX_FRAMES, frames);
+    }
+}
+
+/// What a copied stack came to.
+#[derive(Debug)]
+pub enum UnwoundCopy {
+    /// Why it ends early, if it does, and whether a frame was guessed.
+    Frames(Option<Cut>, bool),
+    /// Nothing: code has to be read first ([`UnreadCode::Stop`]).
+    Unread(Unread),
 }
 
 impl Walker for CopiedStacks {
@@ -82,20 +130,41 @@ impl Walker for CopiedStacks {
 impl CopiedStacks {
     /// For processes of one architecture.
     pub fn new(arch: Arch) -> Self {
-        Self { unwinder: Unwinder::new(arch), frames: Vec::new(), end: StackEnd::Root }
+        Self {
+            unwinder: Unwinder::new(arch),
+            frames: Vec::new(),
+            end: StackEnd::Root,
+            stopped_in: None,
+        }
     }
 }
 
 impl<F: Files> Resolver<F> {
     /// Reads what a copy lacks of its stack from the process, as long as that is as it was: call this soon after the
-    /// copy was made. Nothing if it can be unwound without, as far as is known at present.
-    pub fn read_missing(&mut self, stack: &CopiedStack<'_>) -> Vec<u8> {
-        let is_enough = stack.missing == 0
-            || (self.processes.runs(stack.pid)
-                && !matches!(self.walk(stack).end, StackEnd::Truncated | StackEnd::OffStack));
-        if is_enough {
-            return Vec::new();
+    /// copy was made. Nothing if it can be unwound without, as far as is known at present; with code to be read first, that
+    /// is not known.
+    pub fn read_missing(
+        &mut self,
+        stack: &CopiedStack<'_>,
+        unread: UnreadCode,
+    ) -> (Vec<u8>, Option<Unread>) {
+        if stack.missing == 0 {
+            return (Vec::new(), None);
         }
+        if !self.processes.runs(stack.pid) {
+            return (self.read_above(stack), None);
+        }
+        match self.walk(stack, None, unread).end {
+            StackEnd::Truncated | StackEnd::OffStack => (self.read_above(stack), None),
+            StackEnd::Unread => {
+                let unread = self.copied.stopped_in.take().map(Unread);
+                (self.read_above(stack), unread)
+            }
+            _ => (Vec::new(), None),
+        }
+    }
+
+    fn read_above(&mut self, stack: &CopiedStack<'_>) -> Vec<u8> {
         let from = stack.bytes.len().saturating_sub(CHECKED);
         let (before, missing) = (stack.bytes.len() - from, stack.missing.min(MOST_READ) as usize);
         let mut bytes = vec![0; before + missing];
@@ -108,15 +177,26 @@ impl<F: Files> Resolver<F> {
         bytes
     }
 
-    /// Unwinds a copied stack with the mappings that its process has now. Appends its frames to `out`, leaf first.
-    /// Returns why it ends early, if it does, and whether a frame was guessed.
+    /// The mappings that a process has now.
+    pub fn space(&self, pid: i32) -> AddressSpace {
+        self.processes.space(pid).clone()
+    }
+
+    /// Unwinds a copied stack with the mappings that its process has now, or had ([`space`](Self::space)). Appends its frames
+    /// to `out`, leaf first.
     pub fn unwind_copied(
         &mut self,
         stack: &CopiedStack<'_>,
+        space: Option<&AddressSpace>,
+        unread: UnreadCode,
         out: &mut Vec<UserFrame>,
-    ) -> (Option<Cut>, bool) {
-        let Unwound { end, beyond_copy, guessed, recursion_goes_beyond, .. } = self.walk(stack);
-        let process = self.processes.space(stack.pid);
+    ) -> UnwoundCopy {
+        let Unwound { end, beyond_copy, guessed, recursion_goes_beyond, .. } =
+            self.walk(stack, space, unread);
+        if let Some(stopped_in) = self.copied.stopped_in.take() {
+            return UnwoundCopy::Unread(Unread(stopped_in));
+        }
+        let process = space.unwrap_or_else(|| self.processes.space(stack.pid));
         out.extend(self.copied.frames.iter().map(|frame| {
             let frame = user_frame(process, frame.lookup_address());
             let module = (!frame.module.is_jit()).then_some(frame.module.0);
@@ -126,26 +206,32 @@ impl<F: Files> Resolver<F> {
             self.stats.completed += 1;
             self.stats.of_recursions += u64::from(recursion_goes_beyond);
         }
-        (cut_of(end, stack.missing > stack.rest.len() as u64), guessed > 0)
+        let cut = cut_of(end, stack.missing > stack.rest.len() as u64);
+        UnwoundCopy::Frames(cut, guessed > 0)
     }
 
     /// Puts the frames into `copied.frames`.
-    fn walk(&mut self, stack: &CopiedStack<'_>) -> Unwound {
+    fn walk(
+        &mut self,
+        stack: &CopiedStack<'_>,
+        space: Option<&AddressSpace>,
+        unread: UnreadCode,
+    ) -> Unwound {
         let Options { arch, guessing, .. } = self.options;
-        let mut registers = Registers::new(arch);
-        (0..).zip(stack.registers).for_each(|(number, value)| registers.set(number, *value));
-        let copy = StackCopy { start: stack.start(), bytes: stack.bytes };
+        let (registers, copy) = (stack.registers(arch), stack.copy());
         // When the copy was made is not known.
         let (dump, thread) = (self.dump(stack.pid), (stack.pid, stack.tid));
         let code = Code { dump: dump.as_ref(), time: None, thread, guessing };
         self.copied.unwinder.set_guessing(guessing);
-        let bare = self.processes.space(stack.pid);
+        self.copied.unwinder.set_unread(unread);
+        let bare = space.unwrap_or_else(|| self.processes.space(stack.pid));
         let (live, copied) = (Some(&mut self.files as &mut dyn Files), &mut self.copied);
         self.jit_code.walk(live, &code, bare, copied, |copied, space, _| {
-            let CopiedStacks { unwinder, frames, end } = copied;
+            let CopiedStacks { unwinder, frames, end, stopped_in } = copied;
             frames.clear();
             let unwound = unwinder.unwind_live(space, &registers, copy, stack, MAX_FRAMES, frames);
             *end = unwound.end;
+            *stopped_in = (*end == StackEnd::Unread).then(|| space.clone());
             unwound
         })
     }

@@ -15,7 +15,7 @@ pub(crate) fn cut_of(end: StackEnd, is_cut: bool) -> Option<Cut> {
         StackEnd::Truncated => Cut::CopyTooSmall,
         StackEnd::TooManyFrames => Cut::TooManyFrames,
         StackEnd::OffStack => Cut::OffStack,
-        StackEnd::NoRule => Cut::NoTable,
+        StackEnd::NoRule | StackEnd::Unread => Cut::NoTable,
         StackEnd::BadRule => Cut::BadRule,
     })
 }

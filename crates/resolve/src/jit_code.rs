@@ -75,7 +75,7 @@ struct Steps {
 
 /// Where a walk through a process ended for want of a table, if that is code without a file.
 fn ended_in_jit_code(space: &AddressSpace, end: StackEnd, frames: &[Frame]) -> Option<u64> {
-    if matches!(end, StackEnd::Root | StackEnd::TooManyFrames) {
+    if matches!(end, StackEnd::Root | StackEnd::TooManyFrames | StackEnd::Unread) {
         return None;
     }
     // A wrong step out of JIT-compiled code may have led elsewhere, where it ended.

@@ -31,7 +31,7 @@ mod stacks;
 mod versions;
 
 pub use collect::Extra;
-pub use copied::CopiedStack;
+pub use copied::{CodeReader, CopiedStack, Unread, UnwoundCopy};
 pub use counted::{Label, Lookup, OpenedFile};
 pub use cut::Cuts;
 pub use deferred::{Feed, SampleSource};
@@ -41,7 +41,7 @@ pub use modules::FileKey;
 pub use names::{NameStats, Rename};
 pub use pyrograph_language::Unknown;
 pub use pyrograph_symbol::{Locator, Options as SymbolOptions, Warning};
-pub use pyrograph_unwind::Arch;
+pub use pyrograph_unwind::{AddressSpace, Arch, UnreadCode};
 pub use resolver::{NATIVE, Options, Resolved, Resolver, Stats};
 pub use run_time_code::RunTimeCode;
 pub use sample_stacks::SampleStacks;

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use pyrograph_event::counted::{Cut, UserFrame, UserStack};
 use pyrograph_event::interpreter::Calls;
 use pyrograph_profile::{Sample, ThreadId};
+use pyrograph_unwind::UnreadCode;
 
 use crate::collect::{Place, Spaces, mapping_tag};
-use crate::copied::CopiedStack;
+use crate::copied::{CopiedStack, UnwoundCopy};
 use crate::files::Files;
 use crate::names::{NameStats, name_addresses};
 use crate::resolver::{Resolver, Stats, available_threads};
@@ -64,7 +65,12 @@ impl<F: Files> Resolver<F> {
         let (cut, guessed) = match user {
             UserPart::None => (None, false),
             UserPart::Compat => (Some(Cut::Compat), false),
-            UserPart::Copied(copied) => self.unwind_copied(copied, &mut stacks.users),
+            UserPart::Copied(copied) => {
+                match self.unwind_copied(copied, None, UnreadCode::Read, &mut stacks.users) {
+                    UnwoundCopy::Frames(cut, guessed) => (cut, guessed),
+                    UnwoundCopy::Unread(_) => (Some(Cut::NoTable), false),
+                }
+            }
         };
         let frames = stacks.users.iter().copied();
         self.frames.clear();

@@ -2,17 +2,19 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::info::UnwindInfo;
 use crate::instructions::{self, Guess, Guesses, piece_of, with_lead};
 use crate::registers::Arch;
 
+/// By the address of the first byte of each piece.
+type Pieces = HashMap<u64, Arc<OnceLock<Guesses>>>;
+
 /// Guesses of the code that was read so far.
 #[derive(Default)]
 pub(crate) struct GuessCache {
-    /// By the address of the first byte of each piece.
-    pieces: Mutex<HashMap<u64, Arc<OnceLock<Guesses>>>>,
+    pieces: Mutex<Pieces>,
     /// Of all functions that have a symbol, sorted: of a large program these take longer to read than most
     /// pieces take.
     starts: OnceLock<Vec<u64>>,
@@ -26,10 +28,7 @@ impl UnwindInfo {
             return Guess::Nothing;
         }
         let Some((piece, looked_at)) = self.piece(svma) else { return Guess::Nothing };
-        let place = {
-            let mut pieces = self.guesses.pieces.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(pieces.entry(piece.start).or_default())
-        };
+        let place = Arc::clone(self.pieces().entry(piece.start).or_default());
         // Who asks for the same piece meanwhile waits; for another, nobody does.
         let guesses = place.get_or_init(|| {
             let starts = self.guesses.starts.get_or_init(|| self.all_function_starts());
@@ -38,6 +37,17 @@ impl UnwindInfo {
             self.guesses_in(&looked_at, &starts[from..to]).from(piece.start)
         });
         guesses.at(svma)
+    }
+
+    /// Returns true if [`guess`](Self::guess) would have to read code first.
+    pub(crate) fn is_unread(&self, svma: u64) -> bool {
+        let is_read = |start| self.pieces().get(&start).is_some_and(|place| place.get().is_some());
+        self.arch() == Arch::X86_64
+            && self.piece(svma).is_some_and(|(piece, _)| !is_read(piece.start))
+    }
+
+    fn pieces(&self) -> MutexGuard<'_, Pieces> {
+        self.guesses.pieces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns true if there are only instructions that do nothing in a range.

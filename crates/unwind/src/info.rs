@@ -437,6 +437,15 @@ impl UnwindInfo {
         self.rule(return_svma.wrapping_sub(1), context)
     }
 
+    /// True if code has to be read for the rule of twice a virtual address, and 1 if a call returns there.
+    pub(crate) fn is_rule_unread(&self, key: u64, context: &mut Context) -> bool {
+        let at = key >> 1;
+        let is_code_itself =
+            key & 1 == 0 || self.returns_from_signal(at) || self.is_prepared(at, context);
+        let svma = at.wrapping_sub(u64::from(!is_code_itself));
+        !self.has_table(svma, context) && self.is_unread(svma)
+    }
+
     /// True if an unwind table covers the code at a virtual address.
     pub(crate) fn has_table(&self, svma: u64, context: &mut Context) -> bool {
         self.go_rule(svma).is_some()

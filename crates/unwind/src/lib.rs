@@ -28,4 +28,4 @@ pub use registers::{Arch, LiveMemory, Registers, StackCopy};
 pub use space::{AddressSpace, Mapping};
 pub use stored::{StoredTable, TableKey};
 pub use table::{Table, TableRow, TableRule, TableRuleKind};
-pub use unwinder::{Frame, StackEnd, Unwinder, Unwound};
+pub use unwinder::{Frame, StackEnd, UnreadCode, Unwinder, Unwound};

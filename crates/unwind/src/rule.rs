@@ -70,6 +70,8 @@ pub(crate) enum Rule {
     Goroutine(Goroutine),
     /// The tables say nothing about this address, but the code may.
     Missing(Tableless),
+    /// The same of code that was not read yet ([`UnreadCode`](crate::UnreadCode)).
+    Unread,
     /// The tables say something that makes no sense.
     Bad,
 }

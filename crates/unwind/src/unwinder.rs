@@ -50,6 +50,21 @@ pub enum StackEnd {
     BadRule,
     /// There are more frames than were asked for.
     TooManyFrames,
+    /// The last frame's code has no table, and was not read yet ([`UnreadCode::Stop`]).
+    Unread,
+}
+
+/// What to do at code that no table covers and whose instructions were not read yet: that takes some milliseconds for each
+/// 8 KiB. What was read is kept with the [`UnwindInfo`], for all who unwind through it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UnreadCode {
+    /// Read it.
+    #[default]
+    Read,
+    /// End the stack there ([`StackEnd::Unread`]).
+    Stop,
+    /// Go on without, by frame pointers and return addresses on the stack.
+    Skip,
 }
 
 /// How a stack ended, and how far its frames can be trusted.
@@ -84,6 +99,7 @@ pub struct Unwinder {
     rows: Vec<Row>,
     context: Box<Context>,
     guessing: bool,
+    unread: UnreadCode,
 }
 
 /// A rule by the file and the address in it that it is for.
@@ -123,6 +139,7 @@ impl Unwinder {
             rows: Vec::new(),
             context: Box::new(Context::new_in()),
             guessing: true,
+            unread: UnreadCode::Read,
         }
     }
 
@@ -131,6 +148,11 @@ impl Unwinder {
     /// recursions beyond the copy.
     pub fn set_guessing(&mut self, guessing: bool) {
         self.guessing = guessing;
+    }
+
+    /// Chooses what to do at code that has to be read first; by default it is.
+    pub fn set_unread(&mut self, unread: UnreadCode) {
+        self.unread = unread;
     }
 
     /// Whose threads this unwinds.
@@ -226,7 +248,7 @@ impl Unwinder {
         }
         match self.rule(info, place, is_call) {
             Rule::Compact(rule) => rule.cfa.lost().is_some(),
-            Rule::Missing(_) => true,
+            Rule::Missing(_) | Rule::Unread => true,
             Rule::Row(_) | Rule::Root | Rule::Prepared | Rule::Bad => false,
             Rule::Switch { .. } | Rule::Goroutine(_) => false,
         }
@@ -251,6 +273,9 @@ impl Unwinder {
 
     #[cold]
     fn compile(&mut self, info: &UnwindInfo, svma: u64, slot: usize) -> Rule {
+        if self.unread != UnreadCode::Read && info.is_rule_unread(svma, &mut self.context) {
+            return Rule::Unread;
+        }
         let compiled = match svma & 1 {
             0 => info.rule(svma >> 1, &mut self.context),
             _ => info.rule_of_call(svma >> 1, &mut self.context),
@@ -420,6 +445,10 @@ impl Walk<'_> {
                 };
             }
             Rule::Bad => return Step::End(StackEnd::BadRule),
+            Rule::Unread if self.unwinder.unread == UnreadCode::Stop => {
+                return Step::End(StackEnd::Unread);
+            }
+            Rule::Unread => return self.without_table(Tableless::Plain, interrupted),
             Rule::Missing(code) => return self.without_table(code, interrupted),
         };
         match applied {
@@ -570,7 +599,7 @@ mod tests {
                 // Nothing calls these: there is no caller to be guessed.
                 Rule::Root | Rule::Prepared => continue,
                 Rule::Compact(rule) => rule.cfa.lost().is_some(),
-                Rule::Missing(_) => true,
+                Rule::Missing(_) | Rule::Unread => true,
                 Rule::Row(_) | Rule::Bad => false,
                 Rule::Switch { .. } | Rule::Goroutine(_) => false,
             };

@@ -108,6 +108,19 @@ fn callers_of_bare_assembly_have_their_shares_and_are_marked_as_guesses() {
     });
 }
 
+/// Such code is read piece by piece, on a thread of its own where the kernel takes the samples; stacks wait for it.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn callers_through_much_code_without_tables_have_their_shares() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(&["gcc", "-O1"], "much_code.c", folder.path());
+    let path = |chain: &str| [0, 1, 35, 69, 70].map(|at| format!("{chain}_{at}"));
+    let paths = [(path("sixty"), 60.0), (path("thirty"), 30.0), (path("ten"), 10.0)];
+    let paths = paths.each_ref().map(|(path, known)| (path.each_ref().map(String::as_str), known));
+    let paths = paths.each_ref().map(|(path, known)| (&path[..], **known));
+    each_engine("much code", &[&program], |folded, engine| check(folded, engine, &paths));
+}
+
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn refused_guesses_leave_nothing_marked_and_nothing_guessed() {

@@ -1,11 +1,16 @@
 //! Stacks that the programs copied out: they are unwound here once the mappings of their processes are known.
 
 use std::collections::VecDeque;
+use std::mem;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use pyrograph_bpf::{CopiedStack, Engine};
+use pyrograph_bpf::Engine;
 use pyrograph_event::counted::UserFrame;
-use pyrograph_resolve::{LiveFiles, Resolver};
+use pyrograph_resolve::{AddressSpace, LiveFiles, Resolver, UnreadCode, UnwoundCopy};
 
+use super::code_ahead::{CodeAhead, Copied};
 use crate::error::Error;
 
 /// More bytes of stacks do not wait: the oldest are then unwound with what is known.
@@ -15,38 +20,34 @@ const MOST_WAITING: usize = 64 << 20;
 /// their buffers for [`super::open::PATIENCE_WITH_RECORDS`] at most, and once more until all CPUs' are in order.
 const RECORDS_ARE_LATE_BY_NS: u64 = 300_000_000;
 
-/// Copied stacks, in the order of time.
+/// How long a recording that ends waits for code to be read.
+const PATIENCE_AT_THE_END: Duration = Duration::from_millis(200);
+
+/// Copied stacks.
 #[derive(Default)]
 pub struct Copies {
+    /// In the order of time.
     waiting: VecDeque<Waiting>,
+    /// Those for which code is being read.
+    held: VecDeque<Held>,
     bytes: usize,
     frames: Vec<UserFrame>,
+    code: CodeAhead,
 }
 
 struct Waiting {
-    stack: CopiedStack,
-    /// Part of the stack above the copy, as it was read.
-    rest: Vec<u8>,
+    copied: Arc<Copied>,
+    /// Code was asked for.
+    asked: bool,
 }
 
-impl Waiting {
-    fn bytes(&self) -> usize {
-        let root = self.stack.root.as_ref().map_or(0, |(_, bytes)| bytes.len());
-        size_of::<Self>() + self.stack.bytes.len() + self.rest.len() + root
-    }
-
-    fn as_copied(&self) -> pyrograph_resolve::CopiedStack<'_> {
-        pyrograph_resolve::CopiedStack {
-            pid: self.stack.pid,
-            tid: self.stack.tid,
-            registers: &self.stack.registers,
-            bytes: &self.stack.bytes,
-            root: self.stack.root.as_ref().map(|(address, bytes)| (*address, bytes.as_slice())),
-            missing: self.stack.missing(),
-            rest: &self.rest,
-        }
-    }
+struct Held {
+    waiting: Waiting,
+    at: Moment,
 }
+
+/// When a stack was to be unwound, and the mappings of its process then.
+type Moment = (Instant, AddressSpace);
 
 impl Copies {
     /// Takes what was copied since the last call, and reads what is missing while it is still there.
@@ -56,16 +57,22 @@ impl Copies {
         resolver: &mut Resolver<LiveFiles>,
     ) -> Result<(), Error> {
         for stack in engine.copies()? {
-            let mut waiting = Waiting { stack, rest: Vec::new() };
-            waiting.rest = resolver.read_missing(&waiting.as_copied());
-            self.bytes += waiting.bytes();
+            let mut copied = Copied::new(stack);
+            let (rest, unread) = resolver.read_missing(&copied.as_copied(), UnreadCode::Stop);
+            copied.rest = rest;
+            self.bytes += copied.bytes();
+            let copied = Arc::new(copied);
+            let asked = unread.is_some_and(|unread| self.code.ask(&copied, unread));
             // Each CPU's are in order.
-            let later = |other: &&Waiting| other.stack.time > waiting.stack.time;
+            let later = |other: &&Waiting| other.copied.stack.time > copied.stack.time;
             let at = self.waiting.len() - self.waiting.iter().rev().take_while(later).count();
-            self.waiting.insert(at, waiting);
+            self.waiting.insert(at, Waiting { copied, asked });
         }
         while self.bytes > MOST_WAITING {
-            self.unwind_first(engine, resolver)?;
+            let next = self.waiting.pop_front().map(|waiting| (waiting, None));
+            let held = || self.held.pop_front().map(|held| (held.waiting, Some(held.at)));
+            let Some((waiting, held)) = next.or_else(held) else { break };
+            self.unwind(waiting, held, UnreadCode::Skip, engine, resolver)?;
         }
         Ok(())
     }
@@ -77,32 +84,101 @@ impl Copies {
         engine: &mut Engine,
         resolver: &mut Resolver<LiveFiles>,
     ) -> Result<(), Error> {
-        while self.waiting.front().is_some_and(|first| first.stack.time < time) {
-            self.unwind_first(engine, resolver)?;
+        while let Some(first) = self.waiting.pop_front_if(|first| first.copied.stack.time < time) {
+            match first.asked && !first.copied.is_read() {
+                true => self.hold(first, None, engine, resolver),
+                false => self.unwind(first, None, UnreadCode::Stop, engine, resolver)?,
+            }
         }
         Ok(())
     }
 
-    /// Unwinds the stacks before which no record can come any more.
+    /// Unwinds the stacks before which no record can come any more, and those whose code was read.
     pub fn unwind_settled(
         &mut self,
         engine: &mut Engine,
         resolver: &mut Resolver<LiveFiles>,
     ) -> Result<(), Error> {
         let time = Engine::now().saturating_sub(RECORDS_ARE_LATE_BY_NS);
-        self.unwind_until(time, engine, resolver)
+        self.unwind_until(time, engine, resolver)?;
+        self.unwind_held(Engine::POSTPONED_FOR, engine, resolver)
     }
 
-    fn unwind_first(
+    /// Unwinds those that are held: it waits a moment for code that is being read.
+    pub fn unwind_rest(
         &mut self,
         engine: &mut Engine,
         resolver: &mut Resolver<LiveFiles>,
     ) -> Result<(), Error> {
-        let Some(first) = self.waiting.pop_front() else { return Ok(()) };
-        self.bytes -= first.bytes();
-        self.frames.clear();
-        let end = resolver.unwind_copied(&first.as_copied(), &mut self.frames);
-        engine.unwound(&first.stack, self.frames.iter().copied(), end)?;
+        let deadline = Instant::now() + PATIENCE_AT_THE_END;
+        while !self.held.is_empty() && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(1));
+            self.unwind_held(Engine::POSTPONED_FOR, engine, resolver)?;
+        }
+        self.unwind_held(Duration::ZERO, engine, resolver)
+    }
+
+    /// Unwinds the stacks whose code was read, or which were held for so long.
+    fn unwind_held(
+        &mut self,
+        longest: Duration,
+        engine: &mut Engine,
+        resolver: &mut Resolver<LiveFiles>,
+    ) -> Result<(), Error> {
+        for held in mem::take(&mut self.held) {
+            let Held { waiting, at } = held;
+            let unread = match at.0.elapsed() >= longest {
+                true => UnreadCode::Skip,
+                false if waiting.copied.is_read() => UnreadCode::Read,
+                false if waiting.asked => {
+                    self.held.push_back(Held { waiting, at });
+                    continue;
+                }
+                // The thread had too much to do.
+                false => UnreadCode::Stop,
+            };
+            self.unwind(waiting, Some(at), unread, engine, resolver)?;
+        }
         Ok(())
+    }
+
+    fn unwind(
+        &mut self,
+        waiting: Waiting,
+        held: Option<Moment>,
+        unread: UnreadCode,
+        engine: &mut Engine,
+        resolver: &mut Resolver<LiveFiles>,
+    ) -> Result<(), Error> {
+        let copied = &waiting.copied;
+        self.frames.clear();
+        let space = held.as_ref().map(|(_, space)| space);
+        match resolver.unwind_copied(&copied.as_copied(), space, unread, &mut self.frames) {
+            UnwoundCopy::Frames(cut, guessed) => {
+                self.bytes -= copied.bytes();
+                let frames = self.frames.iter().copied();
+                engine.unwound(&copied.stack, frames, (cut, guessed))?;
+            }
+            UnwoundCopy::Unread(unread) => {
+                let asked = self.code.ask(copied, unread);
+                self.hold(Waiting { asked, ..waiting }, held, engine, resolver);
+            }
+        }
+        Ok(())
+    }
+
+    fn hold(
+        &mut self,
+        waiting: Waiting,
+        held: Option<Moment>,
+        engine: &mut Engine,
+        resolver: &Resolver<LiveFiles>,
+    ) {
+        let stack = &waiting.copied.stack;
+        let at = held.unwrap_or_else(|| {
+            engine.postpone(stack);
+            (Instant::now(), resolver.space(stack.pid))
+        });
+        self.held.push_back(Held { waiting, at });
     }
 }

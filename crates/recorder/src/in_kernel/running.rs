@@ -267,6 +267,9 @@ impl Running {
         // Each call takes what was counted before the one before, and what is being counted is done in microseconds.
         self.drain(resolver)?;
         thread::sleep(Duration::from_millis(2));
+        self.copies.receive(&mut self.engine, resolver)?;
+        self.copies.unwind_until(self.counted_until, &mut self.engine, resolver)?;
+        self.copies.unwind_rest(&mut self.engine, resolver)?;
         self.drain(resolver)
     }
 
@@ -283,6 +286,7 @@ impl Running {
         self.engine.stop()?;
         self.copies.receive(&mut self.engine, resolver)?;
         self.copies.unwind_until(u64::MAX, &mut self.engine, resolver)?;
+        self.copies.unwind_rest(&mut self.engine, resolver)?;
         // Each call takes what was counted before the one before.
         self.drain(resolver)?;
         self.drain(resolver)?;

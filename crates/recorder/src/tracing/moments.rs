@@ -12,7 +12,9 @@ use pyrograph_profile::{FrameKind, StackLine, ThreadAction, ThreadEvent};
 use pyrograph_record::{
     Event, Next, Options, Rate, Recording, Session, StackMode, Target, monotonic_now,
 };
-use pyrograph_resolve::{CopiedStack, LiveFiles, Resolver, SampleStacks, SingleStacks, UserPart};
+use pyrograph_resolve::{
+    CopiedStack, LiveFiles, Resolver, SampleStacks, SingleStacks, UnreadCode, UserPart,
+};
 
 use super::lines::Lines;
 use super::mappings::Mappings;
@@ -200,7 +202,10 @@ impl<T: Placed> Moments<T> {
                 time = stack.time;
                 let rest = match stack.compat || stack.bytes.is_empty() {
                     true => Vec::new(),
-                    false => self.resolver.read_missing(&copied(event.thread(), stack, &[])),
+                    false => {
+                        let copied = copied(event.thread(), stack, &[]);
+                        self.resolver.read_missing(&copied, UnreadCode::Read).0
+                    }
                 };
                 Waits::Copied(Box::new(stack.clone()), rest)
             }

@@ -74,7 +74,7 @@ impl Walk<'_> {
                     && registers.ip().is_some_and(|ip| is_return_address(self.space, ip))
             }
             Rule::Switch { .. } | Rule::Goroutine(_) => false,
-            Rule::Row(_) | Rule::Missing(_) | Rule::Prepared | Rule::Bad => false,
+            Rule::Row(_) | Rule::Missing(_) | Rule::Unread | Rule::Prepared | Rule::Bad => false,
         }
     }
 

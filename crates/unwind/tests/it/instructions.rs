@@ -6,7 +6,7 @@ use std::process::Command;
 
 use pyrograph_unwind::{
     AddressSpace, Arch, Frame, Registers, StackCopy, StackEnd, Table, TableRule, TableRuleKind,
-    UnwindInfo, Unwinder,
+    UnreadCode, UnwindInfo, Unwinder,
 };
 
 fn assemble(name: &str, source: &str) -> Vec<u8> {
@@ -264,6 +264,16 @@ fn frames_at(
 ) -> (Vec<Frame>, StackEnd, u32) {
     let mut space = AddressSpace::new();
     space.map(CODE..CODE + len, 0, Some(info.into()), 0);
+    let mut unwinder = Unwinder::new(Arch::X86_64);
+    unwinder.set_guessing(guessing);
+    frames_by(&mut unwinder, &space, offset)
+}
+
+fn frames_by(
+    unwinder: &mut Unwinder,
+    space: &AddressSpace,
+    offset: u64,
+) -> (Vec<Frame>, StackEnd, u32) {
     let mut registers = Registers::new(Arch::X86_64);
     registers.set(Arch::X86_64.ip(), CODE + offset + 0x22);
     registers.set(Arch::X86_64.sp(), 0x7000);
@@ -272,10 +282,8 @@ fn frames_at(
     let words: [u64; 6] = [7, 7, 9, CODE + offset + 0x9, 7, 0];
     let bytes = words.map(u64::to_le_bytes).concat();
     let stack = StackCopy { start: 0x7000, bytes: &bytes };
-    let mut unwinder = Unwinder::new(Arch::X86_64);
-    unwinder.set_guessing(guessing);
     let mut frames = Vec::new();
-    let unwound = unwinder.unwind(&space, &registers, stack, 127, &mut frames);
+    let unwound = unwinder.unwind(space, &registers, stack, 127, &mut frames);
     (frames, unwound.end, unwound.guessed)
 }
 
@@ -323,6 +331,28 @@ fn much_code_without_tables_is_looked_at_where_it_is_asked_for() {
             let expected = [(CODE + offset + 0x22, false), (CODE + offset + 0x9, true)];
             assert_eq!(found, expected, "{shift:#x} {unit}");
         }
+    }
+}
+
+/// Code that takes long to read is read on one thread for another one, which goes on without, or comes back.
+#[test]
+fn one_unwinder_reads_code_for_another() {
+    let mut space = AddressSpace::new();
+    let info = UnwindInfo::from_code(Arch::X86_64, CODE, jit_code(), &[]);
+    space.map(CODE..CODE + 0x40, 0, Some(info.into()), 0);
+    let [mut unwinder, mut other] = [(); 2].map(|()| Unwinder::new(Arch::X86_64));
+    unwinder.set_unread(UnreadCode::Stop);
+    let (frames, end, guessed) = frames_by(&mut unwinder, &space, 0);
+    assert_eq!((frames.len(), end, guessed), (1, StackEnd::Unread, 0));
+    // Without the code, the caller is what an address on the stack leads to.
+    unwinder.set_unread(UnreadCode::Skip);
+    let (frames, end, guessed) = frames_by(&mut unwinder, &space, 0);
+    assert_eq!((frames.len(), end, guessed), (2, StackEnd::NoRule, 1));
+    let read = frames_by(&mut other, &space, 0);
+    assert_eq!((read.0.len(), read.1, read.2), (2, StackEnd::NoRule, 1));
+    for unread in [UnreadCode::Stop, UnreadCode::Skip, UnreadCode::Read] {
+        unwinder.set_unread(unread);
+        assert_eq!(frames_by(&mut unwinder, &space, 0), read);
     }
 }
 
