@@ -2,6 +2,7 @@
 
 pub mod filters;
 mod goroutines;
+mod haskell;
 pub mod messages;
 mod plan;
 pub mod question;

@@ -7,6 +7,7 @@ use pyrograph_recorder::{Question, Resolved, Summary};
 use pyrograph_resolve::{LanguageStats, Stats};
 
 use super::goroutines::idle_share;
+use super::haskell;
 use super::question;
 use crate::say::say;
 use crate::units::{counted, grouped, percent};
@@ -28,10 +29,18 @@ pub fn say_verdict(
         false => no_samples(summary, question),
     };
     say!("{}", verdict(resolved, summary, (event, question), &reason));
-    for (share, cause) in causes(&resolved.stats, summary) {
+    let of_haskell = haskell::cut_share(&resolved.profile);
+    for (share, cause) in causes(&resolved.stats, summary, of_haskell) {
         if verbose || share >= MATTERS {
             say!("{cause}");
         }
+    }
+    if of_haskell >= MATTERS {
+        say!(
+            "{:.0} % of it are functions of Haskell without their callers: GHC's code has a stack of its own, which is not read; \
+             compile it with -prof and run it with +RTS -p: the .prof has them, and pyrograph reads it",
+            100.0 * of_haskell
+        );
     }
     if question.noun() == "wait" || question.own_name() == Some("wall") {
         let idle = idle_share(resolved);
@@ -102,7 +111,9 @@ fn time(resolved: &Resolved) -> String {
 }
 
 /// What makes the result less than whole, each with the part of it that is concerned.
-fn causes(stats: &Stats, summary: &Summary) -> Vec<(f64, String)> {
+///
+/// `of_haskell`: the part whose callers are missing for a reason of its own.
+fn causes(stats: &Stats, summary: &Summary, of_haskell: f64) -> Vec<(f64, String)> {
     let mut all = Vec::new();
     let mut add = |count: u64, whole: u64, text: String| {
         if count > 0 {
@@ -154,6 +165,7 @@ fn causes(stats: &Stats, summary: &Summary) -> Vec<(f64, String)> {
     let cut = cuts.iter().map(|(_, count)| count).sum();
     let remedy = cuts
         .first()
+        .filter(|_| of_haskell < MATTERS)
         .and_then(|(cut, _)| remedy(*cut))
         .map_or(String::new(), |text| format!("; {text}"));
     add(cut, user_stacks, format!("{} not whole: {}{remedy}", stacks(cut), counts(&cuts)));

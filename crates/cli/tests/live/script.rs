@@ -95,7 +95,7 @@ fn as_perf_prints_stacks_by_frame_pointers() {
 #[test]
 fn as_perf_prints_copied_stacks_with_inlined_calls() {
     with_perf("as_perf_prints_copied_stacks_with_inlined_calls", |folder| {
-        let data = record(folder, &["-F", "1499", "-e", "cpu-clock", "--call-graph", "dwarf"]);
+        let data = record(folder, &["-F", "499", "-e", "cpu-clock", "--call-graph", "dwarf"]);
         check_alike(&ours(&data, &["--no-inline"]), &theirs(&data, &["--no-inline"]));
         let inlined = "inner+0x";
         let (ours, theirs) = (ours(&data, &[]), theirs(&data, &[]));

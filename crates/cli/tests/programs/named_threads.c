@@ -18,7 +18,7 @@ __attribute__((noinline)) void computes(long rounds) { middle(rounds); }
 static void *run(void *name) {
     prctl(PR_SET_NAME, name);
     for (int time = 0; time < 300; time++) {
-        computes(100000);
+        computes(250000);
         int file = open("/dev/null", O_RDONLY);
         char bytes[8];
         if (read(file, bytes, sizeof bytes) < 0) return NULL;

@@ -1,0 +1,61 @@
+//! Stacks of Haskell: code that GHC compiles keeps what calls it on a stack of its own, which is not read.
+
+use pyrograph_names::{Language, Name};
+use pyrograph_profile::{Frame, FrameKind, Marker, Profile};
+
+/// The part of the value whose stacks could not be unwound further than to a function of Haskell.
+pub fn cut_share(profile: &Profile) -> f64 {
+    let is_haskell = |frame: &Frame| {
+        let name = profile.strings.get(frame.function);
+        // What GHC calls all code; taking each name apart takes longer.
+        name.ends_with("_info") && Name::of(name).language == Some(Language::Haskell)
+    };
+    let is_haskell: Vec<bool> = profile.frames.iter().map(|frame| is_haskell(&frame)).collect();
+    if !is_haskell.contains(&true) {
+        return 0.0;
+    }
+    let is_cut = |frame| profile.frames.get(frame).kind == FrameKind::Marker(Marker::Broken);
+    let (mut cut, mut all) = (0u64, 0u64);
+    for (sample, &value) in profile.samples.iter().zip(profile.samples.values(profile.shown)) {
+        all = all.saturating_add(value);
+        let mut ends_there = false;
+        let mut inner = false;
+        for frame in profile.stacks.leaf_first(sample.stack) {
+            ends_there = inner && is_cut(frame);
+            inner = is_haskell[frame.0 as usize];
+        }
+        if ends_there {
+            cut = cut.saturating_add(value);
+        }
+    }
+    cut as f64 / all.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use pyrograph_profile::{Sample, ValueType};
+
+    use super::*;
+
+    /// Names as GHC 9.0.2 gives them.
+    #[test]
+    fn callers_of_haskell_are_missing_where_a_stack_ends_in_it() {
+        let mut profile = Profile::new(vec![ValueType::new("samples", "count")]);
+        let cut = FrameKind::Marker(Marker::Broken);
+        let mut add = |frames: &[(&str, FrameKind)], value| {
+            let frames = frames.iter().map(|(function, kind)| {
+                let function = profile.strings.intern(function);
+                profile.frames.intern(Frame { function, kind: *kind, ..Frame::default() })
+            });
+            let frames: Vec<_> = frames.collect();
+            let stack = profile.stacks.intern_path(frames);
+            profile.push(Sample::new(stack), &[value]);
+        };
+        let (work, user) = (("Main_zdwwork_info", FrameKind::User), FrameKind::User);
+        add(&[("", cut), work], 50);
+        add(&[("", cut), work, ("asm_sysvec_apic_timer_interrupt", FrameKind::Kernel)], 10);
+        add(&[("", cut), ("memcpy", user)], 20);
+        add(&[("main", user), ("hs_main", user), work], 20);
+        assert_eq!(cut_share(&profile), 0.6);
+    }
+}
