@@ -18,26 +18,26 @@ use crate::builder::{Builder, Keeping};
 use crate::cache::Cache;
 use crate::command_line::CommandLine;
 use crate::copies::CopiedStack;
-use crate::counted::{Counted, Stacks};
+use crate::counted::Stacks;
 use crate::end::End;
 use crate::error::Error;
 use crate::features;
 use crate::files::{self, Aliases, FileFacts, Files, Question, What};
 use crate::interpreters::{Interpreters, read_function};
 use crate::kernel_text::KernelText;
-use crate::layout::{Blocked, Count, FileKey, MAX_INTERPRETERS, Site, State};
+use crate::layout::{FileKey, MAX_INTERPRETERS, State};
 use crate::load::{self, Loaded, RefusedLanguages};
 use crate::loader_log;
 use crate::object::{handle, monotonic_now, program, ring};
 use crate::options::{
     Options, copies_stacks, counts_at_once, follows_forks, lists_waiting, sampling, wait_programs,
 };
-use crate::rows::{all_rows, take_rows};
 use crate::shared::Shared;
 use crate::tables::Tables;
 use crate::targets;
 use crate::trigger::Programs;
 
+mod counts;
 mod stats;
 
 pub use stats::Stats;
@@ -301,51 +301,6 @@ impl Engine {
         self.end.list_waiting()
     }
 
-    /// Takes what has not ended, threads that wait still and calls that have not returned: what they took
-    /// until now counts, too. Call this once, after [`Self::stop`] and the last [`Self::drain`].
-    ///
-    /// # Errors
-    ///
-    /// If they cannot be read.
-    pub fn unfinished(&mut self, out: &mut dyn FnMut(Counted<'_>)) -> Result<(), Error> {
-        // Nobody has woken these.
-        if self.waits == Waits::Wakers {
-            return Ok(());
-        }
-        let now = self.end.kernel_time().unwrap_or_else(monotonic_now);
-        for map in &self.unfinished {
-            for (_, blocked) in all_rows(map, "blocked")? {
-                let Blocked { since, mut key, .. } = bytemuck::pod_read_unaligned(&blocked);
-                let waited = now.saturating_sub(since);
-                self.stacks.set_time(&mut key, now);
-                if u128::from(waited) >= self.min_block.as_nanos() {
-                    self.stacks.counted(&key, &Count { events: 1, value: waited }, out);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Reads the memory that was given and not given back until now: where it was asked for. Call this after
-    /// [`Self::drain`], which takes the stacks; nothing is taken out.
-    ///
-    /// # Errors
-    ///
-    /// If it cannot be read.
-    pub fn held(&mut self, out: &mut dyn FnMut(Counted<'_>)) -> Result<(), Error> {
-        let Some(sites) = &self.sites else { return Ok(()) };
-        let rows = all_rows(sites, "sites")?;
-        // The stacks of these sites were sent before they were counted.
-        self.rings.consume().map_err(Error::map("stacks"))?;
-        for (_, site) in rows {
-            let Site { key, count } = bytemuck::pod_read_unaligned(&site);
-            if count.events > 0 {
-                self.stacks.counted(&key, &count, out);
-            }
-        }
-        Ok(())
-    }
-
     /// From now on nothing is counted any more, but for threads that wait at this moment.
     ///
     /// # Errors
@@ -554,48 +509,6 @@ impl Engine {
     /// events with such stacks were taken; most first.
     pub fn left_out(&self) -> Vec<(u32, u64)> {
         self.stacks.left_out()
-    }
-
-    /// Takes what was counted until the last call before this; at the end, after [`Self::stop`], call it
-    /// twice.
-    ///
-    /// # Errors
-    ///
-    /// If the kernel's tables cannot be read.
-    pub fn drain(&mut self, out: &mut dyn FnMut(Counted<'_>)) -> Result<(), Error> {
-        let side = self.state.read(0).side & 1;
-        let idle = &self.counts[1 - side as usize];
-        let rows = take_rows(idle, "counts")?;
-        // The stacks of these counts were sent before they were counted.
-        self.rings.consume().map_err(Error::map("stacks"))?;
-        for (key, count) in self.stacks.late() {
-            self.stacks.counted(&key, &count, out);
-        }
-        for (key, count) in &rows {
-            let (key, count) =
-                (bytemuck::pod_read_unaligned(key), bytemuck::pod_read_unaligned(count));
-            if !self.stacks.wait(&key, &count) {
-                self.stacks.counted(&key, &count, out);
-            }
-        }
-        self.state.write_field(std::mem::offset_of!(State, rows), 0u32);
-        self.state.write_field(std::mem::offset_of!(State, side), 1 - side);
-        self.forget_stacks();
-        Ok(())
-    }
-
-    /// Forgets stacks, so that a long recording needs no more memory than a short one; the programs send
-    /// again what they meet again.
-    fn forget_stacks(&mut self) {
-        /// Until then, counts may be of stacks from before the last time.
-        const DRAINS_BETWEEN: u32 = 4;
-        self.drains_since = self.drains_since.saturating_add(1);
-        if self.may_forget && self.drains_since >= DRAINS_BETWEEN && self.stacks.are_many() {
-            self.stacks.forget();
-            self.drains_since = 0;
-            let forgotten = self.state.read(0).forgotten.wrapping_add(1);
-            self.state.write_field(std::mem::offset_of!(State, forgotten), forgotten);
-        }
     }
 }
 

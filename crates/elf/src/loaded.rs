@@ -14,25 +14,31 @@ const LONGEST: usize = 256;
 #[derive(Debug)]
 pub struct Loaded<'a> {
     image: &'a Image,
-    /// Relocated words, and those that were set.
-    words: HashMap<u64, u64>,
+    /// Relocated words by their addresses, which are sorted: a browser has more than a million.
+    relocated: Vec<(u64, u64)>,
+    /// Words that were set.
+    set: HashMap<u64, u64>,
 }
 
 impl<'a> Loaded<'a> {
     /// Of a file. Relocations of x86-64 are read.
     pub fn new(image: &'a Image) -> Self {
-        Self { image, words: relocations(image) }
+        Self { image, relocated: relocations(image), set: HashMap::new() }
     }
 
     /// A word is another, as code stores it.
     pub fn set(&mut self, address: u64, value: u64) {
-        self.words.insert(address, value);
+        self.set.insert(address, value);
     }
 
     /// The word at an address; `None` if the file has none there.
     pub fn word(&self, address: u64) -> Option<u64> {
         let in_file = || self.image.bytes_at(address, 8)?.try_into().ok().map(u64::from_le_bytes);
-        self.words.get(&address).copied().or_else(in_file)
+        let relocated = || {
+            let at = self.relocated.binary_search_by_key(&address, |word| word.0).ok()?;
+            Some(self.relocated[at].1)
+        };
+        self.set.get(&address).copied().or_else(relocated).or_else(in_file)
     }
 
     /// The half of a word at an address, which is no pointer.
@@ -83,7 +89,7 @@ impl<'a> Loaded<'a> {
 }
 
 /// The words that are relocated when a library is loaded.
-fn relocations(image: &Image) -> HashMap<u64, u64> {
+fn relocations(image: &Image) -> Vec<(u64, u64)> {
     let elf = image.elf();
     let symbols = elf.dynamic_symbol_table();
     let relocations = elf.dynamic_relocations().into_iter().flatten();
@@ -100,5 +106,8 @@ fn relocations(image: &Image) -> HashMap<u64, u64> {
         };
         Some((address, value))
     });
-    word.collect()
+    let mut words: Vec<_> = word.collect();
+    // Linkers sort them in pieces.
+    words.sort_by_key(|word| word.0);
+    words
 }

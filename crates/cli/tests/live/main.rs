@@ -22,6 +22,7 @@ mod languages;
 mod languages_luajit;
 #[cfg(all(feature = "bpf", target_arch = "x86_64"))]
 mod languages_node;
+mod languages_order;
 #[cfg(all(feature = "bpf", target_arch = "x86_64"))]
 mod languages_php_ruby;
 #[cfg(all(feature = "bpf", target_arch = "x86_64"))]
@@ -37,6 +38,7 @@ mod perf_data;
 mod perf_events;
 mod perf_inlined;
 mod perf_report;
+mod process_lines;
 mod rates;
 mod record;
 mod sched;
@@ -53,5 +55,6 @@ mod top;
 mod trace;
 mod trace_events;
 mod trace_stacks;
+mod trace_strace;
 #[cfg(all(feature = "bpf", target_arch = "x86_64"))]
 mod waits;
