@@ -80,7 +80,12 @@ pub(crate) fn classify(info: &UnwindInfo, svma: u64, context: &mut Context) -> T
         return Tableless::SignalReturn;
     }
     let is_clone = |end: u64| info.code(end.wrapping_sub(7), 7).is_some_and(is_clone);
-    let cloned = matches!(info.guess(svma), Guess::Cloned(_));
+    // What was not read yet is not read for this.
+    let is_unread = info.is_unread(svma);
+    if is_unread && info.in_entry(svma, context) {
+        return Tableless::Entry;
+    }
+    let cloned = !is_unread && matches!(info.guess(svma), Guess::Cloned(_));
     if cloned || is_clone(svma) || is_clone(svma.wrapping_add(1)) {
         return Tableless::Clone;
     }

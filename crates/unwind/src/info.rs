@@ -439,10 +439,12 @@ impl UnwindInfo {
 
     /// True if code has to be read for the rule of twice a virtual address, and 1 if a call returns there.
     pub(crate) fn is_rule_unread(&self, key: u64, context: &mut Context) -> bool {
-        let at = key >> 1;
-        let is_code_itself =
-            key & 1 == 0 || self.returns_from_signal(at) || self.is_prepared(at, context);
-        let svma = at.wrapping_sub(u64::from(!is_code_itself));
+        let (at, is_call) = (key >> 1, key & 1 == 1);
+        if is_call && self.is_prepared(at, context) {
+            return false;
+        }
+        let is_call = is_call && !self.returns_from_signal(at);
+        let svma = at.wrapping_sub(is_call.into());
         !self.has_table(svma, context) && self.is_unread(svma)
     }
 

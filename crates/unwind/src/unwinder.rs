@@ -1,7 +1,7 @@
 //! From the registers and the stack of a sample to its frames.
 
 use crate::calls;
-use crate::code::Tableless;
+use crate::code::{self, Tableless};
 use crate::evaluate::{self, Failure};
 use crate::fallback::{Fallback, Found, is_return_address};
 use crate::info::{Context, UnwindInfo};
@@ -88,7 +88,7 @@ impl Unwinder {
         }
     }
 
-    /// Allows guessed frames ([`Frame::guessed`]), or does not; they are allowed by default. Without them, stacks end
+    /// Allows guessed frames ([`Frame::guessed`]), or does not; they are allowed by default. Without them, no code is read, and stacks end
     /// ([`StackEnd::NoRule`]) where neither tables nor frame pointers lead on, and ([`StackEnd::Truncated`]) in
     /// recursions beyond the copy.
     pub fn set_guessing(&mut self, guessing: bool) {
@@ -218,7 +218,8 @@ impl Unwinder {
 
     #[cold]
     fn compile(&mut self, info: &UnwindInfo, svma: u64, slot: usize) -> Rule {
-        if self.unread != UnreadCode::Read && info.is_rule_unread(svma, &mut self.context) {
+        let reads = self.unread == UnreadCode::Read && self.guessing;
+        if !reads && info.is_rule_unread(svma, &mut self.context) {
             return Rule::Unread;
         }
         let compiled = match svma & 1 {
@@ -390,10 +391,15 @@ impl Walk<'_> {
                 };
             }
             Rule::Bad => return Step::End(StackEnd::BadRule),
-            Rule::Unread if self.unwinder.unread == UnreadCode::Stop => {
-                return Step::End(StackEnd::Unread);
+            Rule::Unread => {
+                let Unwinder { unread, guessing, .. } = *self.unwinder;
+                if unread == UnreadCode::Stop && guessing {
+                    return Step::End(StackEnd::Unread);
+                }
+                let svma = mapping.svma(frame.lookup_address());
+                let code = code::classify(info, svma, &mut self.unwinder.context);
+                return self.without_table(code, interrupted);
             }
-            Rule::Unread => return self.without_table(Tableless::Plain, interrupted),
             Rule::Missing(code) => return self.without_table(code, interrupted),
         };
         match applied {

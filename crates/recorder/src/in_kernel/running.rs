@@ -217,18 +217,19 @@ impl Running {
     /// Ends counting when the command ends that limits the recording, or after a time. There is more to do then for the thread that
     /// takes the counts.
     fn end_in_time(&self) -> Result<(), Error> {
-        let mut watch = Watch::new()?;
         let beside = self.waiting.as_ref().filter(|_| !matches!(self.target, Target::Command(_)));
+        if beside.is_none() && self.duration.is_none() {
+            return Ok(());
+        }
+        let mut watch = Watch::new()?;
         if let Some(command) = beside {
             watch.child(command.pid());
         }
-        if beside.is_some() || self.duration.is_some() {
-            let end = self.engine.end();
-            // If it fails, it fails again where the error is reported.
-            watch.end_in_time(self.duration.map(|after| Instant::now() + after), move |_| {
-                end.end().ok();
-            });
-        }
+        let end = self.engine.end();
+        // If it fails, it fails again where the error is reported.
+        watch.end_in_time(self.duration.map(|after| Instant::now() + after), move |_| {
+            end.end().ok();
+        });
         Ok(())
     }
 

@@ -341,6 +341,10 @@ fn one_unwinder_reads_code_for_another() {
     let info = UnwindInfo::from_code(Arch::X86_64, CODE, jit_code(), &[]);
     space.map(CODE..CODE + 0x40, 0, Some(info.into()), 0);
     let [mut unwinder, mut other] = [(); 2].map(|()| Unwinder::new(Arch::X86_64));
+    // Where guesses are refused, no code is read for them.
+    unwinder.set_guessing(false);
+    assert_eq!(frames_by(&mut unwinder, &space, 0).1, StackEnd::NoRule);
+    unwinder.set_guessing(true);
     unwinder.set_unread(UnreadCode::Stop);
     let (frames, end, guessed) = frames_by(&mut unwinder, &space, 0);
     assert_eq!((frames.len(), end, guessed), (1, StackEnd::Unread, 0));
