@@ -42,7 +42,7 @@ pub fn end_of(cut: Cut) -> u64 {
     let cut = match cut {
         // Of what is unwound in user space alone.
         Cut::CopyTooSmall => Cut::Unreadable,
-        Cut::OffStack => Cut::BadRule,
+        Cut::OffStack | Cut::Moved => Cut::BadRule,
         cut => cut,
     };
     CUTS.iter().zip(1..).find(|(known, _)| **known == cut).map_or(0, |(_, end)| end)

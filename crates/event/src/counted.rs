@@ -154,11 +154,13 @@ pub enum Cut {
     NotTaken,
     /// In a file of a process that cannot be seen from this PID namespace.
     Invisible,
+    /// Of a precise event, whose registers are of a later instruction: the function has returned.
+    Moved,
 }
 
 impl Cut {
     /// All reasons, in the order in which they are declared.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::TooManyFrames,
         Self::CopyTooSmall,
         Self::Unreadable,
@@ -171,6 +173,7 @@ impl Cut {
         Self::Compat,
         Self::NotTaken,
         Self::Invisible,
+        Self::Moved,
     ];
 }
 

@@ -147,7 +147,13 @@ impl Collector {
                 collected.user = true;
                 let arch = self.unwinder.arch();
                 match registers(arch, regs).filter(|_| !stack.bytes.is_empty()) {
-                    Some(registers) => {
+                    Some(mut registers) => {
+                        if sample.exact_ip
+                            && sample.mode == CpuMode::User
+                            && sample.ip == registers.ip()
+                        {
+                            registers.set_after();
+                        }
                         let copy =
                             StackCopy { start: registers.sp().unwrap_or(0), bytes: stack.bytes };
                         let unwound = &mut self.unwound;

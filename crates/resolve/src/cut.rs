@@ -17,6 +17,7 @@ pub(crate) fn cut_of(end: StackEnd, is_cut: bool) -> Option<Cut> {
         StackEnd::OffStack => Cut::OffStack,
         StackEnd::NoRule | StackEnd::Unread => Cut::NoTable,
         StackEnd::BadRule => Cut::BadRule,
+        StackEnd::Moved => Cut::Moved,
     })
 }
 

@@ -66,12 +66,14 @@ pub struct Registers {
     arch: Arch,
     known: u64,
     values: [u64; REGISTERS],
+    /// The others are what the instruction at the instruction pointer left.
+    after: bool,
 }
 
 impl Registers {
     /// All registers unknown.
     pub const fn new(arch: Arch) -> Self {
-        Self { arch, known: 0, values: [0; REGISTERS] }
+        Self { arch, known: 0, values: [0; REGISTERS], after: false }
     }
 
     /// From the values of a perf sample's user registers: `mask` is `perf_event_attr`'s
@@ -108,6 +110,18 @@ impl Registers {
     /// Whose registers these are.
     pub const fn arch(&self) -> Arch {
         self.arch
+    }
+
+    /// The instruction pointer is that of the last instruction that was executed, as in samples of precise events, and not of the
+    /// next one.
+    pub const fn set_after(&mut self) {
+        self.after = true;
+    }
+
+    pub(crate) const fn take_after(&mut self) -> bool {
+        let after = self.after && matches!(self.arch, Arch::X86_64);
+        self.after = false;
+        after
     }
 
     /// The value of the register with this DWARF number.

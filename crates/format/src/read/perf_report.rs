@@ -24,7 +24,7 @@
 //! - `-g …,percent` and `-g …,period` print shares. With `-n` they are turned into samples so that the
 //!   entry's sum is exact; one of its stacks may be off by one where perf's two decimals do not decide.
 //! - `-g fractal` prints each share as one of all *callers* or *callees* of the function above. What ended
-//!   in that function itself is not printed, and is counted in those below it.
+//!   in that function itself is not printed, and is counted in those below it, with a warning.
 //! - What perf left out because it was small (`-g …,0.5,…`, which is its default) is counted in the entry's
 //!   function, below a frame `[not shown]`.
 //!
@@ -112,6 +112,11 @@ impl Reader for PerfReport {
         let unit = chosen.first().map_or_else(ValueType::samples, Report::value_type);
         let mut out = Collector::new(unit).addresses(options);
         let (mut not_shown, mut all) = (0u64, 0u64);
+        if chosen.iter().any(Report::is_fractal) {
+            let said = "perf report -g fractal prints no share of what ended in a function that calls others: it is \
+                        counted in what that calls; -g graph has it";
+            lines.warnings.add(WarningKind::NotHeld(said.to_owned()), 1, []);
+        }
         for mut report in chosen {
             report.drop_places();
             let callers_first = report.callers_first();
@@ -347,9 +352,14 @@ impl Report {
         }
     }
 
+    /// True if the shares of its chains are relative to the branch above.
+    fn is_fractal(&self) -> bool {
+        self.entries.iter().any(|entry| entry.chains.is_fractal(entry.percent))
+    }
+
     /// Adds all stacks. Returns the value of those that are not shown whole, and of all.
     fn add(&self, out: &mut Collector, callers_first: bool) -> (u64, u64) {
-        let fractal = self.entries.iter().any(|entry| entry.chains.is_fractal(entry.percent));
+        let fractal = self.is_fractal();
         let without_leaf = !callers_first && self.lack_leaves();
         let as_printed = !self.is_counted && self.has_plain_numbers();
         let (mut not_shown, mut all) = (0u64, 0u64);

@@ -1,7 +1,8 @@
 //! Samples made by hand: what perf records has either a callchain of the program or a copy of its
 //! stack, but the format has room for both.
 
-use pyrograph_event::{Attr, Layout, Record, kind, regs, sample_type};
+use pyrograph_event::{Attr, Layout, Record, kind, misc, regs, sample_type};
+use pyrograph_unwind::UnwindInfo;
 
 use super::*;
 
@@ -103,4 +104,62 @@ fn code_that_the_kernel_made_had_its_first_address_and_not_its_own() {
     let spaces = Spaces { process: &process, kernel: &kernel };
     let frame = Place::Kernel(start + 0x1a9).frame(spaces);
     assert_eq!((frame.module, frame.address), (ModuleId(7), start + 0x1a9));
+}
+
+const CODE: u64 = 0x7f00_0000_1000;
+
+/// `outer` calls `inner` at 0x1c, which pushes rbx and makes room.
+fn space_of_calls() -> AddressSpace {
+    let mut code = vec![0xcc; 0x40];
+    // sub $8,%rsp; call inner; add $8,%rsp; ret
+    let outer = [0x48, 0x83, 0xec, 8, 0xe8, 0x13, 0, 0, 0, 0x48, 0x83, 0xc4, 8, 0xc3];
+    code[..14].copy_from_slice(&outer);
+    // push %rbx; sub $16,%rsp; nop; nop; add $16,%rsp; pop %rbx; ret
+    let inner = [0x53, 0x48, 0x83, 0xec, 0x10, 0x90, 0x90, 0x48, 0x83, 0xc4, 0x10, 0x5b, 0xc3];
+    code[0x1c..0x29].copy_from_slice(&inner);
+    let info = UnwindInfo::from_code(Arch::X86_64, CODE, code, &[]);
+    let mut space = AddressSpace::new();
+    space.map(CODE..CODE + 0x40, 0, Some(info.into()), 0);
+    space
+}
+
+/// The addresses and the cut of a sample at an instruction, with these words from the stack pointer on.
+fn collected(misc: u16, at: u64, stack: &[u64]) -> (Vec<u64>, Option<Cut>) {
+    let attr = Attr {
+        sample_type: sample_type::IP | sample_type::REGS_USER | sample_type::STACK_USER,
+        sample_regs_user: 1 << regs::x86_64::SP | 1 << regs::x86_64::IP,
+        ..Attr::new()
+    };
+    let size = 8 * stack.len() as u64;
+    let words = [&[CODE + at, 2, STACK, CODE + at, size][..], stack, &[size]].concat();
+    let len = 8 + 8 * words.len() as u16;
+    let head = u64::from(kind::SAMPLE) | u64::from(misc) << 32 | u64::from(len) << 48;
+    let bytes = [&[head][..], &words].concat();
+    let bytes: Vec<u8> = bytes.into_iter().flat_map(u64::to_le_bytes).collect();
+    let layout = Layout::new(&attr);
+    let Ok(Record::Sample(sample)) = layout.decode(&bytes) else { panic!("no sample") };
+    let mut collector = Collector::new(Arch::X86_64, false);
+    let collected = collector.collect(&sample, &space_of_calls(), Extra::default(), None);
+    let address = |place: &Place| match *place {
+        Place::Process(address) | Place::Guessed(address) => Some(address),
+        _ => None,
+    };
+    (collector.places().iter().filter_map(address).collect(), collected.cut)
+}
+
+// Of precise events, the caller was what lies below the return address.
+#[test]
+fn registers_of_precise_events_are_those_behind_the_instruction() {
+    const USER: u16 = 2;
+    let [pushed, returns] = [7, CODE + 9];
+    let with_caller = (vec![CODE + 0x1c, CODE + 8], Some(Cut::NoTable));
+    // Stopped at the push, and behind it.
+    assert_eq!(collected(USER, 0x1c, &[returns, 7, 0, 0]), with_caller);
+    let exact = USER | misc::EXACT_IP;
+    assert_eq!(collected(exact, 0x1c, &[pushed, returns, 7, 0, 0]), with_caller);
+    // Behind the call of `inner`, which is in `outer` still.
+    let called = collected(exact, 4, &[returns, 7, 0, 0]);
+    assert_eq!(called, (vec![CODE + 4], Some(Cut::NoTable)));
+    // Behind the return: what lies there is not the caller's.
+    assert_eq!(collected(exact, 0x28, &[7, 0, 0]), (vec![CODE + 0x28], Some(Cut::Moved)));
 }

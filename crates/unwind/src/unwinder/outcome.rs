@@ -17,6 +17,9 @@ pub enum StackEnd {
     BadRule,
     /// There are more frames than were asked for.
     TooManyFrames,
+    /// The registers are of a later instruction than the one that was counted ([`Registers::set_after`](crate::Registers::set_after)),
+    /// and lead to no caller: the function has returned, or more has changed.
+    Moved,
     /// The last frame's code has no table, and was not read yet ([`UnreadCode::Stop`]).
     Unread,
 }

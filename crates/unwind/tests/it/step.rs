@@ -111,6 +111,46 @@ impl Walk {
         Some(format!("{place}: {got} frames for {want}, the last at {last}, {unwound:?}"))
     }
 
+    /// Goes on by one instruction, and unwinds as a precise event has it: the instruction pointer is that of the instruction, and
+    /// the other registers and the stack are what it has left. False if the program has ended.
+    fn check_after(&mut self, findings: &mut Findings, of_returns: &mut usize) -> bool {
+        let ip = self.stopped.registers().ip().expect("it is stopped");
+        let mut code = [0; 2];
+        self.stopped.read(ip, &mut code);
+        let is_return = matches!(code, [0xc3 | 0xc2, _] | [0xf3, 0xc3] | [0xf2, 0xc3]);
+        let want: Vec<u64> =
+            std::iter::once(ip).chain(self.calls.iter().rev().map(|call| call.1)).collect();
+        if !self.step() {
+            return false;
+        }
+        let mut registers = self.stopped.registers();
+        let Some(sp) = registers.sp() else { return true };
+        registers.set(Arch::X86_64.ip(), ip);
+        registers.set_after();
+        let Some(line) = self.lines.iter().find(|line| (line.start..line.end).contains(&sp)) else {
+            return true;
+        };
+        let mut bytes = vec![0; (line.end - sp) as usize];
+        let len = self.stopped.read(sp, &mut bytes);
+        let stack = StackCopy { start: sp, bytes: &bytes[..len] };
+        let mut frames = Vec::new();
+        let unwound = self.unwinder.unwind(&self.space, &registers, stack, 4096, &mut frames);
+        if is_return {
+            // Its caller cannot be known, and no other one is taken for it.
+            *of_returns += 1;
+            assert_eq!((unwound.end, frames.len()), (StackEnd::Moved, 1), "{}", self.place(ip));
+            return true;
+        }
+        let same = frames.iter().map(|frame| frame.address).eq(want.iter().copied());
+        if !same || unwound.end != StackEnd::Root {
+            findings.wrong_in_silence += usize::from(unwound.end == StackEnd::Root);
+            let (place, got) = (self.place(ip), frames.len());
+            let wrong = format!("{place}: {got} frames for {}, {unwound:?}", want.len());
+            *findings.wrong.entry(wrong).or_default() += 1;
+        }
+        true
+    }
+
     fn place(&self, address: u64) -> String {
         self.lines.iter().find(|line| (line.start..line.end).contains(&address)).map_or_else(
             || format!("{address:#x}"),
@@ -246,6 +286,24 @@ fn exceptions() {
     assert!(findings.steps == 150_000 && findings.deepest > 12, "{findings:?}");
     assert!(wrong * 1000 <= findings.steps, "{findings:?}");
     assert_eq!(findings.wrong_in_silence, 0, "{findings:?}");
+}
+
+/// At each instruction as a precise event has it.
+#[test]
+fn registers_of_precise_events_are_of_the_next_instruction() {
+    for options in [&["-O2", "-fomit-frame-pointer"][..], &["-O0"]] {
+        let mut command = Command::new(compile("precise", options));
+        command.env_clear();
+        let mut walk = Walk::new(command, None);
+        let (mut findings, mut of_returns) = (Findings::default(), 0);
+        while walk.check_after(&mut findings, &mut of_returns) {
+            findings.steps += 1;
+        }
+        let _ = walk.child.wait();
+        let wrong: Vec<_> = findings.wrong.iter().take(20).collect();
+        assert!(findings.steps > 5_000 && of_returns > 100, "{findings:?}");
+        assert!(wrong.is_empty(), "of {} steps, at {wrong:#?} …", findings.steps);
+    }
 }
 
 #[test]
