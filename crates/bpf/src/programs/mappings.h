@@ -301,6 +301,7 @@ __noinline int find_mapping(struct scratch *s, u64 address)
 static __always_inline void forget_mappings(struct scratch *s)
 {
 	s->mapping.end = 0;
+	s->mappings++;
 	s->java.state = 0;
 	for (u32 i = 0; i < NEAR; i++)
 		s->near[i].end = 0;

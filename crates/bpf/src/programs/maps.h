@@ -231,6 +231,24 @@ struct java_process {
 };
 
 // Where a stack is put together.
+// What a walk takes over from the last stack (`again.h`).
+struct again {
+	// The place in that of the last frame; 0: the walk goes by rules.
+	u32 place;
+	// How often a frame is looked for there still.
+	u32 tries;
+	// Frames are noted for the next stack.
+	u32 notes;
+	u32 pad;
+	// The stack as it was before the first frame that was taken over.
+	u64 len;
+	u64 hash;
+	// The frame pointer of the last frame.
+	u64 fp;
+	// Where the words of the stack begin that are in `node`.
+	u64 around;
+};
+
 struct scratch {
 	u32 busy;
 	u32 known;
@@ -265,6 +283,10 @@ struct scratch {
 	u32 turn;
 	// The module of the last frame.
 	u32 last_module;
+	// Changes when other mappings are remembered.
+	u32 mappings;
+	u32 pad;
+	struct again again;
 	// Which of the `scratches` this is.
 	u32 number;
 	// How many interpreters have code in the stack.

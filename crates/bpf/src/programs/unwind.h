@@ -22,6 +22,8 @@ static __always_inline u64 mix(u64 hash, u64 value)
 	return hash ^ hash >> 32;
 }
 
+#include "again.h"
+
 // bpf_loop's context has to be on the stack.
 struct walk {
 	struct scratch *s;
@@ -352,6 +354,10 @@ static __always_inline int step(struct scratch *s, struct task_struct *other)
 
 	if (s->user.len >= MAX_FRAMES)
 		return stop(s, END_TOO_MANY);
+	if (!other && s->again.place)
+		return go_on_again(s);
+	if (!other && s->again.tries && s->user.len && begin_again(s))
+		return 0;
 	found = find_code(s);
 	address = s->ip - s->called;
 	if (!found) {
@@ -371,6 +377,8 @@ static __always_inline int step(struct scratch *s, struct task_struct *other)
 		address += rule->add;
 	push(s, (u64)s->mapping.module << FRAME_SHIFT |
 		    ((address + s->mapping.to_frame) & ((1ull << FRAME_SHIFT) - 1)));
+	if (!other)
+		note_frame(s, rule ? words_to_fp(rule) : NOT_AGAIN);
 	if (state.luajit && (s->mapping.interpreter || s->mapping.module == MODULE_ANONYMOUS) &&
 	    (other ? leave_luajit(s, other) : leave_luajit_here(s)))
 		return 0;
@@ -407,10 +415,13 @@ static long step_other(u64 index, struct walk *walk)
 	return end_of_loop(step(walk->s, walk->other));
 }
 
+// A frame each, and those that were taken over from the last stack and given back.
+#define MOST_STEPS (MAX_FRAMES + 1 + MOST_AGAIN)
+
 // The range of a loop without `bpf_loop`.
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, MAX_FRAMES + 1);
+	__uint(max_entries, MOST_STEPS);
 	__type(key, u32);
 	__type(value, u8);
 } steps SEC(".maps");
@@ -424,7 +435,7 @@ static long step_over(void *map, u32 *key, u8 *value, struct walk *walk)
 static __always_inline void walk_current(struct walk *walk)
 {
 	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
-		bpf_loop(MAX_FRAMES + 1, step_current, walk, 0);
+		bpf_loop(MOST_STEPS, step_current, walk, 0);
 	else
 		bpf_for_each_map_elem(&steps, step_over, walk, 0);
 }
@@ -509,6 +520,7 @@ static __always_inline int unwind_user(struct scratch *s, struct task_struct *ta
 	s->guessed = 0;
 	s->found = 0;
 	s->luajit.number = 0;
+	start_again(s, !is_other && !s->returns);
 	if (s->java.state == JAVA_NONE)
 		s->java.state = JAVA_UNKNOWN;
 	// The code segment of 64-bit programs; read as a whole word, for that is how the verifier wants it.
@@ -524,6 +536,7 @@ static __always_inline int unwind_user(struct scratch *s, struct task_struct *ta
 		bpf_loop(MAX_FRAMES + 1, step_other, &walk, 0);
 	} else {
 		walk_current(&walk);
+		keep_for_again(s);
 	}
 	if (s->end == END_PENDING && s->question.tgid == INVISIBLE)
 		s->end = END_INVISIBLE;

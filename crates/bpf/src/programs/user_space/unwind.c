@@ -15,6 +15,7 @@
 //   6 address, size, bytes                 memory of the process
 //   7 17 registers, called                 unwinds: writes how it ended, the number of frames, the frames
 //   8 number, struct interpreter           an interpreter
+//   9                                      forget memory; mappings are what they were
 //
 // Registers have the order of DWARF, the last is the instruction pointer. `called`: the thread is in a system
 // call. Numbers that are too large are taken for others, and what ends too early is the end: any bytes will do.
@@ -40,6 +41,7 @@ static struct interpreter user_interpreters[MAX_INTERPRETERS];
 static struct mm_struct user_mm = { .end_code = 1 };
 static struct task_struct user_thread = { .tgid = 1, .pid = 1, .mm = &user_mm };
 static struct scratch user_scratch;
+static struct last_stacks user_last_stacks;
 
 void *user_task(void)
 {
@@ -54,6 +56,8 @@ void *user_lookup(void *map, const void *key)
 		return number < MAX_MODULES ? &user_modules[number] : NULL;
 	if (map == &rules)
 		return number < MAX_RULES ? &user_rules[number] : NULL;
+	if (map == &last_stacks)
+		return &user_last_stacks;
 	if (map == &interpreters)
 		return number < MAX_INTERPRETERS ? &user_interpreters[number] : NULL;
 	if (map == &blocks)
@@ -140,6 +144,8 @@ static void unwind(void)
 	user_mm.mm_rb.rb_node = tree(0, mapping_count);
 	has_stack = unwind_user(s, &user_thread, 0);
 	give(has_stack ? s->end : ENDS);
+	// How many of its frames are those of the last stack.
+	give(has_stack && s->again.place ? s->user.len - s->again.len : 0);
 	give(has_stack ? s->user.len : 0);
 	if (has_stack)
 		fwrite(s->user.frames, 8, s->user.len, output);
@@ -180,6 +186,9 @@ static void run(void)
 			take(&user_interpreters[take_word() % MAX_INTERPRETERS],
 			     sizeof(struct interpreter));
 			break;
+		case 9:
+			forget_memory();
+			break;
 		}
 	}
 }
@@ -200,6 +209,7 @@ int pyrograph_run(const u8 *bytes, size_t size)
 	memset(user_files, 0, sizeof(user_files));
 	memset(user_interpreters, 0, sizeof(user_interpreters));
 	memset(&user_scratch, 0, sizeof(user_scratch));
+	memset(&user_last_stacks, 0, sizeof(user_last_stacks));
 	for (u32 i = 0; i < MAX_BLOCKS; i++) {
 		free(user_blocks[i]);
 		user_blocks[i] = NULL;
