@@ -168,9 +168,9 @@ fn known_sleeps_are_as_many_and_as_long() {
             }
             // When it began to wait for its input was not seen; then it waits as long as it has no CPU.
             let wait: u64 = switches.iter().map(|row| number(row, "wait_ns")).sum();
-            // With a CPU it is for as long as it uses that, and as interrupts do, which may be as long again beside other work.
+            // That it has a CPU is not all of its CPU time: interrupts take of it, and before a switch is an event, all who
+            // record switches take theirs, which counts for the thread, too. Beside other work each is some milliseconds.
             let runs: u64 = switches.iter().map(|row| number(row, "run_ns")).sum();
-            assert!(runs + MS >= thread.cpu, "{runs} and {thread:?}");
             // After it has read its clocks, it writes them, and ends.
             let most = 10 * MS + run.stolen;
             assert!(near(wait + runs, thread.life, 0.01, most), "{wait} {runs} and {thread:?}");
