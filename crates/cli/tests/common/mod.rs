@@ -181,8 +181,8 @@ pub fn slice<T>(cases: &[T], first: usize) -> &[T] {
 }
 
 /// The first bound, or the second where `PYROGRAPH_SHARP` is set: a bound that holds on any machine, and one that holds on a
-/// machine that does nothing else. The nightly job sets it, and repeats the tests that measure; their names have the word
-/// `shares`: `cargo nextest run -E 'binary(live) & test(/shares/)'`. (What others share with these may call this, too.)
+/// machine that does nothing else. `.ci/nightly` sets it, and repeats the tests that measure (`sharp_tests`); most of their names
+/// have the word `shares`. (What others share with these may call this, too.)
 pub fn sharp<T>(loose: T, sharp: T) -> T {
     if std::env::var_os("PYROGRAPH_SHARP").is_some() { sharp } else { loose }
 }

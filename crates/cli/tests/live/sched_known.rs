@@ -171,11 +171,17 @@ fn known_sleeps_are_as_many_and_as_long() {
             // That it has a CPU is not all of its CPU time: interrupts take of it, and before a switch is an event, all who
             // record switches take theirs, which counts for the thread, too. Beside other work each is some milliseconds.
             let runs: u64 = switches.iter().map(|row| number(row, "run_ns")).sum();
-            // After it has read its clocks, it writes them, and ends.
+            // After it has read its clocks, it writes them, and ends. Beside other work and its recordings some of its life is neither,
+            // or both, as far as events tell: 5 % were seen. That no wait is missing, their number says.
             let most = 10 * MS + run.stolen;
-            assert!(near(wait + runs, thread.life, 0.01, most), "{wait} {runs} and {thread:?}");
+            assert!(
+                near(wait + runs, thread.life, sharp(0.15, 0.01), most),
+                "{wait} {runs} and {thread:?}: {switches:?}"
+            );
             let delays: u64 = switches.iter().map(|row| number(row, "delay_ns")).sum();
-            assert!(wait - delays >= 50 * 5 * MS - 12 * MS, "{wait} {delays} and {thread:?}");
+            // Where its CPU is taken away as it falls asleep, its time comes while it could run.
+            let least = 50 * 5 * MS - sharp(50, 12) * MS;
+            assert!(wait - delays + run.stolen >= least, "{wait} {delays} and {thread:?}");
             let row = row(latency, thread.tid);
             assert!(
                 near(number(row, "runtime_ns"), thread.cpu, 0.02, 2 * MS),
