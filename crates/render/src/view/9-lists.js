@@ -102,9 +102,9 @@
           shared = Math.max(shared, i);
         }
         if (texts.size === 1) { continue; }
-        // As much before that as there is room for.
+        // As much before that as there is surely room for: what is cut off is at the end.
         let from = Math.min(1, shared);
-        while (from < shared - 8 && pen.measureText("\u2026" + text.slice(from)).width > room) { from++; }
+        while (from < shared - 8 && pen.measureText("\u2026" + text.slice(from)).width > 0.7 * room) { from++; }
         shown.set(text, (from ? "\u2026" : "") + text.slice(from));
       }
     }
