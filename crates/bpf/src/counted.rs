@@ -359,7 +359,7 @@ impl Stacks {
         inner.copied.add(stack.hash, frames);
     }
 
-    /// What is counted of a copied stack waits until that is unwound.
+    /// Defers counts of a copied stack until it is unwound.
     pub fn postpone(&self, stack: &CopiedStack) {
         self.inner.borrow_mut().postponed.insert(stack.hash);
     }

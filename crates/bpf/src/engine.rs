@@ -414,7 +414,7 @@ impl Engine {
         Ok(self.copied.take())
     }
 
-    /// What is counted of a copied stack waits until [`Self::unwound`] is called for it, for which that must be within
+    /// Defers counts of a copied stack until [`Self::unwound`] is called for it, which must be within
     /// [`Self::POSTPONED_FOR`].
     pub fn postpone(&mut self, stack: &CopiedStack) {
         self.stacks.postpone(stack);

@@ -6,6 +6,7 @@ mod haskell;
 pub mod messages;
 mod plan;
 pub mod question;
+mod share;
 mod verdict;
 
 use std::cell::Cell;

@@ -154,7 +154,7 @@ pub enum Cut {
     NotTaken,
     /// In a file of a process that cannot be seen from this PID namespace.
     Invisible,
-    /// Of a precise event, whose registers are of a later instruction: the function has returned.
+    /// A precise event at a return: its registers are the caller's already.
     Moved,
 }
 

@@ -111,6 +111,30 @@ pub struct TraceEnd {
 }
 
 impl TracePlan {
+    /// A plan to trace all calls of a target and of the processes that it starts, until it ends.
+    pub fn new(target: Target) -> Self {
+        Self {
+            target,
+            inherit: true,
+            filters: Filters::default(),
+            calls: None,
+            events: Vec::new(),
+            faults: PageFaults::default(),
+            stacks: false,
+            failed: false,
+            slower: Duration::ZERO,
+            counts: false,
+            name_groups: false,
+            text: 32,
+            memory: 64 << 20,
+            beside: None,
+            interval: None,
+            duration: None,
+            output_to_stderr: false,
+            cache: None,
+        }
+    }
+
     /// Only some calls are handed out, and files have to be named in them.
     fn is_chosen(&self) -> bool {
         let with_files = pyrograph_syscall::group("desc").unwrap_or_default();

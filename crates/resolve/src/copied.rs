@@ -112,12 +112,12 @@ impl CodeReader {
     }
 }
 
-/// What a copied stack came to.
+/// The result of unwinding a copied stack.
 #[derive(Debug)]
 pub enum UnwoundCopy {
-    /// Why it ends early, if it does, and whether a frame was guessed.
+    /// Its frames; the reason for an early end, if any, and true if a frame was guessed.
     Frames(Option<Cut>, bool),
-    /// Nothing: code has to be read first ([`UnreadCode::Stop`]).
+    /// None: code has to be read first ([`UnreadCode::Stop`]).
     Unread(Unread),
 }
 

@@ -1,4 +1,4 @@
-//! What was counted, taken out of the kernel.
+//! Collection of counts from the kernel's tables.
 
 use pyrograph_event::request::Waits;
 

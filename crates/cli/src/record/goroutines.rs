@@ -2,6 +2,8 @@
 
 use pyrograph_recorder::Resolved;
 
+use super::share::share_of_stacks;
+
 /// Threads of Go's scheduler wait in these (runtime/proc.go) until there is a goroutine to run, or time to look at all.
 const IDLE: [&str; 4] =
     ["runtime.stopm", "runtime.findRunnable", "runtime.findrunnable", "runtime.sysmon"];
@@ -20,12 +22,7 @@ pub fn idle_share(resolved: &Resolved) -> f64 {
     if !is_idle.contains(&true) {
         return 0.0;
     }
-    let (mut idle, mut all) = (0u64, 0u64);
-    for (sample, &value) in profile.samples.iter().zip(profile.samples.values(profile.shown)) {
-        all = all.saturating_add(value);
-        if profile.stacks.leaf_first(sample.stack).any(|frame| is_idle[frame.0 as usize]) {
-            idle = idle.saturating_add(value);
-        }
-    }
-    idle as f64 / all.max(1) as f64
+    share_of_stacks(profile, |stack| {
+        profile.stacks.leaf_first(stack).any(|frame| is_idle[frame.index()])
+    })
 }

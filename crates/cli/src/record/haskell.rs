@@ -3,6 +3,8 @@
 use pyrograph_names::{Language, Name};
 use pyrograph_profile::{Frame, FrameKind, Marker, Profile};
 
+use super::share::share_of_stacks;
+
 /// The part of the value whose stacks could not be unwound further than to a function of Haskell.
 pub fn cut_share(profile: &Profile) -> f64 {
     let is_haskell = |frame: &Frame| {
@@ -15,20 +17,11 @@ pub fn cut_share(profile: &Profile) -> f64 {
         return 0.0;
     }
     let is_cut = |frame| profile.frames.get(frame).kind == FrameKind::Marker(Marker::Broken);
-    let (mut cut, mut all) = (0u64, 0u64);
-    for (sample, &value) in profile.samples.iter().zip(profile.samples.values(profile.shown)) {
-        all = all.saturating_add(value);
-        let mut ends_there = false;
-        let mut inner = false;
-        for frame in profile.stacks.leaf_first(sample.stack) {
-            ends_there = inner && is_cut(frame);
-            inner = is_haskell[frame.0 as usize];
-        }
-        if ends_there {
-            cut = cut.saturating_add(value);
-        }
-    }
-    cut as f64 / all.max(1) as f64
+    share_of_stacks(profile, |stack| {
+        // The marker is the outermost frame.
+        let frames: Vec<_> = profile.stacks.leaf_first(stack).collect();
+        matches!(frames[..], [.., inner, cut] if is_cut(cut) && is_haskell[inner.index()])
+    })
 }
 
 #[cfg(test)]

@@ -372,37 +372,15 @@ fn signal_details(signal: i32, code: i32, [first, second]: [u64; 2]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use pyrograph_event::traced::{Call, Stack};
     use pyrograph_record::Target;
     use pyrograph_syscall::{Copied, number_of};
 
     use super::*;
-    use crate::filters::Filters;
-    use crate::tracing::PageFaults;
 
     fn decoder(name_groups: bool) -> Decoder {
-        Decoder::new(&TracePlan {
-            target: Target::System,
-            inherit: true,
-            filters: Filters::default(),
-            calls: None,
-            events: Vec::new(),
-            faults: PageFaults::default(),
-            stacks: false,
-            failed: false,
-            slower: Duration::ZERO,
-            counts: true,
-            name_groups,
-            text: 32,
-            memory: 1 << 20,
-            beside: None,
-            interval: None,
-            duration: None,
-            output_to_stderr: false,
-            cache: None,
-        })
+        let plan = TracePlan::new(Target::System);
+        Decoder::new(&TracePlan { counts: true, name_groups, ..plan })
     }
 
     /// The tree of control groups was walked for each, whatever the tables were for.

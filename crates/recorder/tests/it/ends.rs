@@ -3,7 +3,7 @@
 use std::process::{Child, Command};
 use std::time::{Duration, SystemTime};
 
-use pyrograph_recorder::{Error, Filters, PageFaults, SchedPlan, Target, TracePlan, Tracing};
+use pyrograph_recorder::{Error, SchedPlan, Target, TracePlan, Tracing};
 
 use crate::scheduled::{all, open, plan};
 
@@ -47,26 +47,8 @@ fn events_of_the_scheduler_end_in_time_whoever_takes_them() {
 #[test]
 fn calls_end_in_time_whoever_takes_them() {
     let naps = Naps::start();
-    let plan = TracePlan {
-        target: Target::Processes(vec![naps.0.id().cast_signed()]),
-        inherit: true,
-        filters: Filters::default(),
-        calls: None,
-        events: Vec::new(),
-        faults: PageFaults::default(),
-        stacks: false,
-        failed: false,
-        slower: Duration::ZERO,
-        counts: false,
-        name_groups: false,
-        text: 32,
-        memory: 64 << 20,
-        beside: None,
-        interval: None,
-        duration: Some(TIME),
-        output_to_stderr: false,
-        cache: None,
-    };
+    let target = Target::Processes(vec![naps.0.id().cast_signed()]);
+    let plan = TracePlan { duration: Some(TIME), ..TracePlan::new(target) };
     let mut tracing = match Tracing::open(&plan) {
         Err(error) if error.is_refusal() => {
             return eprintln!("skipped: tracing system calls needs root: {error}");

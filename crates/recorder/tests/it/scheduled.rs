@@ -22,7 +22,7 @@ pub struct Program {
     _folder: tempfile::TempDir,
 }
 
-/// What a thread says of itself.
+/// A thread's own account.
 #[derive(Clone, Copy, Debug)]
 pub struct Thread {
     pub tid: i32,
@@ -164,7 +164,7 @@ pub fn all(mut recording: SchedRecording) -> (Vec<SchedEvent>, SchedEnd) {
     (events, end)
 }
 
-/// What the program said, and the events and counts of the same run.
+/// The program's own account, and events and counts of the same run.
 pub struct Run {
     pub threads: Vec<Thread>,
     pub events: Vec<SchedEvent>,

@@ -1,4 +1,4 @@
-//! What unwinding a stack comes to.
+//! The result of unwinding a stack.
 
 /// Where the frames of a stack ended, and why. All but [`Root`](Self::Root) leave outer frames
 /// unknown; the last frame found is the one whose caller was not.

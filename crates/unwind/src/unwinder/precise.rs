@@ -16,9 +16,7 @@ impl Walk<'_> {
         let Some((mapping, info)) = mapping.and_then(|m| Some((m, m.info.as_deref()?))) else {
             return self.step(frame, mapping, true);
         };
-        const LONGEST: usize = 15;
-        let svma = mapping.svma(frame.address);
-        let code = (1..=LONGEST).rev().find_map(|len| info.code(svma, len)).unwrap_or_default();
+        let code = info.code_from(mapping.svma(frame.address)).unwrap_or_default();
         let instruction = Decoder::new(64, code, DecoderOptions::NONE).decode();
         let next = frame.address.wrapping_add(instruction.len() as u64);
         let places = match instruction.flow_control() {
