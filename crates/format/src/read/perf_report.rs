@@ -46,10 +46,11 @@
 
 mod chains;
 mod entry;
+mod order;
 
 use std::collections::BTreeMap;
 
-use hashbrown::{HashMap, HashSet};
+use hashbrown::HashSet;
 use pyrograph_profile::{FrameKind, ValueType};
 
 use self::chains::Chains;
@@ -412,80 +413,6 @@ impl Report {
         }
         without > with
     }
-
-    /// True if chains begin with the outermost caller; see the module.
-    fn callers_first(&self) -> bool {
-        if self.columns.has_children
-            && let Some(callers_first) = self.callers_first_of_children()
-        {
-            return callers_first;
-        }
-        let (mut first, mut last) = (0usize, 0usize);
-        let (mut firsts, mut lasts) = (HashSet::new(), HashSet::new());
-        for (entry, begin, end) in self.ends_of_paths() {
-            let is_own = !entry.symbol.is_empty() && entry.own == entry.percent;
-            first += usize::from(is_own && entry.is_symbol(end));
-            last += usize::from(is_own && entry.is_symbol(begin));
-            first += usize::from(is_root(begin));
-            last += usize::from(is_root(end));
-            firsts.insert(begin);
-            lasts.insert(end);
-        }
-        if first == last { firsts.len() <= lasts.len() } else { first > last }
-    }
-
-    /// The same where entries count what they call, too. Chains of an entry that calls nothing begin or end with it; those of
-    /// all others begin with it in both orders, but end in what they call, or in what called them. None if nothing decides.
-    fn callers_first_of_children(&self) -> Option<bool> {
-        let calls_nothing = |entry: &Entry| entry.own == entry.percent && entry.own > 0;
-        let by_symbol: HashMap<&str, &Entry> =
-            self.entries.iter().map(|entry| (entry.symbol.as_str(), entry)).collect();
-        let (mut own, mut called) = (0isize, 0isize);
-        for (entry, begin, end) in self.ends_of_paths() {
-            if calls_nothing(entry) {
-                own += isize::from(entry.is_symbol(end)) - isize::from(entry.is_symbol(begin));
-            } else if entry.is_symbol(begin) {
-                let last = by_symbol.get(end);
-                called += isize::from(last.is_some_and(|last| calls_nothing(last)));
-                called -= isize::from(is_root(end) || last.is_some_and(|last| last.own == 0));
-            }
-        }
-        [own, called].into_iter().find(|&votes| votes != 0).map(|votes| votes > 0)
-    }
-
-    /// The first and the last frame of each chain that has two or more, and its entry.
-    fn ends_of_paths<'a>(&'a self) -> impl Iterator<Item = (&'a Entry, &'a str, &'a str)> {
-        let paths = |entry: &'a Entry| entry.chains.paths().map(move |path| (entry, path));
-        self.entries.iter().flat_map(paths).filter_map(|(entry, path)| match path[..] {
-            [begin, .., end] => Some((entry, begin, end)),
-            _ => None,
-        })
-    }
-}
-
-/// Functions that stacks of programs begin with.
-fn is_root(frame: &str) -> bool {
-    const ROOTS: &[&str] = &[
-        "_start",
-        "main",
-        "__libc_start_main",
-        "__libc_start_call_main",
-        "start_thread",
-        "clone",
-        "clone3",
-        "__clone",
-        "__clone3",
-        "thread_start",
-        "_dl_start_user",
-        "__restore_rt",
-        "runtime.goexit",
-    ];
-    let name = without_version(frame.strip_suffix(" (inlined)").unwrap_or(frame));
-    ROOTS.contains(&name) || name.starts_with("__libc_start_main") || is_kernel_entry(name)
-}
-
-fn without_version(symbol: &str) -> &str {
-    symbol.split('@').next().unwrap_or(symbol)
 }
 
 fn push_path(out: &mut Collector, path: &[&str], entry: &Entry) {
@@ -577,6 +504,20 @@ mod tests {
                        1.00%     0.00%  [.] _dl_main\n            |\n            ---_dl_main\n\n";
         let said = error(CHILDREN.0, CHILDREN.1, callees);
         assert!(said.is_some_and(|said| said.contains("callees first")));
+    }
+
+    #[test]
+    fn branches_below_the_limit_were_taken_for_callees_first() {
+        let columns = "# Children      Self  Command  Symbol              ";
+        let dots = "# ........  ........  .......  ....................";
+        let callers = "    47.53%    46.89%  app      [.] bits\n            |\n            ---bits\n               |          \n                \
+                       --0.64%--asm_sysvec_apic_timer_interrupt\n\n     \
+                       1.15%     0.00%  app      [k] asm_sysvec_apic_timer_interrupt\n            |\n            \
+                       ---asm_sysvec_apic_timer_interrupt\n\n";
+        assert_eq!(error(columns, dots, callers), None);
+        // Behind it is more than it calls.
+        let callees = callers.replace("0.64%", "47.50%");
+        assert!(error(columns, dots, &callees).is_some_and(|said| said.contains("callees first")));
     }
 
     #[test]

@@ -187,6 +187,34 @@ impl Chains {
         roots.filter_map(|node| node.frames.first().map(String::as_str))
     }
 
+    /// What goes on behind a first frame, of a whole of `entry`, in hundredths of a percent, and of how many branches that is the
+    /// sum. Nothing where numbers are no percentages, or the frame is there again further on.
+    pub fn behind(&self, entry: u64, is_frame: impl Fn(&str) -> bool) -> (u64, u64) {
+        let is_trunk =
+            |node: &Node| node.parent.is_none() && node.frames.first().is_some_and(|f| is_frame(f));
+        let Some(trunk) = self.nodes.iter().position(is_trunk).filter(|_| self.percentages) else {
+            return (0, 0);
+        };
+        let below = self.nodes.iter().enumerate().filter(|&(at, _)| self.root_of(at) == trunk);
+        let names = below.flat_map(|(_, node)| &node.frames);
+        if names.filter(|name| is_frame(name)).count() > 1 {
+            return (0, 0);
+        }
+        let trunk = &self.nodes[trunk];
+        if trunk.frames.len() > 1 {
+            return (trunk.value.unwrap_or(entry), 1);
+        }
+        let branches = trunk.children.iter().filter_map(|&child| self.nodes[child].value);
+        (branches.fold(0u64, u64::saturating_add), trunk.children.len() as u64)
+    }
+
+    fn root_of(&self, mut node: usize) -> usize {
+        while let Some(parent) = self.nodes[node].parent {
+            node = parent;
+        }
+        node
+    }
+
     /// The names of each chain that is printed to its end.
     pub fn paths(&self) -> impl Iterator<Item = Vec<&str>> {
         let ends = (0..self.nodes.len()).filter(|&node| self.nodes[node].children.is_empty());
