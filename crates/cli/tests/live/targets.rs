@@ -241,9 +241,10 @@ fn nothing_is_counted_after_the_end_however_late_it_is_seen() {
     recording.args(["record", "-a", "--engine", "ebpf", "-o"]).arg(&out);
     recording.args(["--", "sh", "-c", "echo; sleep 1; echo"]).stdout(Stdio::piped());
     let mut recording = recording.spawn().expect("pyrograph runs");
-    let begun = Instant::now();
     let mut lines = recording.stdout.take().expect("a pipe");
     lines.read_exact(&mut [0]).expect("the command runs");
+    // It counts since a moment before; what it took to prepare is none of it.
+    let begun = Instant::now();
     let stopped = Stopped::new(recording.id().cast_signed());
     lines.read_exact(&mut [0]).expect("the command ends");
     let ended = begun.elapsed();
