@@ -209,13 +209,21 @@ static __always_inline void settle(struct skipped *skipped, struct task_struct *
 
 static __always_inline void settle_absence(struct absence *absence, struct task_struct *task)
 {
+	struct key *last = &absence->skipped.last;
+
 	skip(&absence->skipped, absence->due.events, absence->due.value);
 	absence->due.events = 0;
 	absence->due.value = 0;
-	if (absence->stolen >= config.min_block && absence->skipped.last.tgid)
-		skip(&absence->skipped, 1, absence->stolen);
-	absence->stolen = 0;
 	settle(&absence->skipped, task, KIND_SLEEP);
+	// It is where it was when it last had a CPU.
+	if (absence->stolen >= config.min_block && last->tgid &&
+	    absence->skipped.forgotten == state.forgotten) {
+		last->waker = 0;
+		last->kind = KIND_PREEMPTED;
+		add(last, 1, absence->stolen);
+		last->tgid = 0;
+	}
+	absence->stolen = 0;
 }
 
 // How much a thread has to wait until its next stack is taken. It is left to chance, so that it keeps no step with

@@ -157,16 +157,19 @@ fn waits_have_their_part_of_each_moment() {
         "waits.py",
         "
 import resource, time
-def run(function):
-    start = time.monotonic_ns(), time.thread_time_ns(), resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
-    function()
-    used = time.thread_time_ns() - start[1]
-    waits = resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw - start[2]
-    print(time.monotonic_ns() - start[0] - used, used, waits)
-def early(): time.sleep(0.6)
+def now():
+    return time.monotonic_ns(), time.thread_time_ns(), resource.getrusage(resource.RUSAGE_THREAD).ru_nvcsw
+def early():
+    start = now()
+    time.sleep(0.6)
+    return start, now()
 def late():
+    start = now()
     for i in range(60): time.sleep(0.01)
-run(early); run(late)
+    return start, now()
+for start, end in (early(), late()):
+    used = end[1] - start[1]
+    print(end[0] - start[0] - used, used, end[2] - start[2])
 ",
     );
     let page = folder.path().join("page.html");
