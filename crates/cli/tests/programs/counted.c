@@ -1,4 +1,5 @@
-// Waits and allocates as often as its arguments say: counted OFTEN SELDOM.
+// Waits and allocates as often as its arguments say: counted OFTEN SELDOM [MICROSECONDS]. The third is how long it waits where it
+// does so often.
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -12,10 +13,10 @@ static void nap(long microseconds)
 	nanosleep(&length, NULL);
 }
 
-__attribute__((noinline)) static void often(int times)
+__attribute__((noinline)) static void often(int times, long microseconds)
 {
 	for (int i = 0; i < times; i++) {
-		nap(200);
+		nap(microseconds);
 		kept = malloc(64);
 		free(kept);
 	}
@@ -34,7 +35,7 @@ int main(int argc, char **argv)
 {
 	if (argc < 3)
 		return 1;
-	often(atoi(argv[1]));
+	often(atoi(argv[1]), argc > 3 ? atoi(argv[3]) : 200);
 	seldom(atoi(argv[2]));
 	return 0;
 }

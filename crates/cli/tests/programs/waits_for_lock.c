@@ -1,6 +1,6 @@
 // Waits for a lock as often as its arguments say: waits_for_lock OFTEN SELDOM. Another thread takes the lock, says so, and
-// keeps it for 200 microseconds, and for 5 milliseconds where it is waited for seldom: on a busy machine waits are longer, and of
-// two threads that are to meet within 200 microseconds many do not.
+// keeps it for 2 milliseconds, and for 5 where it is waited for seldom: on a busy machine waits are longer by what it takes to get
+// a CPU, and where the lock is kept for less, many of two threads that are to meet do not.
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -9,7 +9,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int turn; // 0: the other thread is to take the lock; 1: it has it; 2: it ends
-static atomic_long keeps = 200000;
+static atomic_long keeps = 2000000;
 static int volatile work;
 
 static void wait_for(int value)
