@@ -77,7 +77,7 @@ pub struct Builder {
     keeping: Option<Keeping>,
 }
 
-/// Tables that were made are kept for the next recording, at the latest when this is dropped: what is being made then is given
+/// What a thread has made is kept for the next recording, at the latest when this is dropped: what is being made then is given
 /// up. Hold it as long as the program has something else to do.
 #[derive(Debug)]
 pub struct Keeping {
@@ -88,6 +88,11 @@ pub struct Keeping {
 impl Keeping {
     /// Some megabytes are written, on a machine that may be busy.
     const PATIENCE: Duration = Duration::from_secs(1);
+
+    /// `given_up` tells the thread to make no more; `ended` is disconnected when it has ended.
+    pub fn new(given_up: Arc<AtomicBool>, ended: Receiver<()>) -> Self {
+        Self { given_up, ended }
+    }
 }
 
 impl Drop for Keeping {
@@ -112,7 +117,7 @@ impl Builder {
         let (ends, ended) = mpsc::channel::<()>();
         let (keeps, kept) = mpsc::channel::<()>();
         let given_up = Arc::new(AtomicBool::new(false));
-        let keeping = Some(Keeping { given_up: Arc::clone(&given_up), ended: kept });
+        let keeping = Some(Keeping::new(Arc::clone(&given_up), kept));
         let mut waiting = Waiting::default();
         let run = move || {
             let _ends = (ends, keeps);

@@ -8,6 +8,7 @@ mod copies;
 mod feed;
 #[cfg(feature = "bpf")]
 mod follower;
+mod kept_code;
 #[cfg(feature = "bpf")]
 mod labels;
 #[cfg(feature = "bpf")]

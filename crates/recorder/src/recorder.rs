@@ -86,8 +86,8 @@ pub(crate) struct Ended {
 #[derive(Debug, Default)]
 pub struct Kept {
     #[cfg(feature = "bpf")]
-    #[expect(dead_code, reason = "it is there to be dropped")]
-    pub(crate) tables: Option<pyrograph_bpf::Keeping>,
+    #[expect(dead_code, reason = "they are there to be dropped")]
+    pub(crate) threads: [Option<pyrograph_bpf::Keeping>; 2],
 }
 
 /// A recording that is ready to begin, or goes on.

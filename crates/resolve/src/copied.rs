@@ -1,9 +1,11 @@
 //! User stacks that the in-kernel engine could not unwind to their end and copied out.
 
+use std::sync::Arc;
+
 use pyrograph_event::counted::{Cut, UserFrame};
 use pyrograph_unwind::{
-    AddressSpace, Arch, Frame, LiveMemory, Registers, StackCopy, StackEnd, UnreadCode, Unwinder,
-    Unwound,
+    AddressSpace, Arch, Frame, LiveMemory, Registers, StackCopy, StackEnd, UnreadCode, UnwindInfo,
+    Unwinder, Unwound,
 };
 
 use crate::beyond::CHECKED;
@@ -89,6 +91,13 @@ pub(crate) struct CopiedStacks {
 /// The mappings of a process, with which a stack leads to code without unwind tables whose instructions were not read yet.
 #[derive(Debug)]
 pub struct Unread(AddressSpace);
+
+impl Unread {
+    /// The files of the process.
+    pub fn files(&self) -> impl Iterator<Item = &Arc<UnwindInfo>> {
+        self.0.mappings().filter_map(|mapping| mapping.info.as_ref())
+    }
+}
 
 /// Reads code without unwind tables for stacks that lead through it, on a thread of its own: what it has read, the resolver
 /// that the stack is of need not read.

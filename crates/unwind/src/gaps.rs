@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::info::UnwindInfo;
 use crate::instructions::{self, Guess, Guesses, piece_of, with_lead};
+use crate::kept_guesses::KeptGuesses;
 use crate::registers::Arch;
 
 /// By the address of the first byte of each piece.
@@ -18,6 +20,10 @@ pub(crate) struct GuessCache {
     /// Of all functions that have a symbol, sorted: of a large program these take longer to read than most
     /// pieces take.
     starts: OnceLock<Vec<u64>>,
+    /// How many pieces were read here, and not taken from elsewhere.
+    pub(crate) made: AtomicUsize,
+    /// What was read before.
+    pub(crate) kept: OnceLock<KeptGuesses>,
 }
 
 impl UnwindInfo {
@@ -31,9 +37,13 @@ impl UnwindInfo {
         let place = Arc::clone(self.pieces().entry(piece.start).or_default());
         // Who asks for the same piece meanwhile waits; for another, nobody does.
         let guesses = place.get_or_init(|| {
+            if let Some(kept) = self.guesses.kept.get().and_then(|kept| kept.piece(piece.start)) {
+                return kept;
+            }
             let starts = self.guesses.starts.get_or_init(|| self.all_function_starts());
             let from = starts.partition_point(|&start| start < looked_at.start);
             let to = starts.partition_point(|&start| start < looked_at.end);
+            self.guesses.made.fetch_add(1, Ordering::Release);
             self.guesses_in(&looked_at, &starts[from..to]).from(piece.start)
         });
         guesses.at(svma)
@@ -42,11 +52,14 @@ impl UnwindInfo {
     /// Returns true if [`guess`](Self::guess) would have to read code first.
     pub(crate) fn is_unread(&self, svma: u64) -> bool {
         let is_read = |start| self.pieces().get(&start).is_some_and(|place| place.get().is_some());
+        let is_kept = |start| self.guesses.kept.get().is_some_and(|kept| kept.has(start));
         self.arch() == Arch::X86_64
-            && self.piece(svma).is_some_and(|(piece, _)| !is_read(piece.start))
+            && self
+                .piece(svma)
+                .is_some_and(|(piece, _)| !is_read(piece.start) && !is_kept(piece.start))
     }
 
-    fn pieces(&self) -> MutexGuard<'_, Pieces> {
+    pub(crate) fn pieces(&self) -> MutexGuard<'_, Pieces> {
         self.guesses.pieces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -63,7 +63,7 @@ pub(crate) struct GuessRow {
 }
 
 /// The rows of some code, sorted, from its first byte on.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Guesses {
     pub rows: Vec<GuessRow>,
 }

@@ -13,6 +13,7 @@ mod go;
 mod index;
 mod info;
 mod instructions;
+mod kept_guesses;
 mod ranges;
 mod registers;
 mod rule;

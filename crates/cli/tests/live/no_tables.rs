@@ -1,6 +1,7 @@
 //! Programs whose code has no unwind tables in part: libgmp's assembly, musl, functions of our own. A stack through
 //! them is a guess, which must be right, and is marked. The known shares stand at the top of each program.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -119,6 +120,40 @@ fn callers_through_much_code_without_tables_have_their_shares() {
     let paths = paths.each_ref().map(|(path, known)| (path.each_ref().map(String::as_str), known));
     let paths = paths.each_ref().map(|(path, known)| (&path[..], **known));
     each_engine("much code", &[&program], |folded, engine| check(folded, engine, &paths));
+}
+
+/// What was read is not read again: a file that would have anything new in it is written anew.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn code_that_was_read_is_known_to_the_next_recording() {
+    if !is_root("code_that_was_read_is_known_to_the_next_recording") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(&["gcc", "-O1"], "much_code.c", folder.path());
+    let running = Running(Command::new(&program).spawn().expect("the program starts"));
+    let (cache, out) = (folder.path().join("cache"), folder.path().join("out.folded"));
+    std::fs::create_dir(&cache).expect("a folder");
+    let record = |seconds: &str| {
+        let pid = running.0.id().to_string();
+        let args = ["record", "--engine", "ebpf", "-F", "999", "-d", seconds, "-p", &pid, "-o"];
+        run(pyrograph().env("XDG_CACHE_HOME", &cache).args(args).arg(&out));
+        Folded::read(&out)
+    };
+    let kept = || {
+        let files = std::fs::read_dir(cache.join("pyrograph/code")).expect("a folder");
+        let files: Vec<_> = files.map(|file| file.expect("a file").path()).collect();
+        assert_eq!(files.len(), 1, "{files:?}");
+        let data = std::fs::metadata(&files[0]).expect("it was written");
+        (data.ino(), data.modified().expect("a time"))
+    };
+    // Each stack leads through all code of one of three chains.
+    record_until(|folded| folded.total() > 2e8, record);
+    let first = kept();
+    let folded = record_until(|folded| folded.total() > 1e8, record);
+    assert_eq!(kept(), first, "code was read again");
+    let whole = folded.share(|stack| leads_through(stack, &["main"]));
+    assert!(whole >= WHOLE, "{whole:.1} % whole: {:?}", folded.leaves());
 }
 
 #[test]

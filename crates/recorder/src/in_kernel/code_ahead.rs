@@ -1,13 +1,16 @@
 //! Code without unwind tables is read on a thread of its own, for stacks that wait meanwhile: of a browser, that takes a second
 //! and more, in which nothing else would be taken from the kernel.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
 use std::thread;
 
-use pyrograph_bpf::CopiedStack;
+use pyrograph_bpf::{CopiedStack, Keeping};
 use pyrograph_resolve::{Arch, CodeReader, Unread};
+
+use super::kept_code::KeptCode;
 
 /// More stacks do not wait for the thread: they ask again.
 const MOST_ASKED: usize = 1024;
@@ -57,26 +60,54 @@ type Job = (Arc<Copied>, Unread);
 /// The thread, once it was asked for something. It ends when this is dropped.
 #[derive(Default)]
 pub struct CodeAhead {
+    /// Below it is kept what was read.
+    cache: Option<PathBuf>,
     jobs: Option<SyncSender<Job>>,
+    keeping: Option<Keeping>,
 }
 
 impl CodeAhead {
+    /// What is read is kept below a folder such as `~/.cache`.
+    pub fn new(cache: Option<PathBuf>) -> Self {
+        Self { cache, ..Self::default() }
+    }
+
     /// Asks for the code that a stack leads through; returns false if the thread has too much to do.
     pub fn ask(&mut self, copied: &Arc<Copied>, unread: Unread) -> bool {
-        let jobs = self.jobs.get_or_insert_with(|| {
+        let Self { cache, jobs, keeping } = self;
+        let jobs = jobs.get_or_insert_with(|| {
             let (to, jobs) = sync_channel(MOST_ASKED);
+            let (ends, ended) = channel();
+            let given_up = Arc::new(AtomicBool::new(false));
+            *keeping = Some(Keeping::new(Arc::clone(&given_up), ended));
+            let cache = cache.take();
+            let run = move || {
+                let _ends: std::sync::mpsc::Sender<()> = ends;
+                let mut kept = KeptCode::open(cache.as_deref());
+                read_all(&jobs, &given_up, &mut kept);
+                kept.write();
+            };
             // Without a thread nobody receives, and stacks go on without.
-            thread::Builder::new().name("code-ahead".into()).spawn(move || read_all(&jobs)).ok();
+            thread::Builder::new().name("code-ahead".into()).spawn(run).ok();
             to
         });
         jobs.try_send((Arc::clone(copied), unread)).is_ok()
     }
+
+    /// No more is asked for; what was read is written by the time that the guard is dropped.
+    pub fn keep(self) -> Option<Keeping> {
+        self.keeping
+    }
 }
 
-fn read_all(jobs: &Receiver<Job>) {
+fn read_all(jobs: &Receiver<Job>, given_up: &AtomicBool, kept: &mut KeptCode) {
     // The programs are for this architecture alone.
     let mut reader = CodeReader::new(Arch::X86_64);
     for (copied, unread) in jobs {
+        if given_up.load(Ordering::Acquire) {
+            return;
+        }
+        kept.look_for(unread.files());
         reader.read(&copied.as_copied(), &unread);
         copied.is_read.store(true, Ordering::Release);
     }

@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 use std::mem;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pyrograph_bpf::Engine;
+use pyrograph_bpf::{Engine, Keeping};
 use pyrograph_event::counted::UserFrame;
 use pyrograph_resolve::{AddressSpace, LiveFiles, Resolver, UnreadCode, UnwoundCopy};
 
@@ -50,6 +51,16 @@ struct Held {
 type Moment = (Instant, AddressSpace);
 
 impl Copies {
+    /// What is read of code is kept below a folder such as `~/.cache`.
+    pub fn new(cache: Option<PathBuf>) -> Self {
+        Self { code: CodeAhead::new(cache), ..Self::default() }
+    }
+
+    /// What was read is written by the time that the guard is dropped.
+    pub fn keep(self) -> Option<Keeping> {
+        self.code.keep()
+    }
+
     /// Takes what was copied since the last call, and reads what is missing while it is still there.
     pub fn receive(
         &mut self,

@@ -112,7 +112,7 @@ impl Running {
             target: plan.target.clone(),
             duration: plan.duration,
             returned,
-            copies: Copies::default(),
+            copies: Copies::new(plan.symbols.cache.clone()),
             engine,
             pace,
             recording,
@@ -379,13 +379,14 @@ impl Sampler for Running {
     ) -> Result<Ended, Error> {
         self.drain_all(resolver)?;
         let ended = self.engine.end().at().unwrap_or_else(Instant::now);
-        let Self { mut engine, recording, child, prepared, begun, .. } = *self;
+        let Self { mut engine, recording, child, prepared, begun, copies, .. } = *self;
         report(Message::InKernel(engine_report(&engine)));
         let left_out = [left_out(&engine, resolver), interpreters_left_out(&engine)];
         left_out.into_iter().flatten().for_each(&mut *report);
         let cpu_time = (prepared, cpu_time());
         let summary = summary(recording, &engine, report);
-        let (kept, span) = (Kept { tables: engine.keeping() }, (begun.unwrap_or(ended), ended));
+        let kept = Kept { threads: [engine.keeping(), copies.keep()] };
+        let span = (begun.unwrap_or(ended), ended);
         Ok(Ended { summary, child, cpu_time, span, kept })
     }
 }
