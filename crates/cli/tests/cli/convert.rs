@@ -85,31 +85,6 @@ fn go_reads_the_same_stacks_from_what_is_written() {
 }
 
 #[test]
-fn a_recording_is_opened_with_its_threads_and_totals() {
-    if !has("go", "a_recording_is_opened_with_its_threads_and_totals") {
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = |name: &str| folder.path().join(name);
-    let output = run(pyrograph()
-        .args(["record", "-e", "cpu-clock", "-F", "997"])
-        .arg("-o")
-        .arg(path("r.pb.gz"))
-        .arg("-o")
-        .arg(path("r.folded"))
-        .args(["--", "perl", "-e", "for ($i = 0; $i < 2e6; $i++) { $x .= $i }"]));
-    let said = text(&output.stderr);
-    assert!(said.contains("wrote"), "{said}");
-    let shown = go_pprof(&["-raw"], &path("r.pb.gz"));
-    assert!(shown.contains("cpu-clock/nanoseconds"), "{shown}");
-    assert!(shown.contains("comm:[perl]"), "{shown}");
-    // The same stacks in both.
-    let folded = convert(&["--to", "folded"], &path("r.pb.gz"));
-    let recorded = std::fs::read(path("r.folded")).expect("folded text");
-    assert_eq!(text(&folded.stdout), text(&recorded));
-}
-
-#[test]
 fn what_a_format_has_no_place_for_is_said() {
     let cpu = sample("pprof/go-cpu.pb.gz");
     let output = convert(&["--to", "speedscope"], &cpu);

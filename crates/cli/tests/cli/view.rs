@@ -45,14 +45,6 @@ fn outputs_that_end_in_html_are_pages() {
     run(pyrograph().arg("diff").args(diff).arg("-o").arg(path("diff.html")));
     // Both sides.
     assert_eq!(of(&["fold"], &path("diff.html")), "main;a 5 900\nmain;b 3 0\nmain;c 0 200\n");
-    let record = ["record", "-F", "99", "-o"];
-    run(pyrograph().args(record).arg(path("r.html")).args([
-        "--",
-        "sh",
-        "-c",
-        "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done",
-    ]));
-    assert!(of(&["fold"], &path("r.html")).contains("sh;"));
 }
 
 /// Of these names c++filt says `shop::price(int)` and `a::shop::add(char const*, long)`.

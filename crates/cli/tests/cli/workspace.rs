@@ -27,6 +27,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "recorder",
         &[
             "bpf",
+            "cache",
             "elf",
             "event",
             "perf-data",

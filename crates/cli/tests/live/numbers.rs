@@ -2,6 +2,7 @@
 //! from the numbers.
 
 use std::path::Path;
+use std::process::Command;
 
 use crate::common::in_kernel::C;
 use crate::common::{Folded, compile, is_root, pyrograph, run};
@@ -125,6 +126,29 @@ fn one_recording_a_side_shows_that_locks_are_waited_for_less() {
     if is_root("one_recording_a_side_shows_that_locks_are_waited_for_less") {
         diff_shows_that_there_is_less("waits_for_lock.c", 300, "--locks", " waits\n");
     }
+}
+
+#[test]
+fn a_recording_is_opened_with_its_threads_and_totals() {
+    if Command::new("go").arg("version").output().is_err() {
+        return eprintln!("skipped: a_recording_is_opened_with_its_threads_and_totals needs go");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let outputs = ["-o", "r.pb.gz", "-o", "r.folded"];
+    let command = ["--", "perl", "-e", "for ($i = 0; $i < 2e6; $i++) { $x .= $i }"];
+    let record = ["record", "-e", "cpu-clock", "-F", "997"];
+    run(pyrograph().current_dir(folder).args(record).args(outputs).args(command));
+    let shown =
+        run(Command::new("go").current_dir(folder).args(["tool", "pprof", "-raw", "r.pb.gz"]));
+    let shown = String::from_utf8_lossy(&shown.stdout);
+    assert!(shown.contains("cpu-clock/nanoseconds"), "{shown}");
+    assert!(shown.contains("comm:[perl]"), "{shown}");
+    // The same stacks in both.
+    let folded = ["convert", "--to", "folded", "r.pb.gz"];
+    let folded = run(pyrograph().current_dir(folder).args(folded)).stdout;
+    let recorded = std::fs::read(folder.join("r.folded")).expect("folded text");
+    assert_eq!(String::from_utf8_lossy(&folded), String::from_utf8_lossy(&recorded));
 }
 
 // Two counts a line are those of a comparison, to us and to flamegraph.pl.
