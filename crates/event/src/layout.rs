@@ -13,6 +13,8 @@ pub struct Layout {
     pub(crate) branch_sample_type: u64,
     pub(crate) regs_user: u64,
     pub(crate) regs_intr: u64,
+    /// The period of all samples, if it is in none of them.
+    pub(crate) period: Option<u64>,
     pub(crate) sample_id_all: bool,
     pub(crate) build_id: bool,
     pub(crate) order: ByteOrder,
@@ -41,6 +43,8 @@ impl Layout {
             branch_sample_type: attr.branch_sample_type,
             regs_user: attr.sample_regs_user,
             regs_intr: attr.sample_regs_intr,
+            period: (!attr.has(flag::FREQ) && attr.sample_type & sample_type::PERIOD == 0)
+                .then_some(attr.sample_period.max(1)),
             sample_id_all: attr.has(flag::SAMPLE_ID_ALL),
             build_id: attr.has(flag::BUILD_ID),
             order,

@@ -185,7 +185,7 @@ impl Layout {
             id,
             ip,
             addr,
-            period: word(sample_type::PERIOD, from)?,
+            period: word(sample_type::PERIOD, from)?.or(self.period),
             read: None,
             callchain: Callchain::default(),
             raw: None,
