@@ -4,6 +4,7 @@ pub mod in_kernel;
 pub mod interpreters;
 pub mod perf;
 pub mod perf_sched;
+pub mod permitted;
 pub mod pprof;
 pub mod recorded;
 pub mod terminal;
@@ -26,11 +27,20 @@ pub fn package() -> PathBuf {
 
 /// A folder for files that tests keep from run to run.
 pub fn kept() -> PathBuf {
+    skip_if_refused();
     archive().map_or_else(|| env!("CARGO_TARGET_TMPDIR").into(), |archive| archive.join("kept"))
+}
+
+/// All tests in `live` record.
+fn skip_if_refused() {
+    if env!("CARGO_CRATE_NAME") == "live" {
+        permitted::or_skip();
+    }
 }
 
 /// The program that is tested.
 pub fn binary() -> PathBuf {
+    skip_if_refused();
     let built = || PathBuf::from(env!("CARGO_BIN_EXE_pyrograph"));
     archive().map_or_else(built, |archive| archive.join("pyrograph"))
 }

@@ -147,7 +147,7 @@ pub(super) fn known_events_of(
             events.push(KnownEvent { name, aliases, class, about, fields, refused });
         }
     }
-    let denied = match sources.tracepoints() {
+    let denied = match sources.tracepoints("*:*") {
         Ok(points) => {
             let mut refused = None;
             for (system, point, path) in points {
@@ -228,7 +228,7 @@ pub struct TracepointFormat {
 /// If there is none, or tracefs cannot be read.
 pub fn tracepoint_formats(pattern: &str) -> Result<Vec<TracepointFormat>, EventError> {
     let sources = Sources::of_this_machine();
-    let all = sources.tracepoints()?;
+    let all = sources.tracepoints(pattern)?;
     let is_wanted = |name: &str| match pattern.contains(['*', '?']) {
         true => matches(pattern, name),
         false => pattern == name,
@@ -367,7 +367,7 @@ impl Event {
         };
         let modifiers = parts.next().map(|modifiers| format!(":{modifiers}")).unwrap_or_default();
         let pattern = format!("{system}:{point}");
-        let points = sources.tracepoints()?;
+        let points = sources.tracepoints(&pattern)?;
         let names = points.into_iter().map(|(system, point, _)| format!("{system}:{point}"));
         let events: Vec<Self> = names
             .filter(|name| matches(&pattern, name))

@@ -71,9 +71,12 @@ impl Sources {
         Ok(code)
     }
 
-    /// System, name and folder of each tracepoint.
-    pub(super) fn tracepoints(&self) -> Result<Vec<(String, String, PathBuf)>, EventError> {
-        let events = self.tracepoint_folder("*:*")?;
+    /// System, name and folder of each tracepoint; an error names the pattern that they are looked up for.
+    pub(super) fn tracepoints(
+        &self,
+        pattern: &str,
+    ) -> Result<Vec<(String, String, PathBuf)>, EventError> {
+        let events = self.tracepoint_folder(pattern)?;
         let mut points = Vec::new();
         for system in file_names(&events) {
             let folder = events.join(&system);
