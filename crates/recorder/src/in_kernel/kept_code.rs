@@ -2,6 +2,7 @@
 //!
 //! What cannot be read or written is passed over: the code can be read anew at any time.
 
+use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::path::Path;
 use std::sync::Arc;
@@ -19,30 +20,31 @@ const MOST_OF_ONE: usize = 64 << 20;
 #[derive(Default)]
 pub struct KeptCode {
     folder: Option<Folder>,
-    /// Files that were looked for, and the keys of those that are worth it.
-    known: Vec<(Arc<UnwindInfo>, Option<TableKey>)>,
+    /// Where files are that were looked for. (If another takes the place of one that is gone, its code is read anew.)
+    seen: HashSet<usize>,
+    /// Those that are worth it.
+    known: Vec<(Arc<UnwindInfo>, TableKey)>,
 }
 
 impl KeptCode {
     /// Below a folder such as `~/.cache`.
     pub fn open(base: Option<&Path>) -> Self {
         let folder = base.and_then(|base| Folder::open(base, "code"));
-        Self { folder, known: Vec::new() }
+        Self { folder, ..Self::default() }
     }
 
     /// Takes what is kept of files, once each.
     pub fn look_for<'a>(&mut self, files: impl Iterator<Item = &'a Arc<UnwindInfo>>) {
         let Some(folder) = &self.folder else { return };
         for info in files {
-            if self.known.iter().any(|(known, _)| Arc::ptr_eq(known, info)) {
+            if !self.seen.insert(Arc::as_ptr(info).addr()) {
                 continue;
             }
-            let key = info.guesses_key();
-            if let Some(key) = &key
-                && let Some(bytes) = folder.read(&file_name(key), stamp(key))
+            let Some(key) = info.guesses_key() else { continue };
+            if let Some(bytes) = folder.read(&file_name(&key), stamp(&key))
                 && info.take_guesses(bytes) > 0
             {
-                folder.used(&file_name(key), SystemTime::now());
+                folder.used(&file_name(&key), SystemTime::now());
             }
             self.known.push((Arc::clone(info), key));
         }
@@ -53,9 +55,8 @@ impl KeptCode {
         let Some(folder) = self.folder else { return };
         let mut written = false;
         for (info, key) in &self.known {
-            let bytes = key.as_ref().and_then(|_| info.guesses_to_bytes());
-            let bytes = bytes.filter(|bytes| bytes.len() <= MOST_OF_ONE);
-            if let Some((key, bytes)) = key.as_ref().zip(bytes) {
+            let bytes = info.guesses_to_bytes().filter(|bytes| bytes.len() <= MOST_OF_ONE);
+            if let Some(bytes) = bytes {
                 written |= folder.write(&file_name(key), stamp(key), &bytes).is_ok();
             }
         }
