@@ -19,13 +19,14 @@ use crate::instructions::{Guess, GuessRow, Guesses};
 use crate::registers::REGISTERS;
 use crate::rule::{Cfa, Compact};
 use crate::stored::TableKey;
+use crate::table::MOST_GUESSED;
 
 const RULE: usize = 21;
 const PIECE: usize = 12;
 const ROW: usize = 6;
 
-/// Less code is read in less time than a file is opened.
-const LEAST_CODE: u64 = 1 << 20;
+/// Of a file with less code, the table has what is guessed.
+const LEAST_CODE: u64 = MOST_GUESSED;
 
 /// Guesses as [`UnwindInfo::guesses_to_bytes`] has made them, read in place: a file can be mapped.
 pub(crate) struct KeptGuesses {

@@ -19,6 +19,8 @@ mod gaps;
 
 use gaps::Part;
 
+pub(crate) use gaps::MOST_GUESSED;
+
 /// The kind of a [`TableRule`], [`TableRule::kind`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]

@@ -77,12 +77,12 @@ impl CodeAhead {
         let Self { cache, jobs, keeping } = self;
         let jobs = jobs.get_or_insert_with(|| {
             let (to, jobs) = sync_channel(MOST_ASKED);
-            let (ends, ended) = channel();
+            let (ends, ended) = channel::<()>();
             let given_up = Arc::new(AtomicBool::new(false));
             *keeping = Some(Keeping::new(Arc::clone(&given_up), ended));
             let cache = cache.take();
             let run = move || {
-                let _ends: std::sync::mpsc::Sender<()> = ends;
+                let _ends = ends;
                 let mut kept = KeptCode::open(cache.as_deref());
                 read_all(&jobs, &given_up, &mut kept);
                 kept.write();

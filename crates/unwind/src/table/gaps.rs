@@ -24,12 +24,13 @@ impl Part {
     }
 }
 
+/// Of a file with more code without tables than this, none is looked at here: it takes a third of a second for each MiB, in
+/// which the file has no table at all. Stacks through it are copied, and what they come to is looked at then.
+pub(crate) const MOST_GUESSED: u64 = 4 << 20;
+
 impl Builder<'_> {
     /// The entries without those that overlap others, and what is between them.
     pub(super) fn parts(&mut self, start: u64) -> Vec<Part> {
-        /// Of a file with more code without tables than this, none is looked at here: it takes a third of a second for each MiB, in
-        /// which the file has no table at all. Stacks through it are copied, and what they come to is looked at then.
-        const MOST_GUESSED: u64 = 4 << 20;
         let mut spans = std::mem::take(&mut self.spans);
         spans.sort_unstable_by_key(|span| (span.start, span.order));
         let code = self.info.instruction_ranges();
