@@ -68,8 +68,8 @@ pub(crate) struct Sorter {
     pub lost: u64,
     /// When they were lost, until that is taken.
     pub gaps: Vec<Gap>,
-    /// The time of the last record of each buffer, and when it was drained.
-    last: Vec<(u64, u64)>,
+    /// The end of what was drained of each buffer.
+    last: Vec<Drained>,
     /// How often the kernel stopped sampling for a while.
     pub throttled: u64,
 }
@@ -83,6 +83,17 @@ pub struct Gap {
     pub to: u64,
     /// How many were lost.
     pub lost: u64,
+}
+
+/// What was drained of a buffer.
+#[derive(Clone, Copy, Debug, Default)]
+struct Drained {
+    /// The time of the last record.
+    last: u64,
+    /// When it was drained.
+    at: u64,
+    /// How many bytes it was.
+    len: usize,
 }
 
 impl Sorter {
@@ -123,9 +134,9 @@ impl Sorter {
         let chunk = Arc::new(chunk);
         let mut start = 0;
         if self.last.len() <= chunk.ring {
-            self.last.resize(chunk.ring + 1, (0, 0));
+            self.last.resize(chunk.ring + 1, Drained::default());
         }
-        let (mut time, drained) = self.last[chunk.ring];
+        let Drained { last: mut time, at: drained, .. } = self.last[chunk.ring];
         while let Ok(header) = Header::parse(&chunk.bytes[start..], self.layout.order()) {
             let end = start + usize::from(header.size);
             let record = &chunk.bytes[start..end];
@@ -144,7 +155,7 @@ impl Sorter {
             self.queue.push(time, Place { chunk, start, len: header.size, kind });
             start = end;
         }
-        self.last[chunk.ring] = (time, chunk.drained);
+        self.last[chunk.ring] = Drained { last: time, at: chunk.drained, len: chunk.bytes.len() };
     }
 
     /// Writes into samples what they stand for. Those of one thread and CPU are in order.
@@ -165,6 +176,14 @@ impl Sorter {
             }
             start = end;
         }
+    }
+
+    /// When those were lost of which there is no record, which comes with the next one on the same CPU: after the last record of
+    /// a buffer that was full, and until that was drained. It is the one of which most was drained at last.
+    pub(crate) fn gap_without_record(&self, lost: u64) -> Option<Gap> {
+        let fullest = self.last.iter().filter(|drained| drained.last > 0);
+        let Drained { last, at, .. } = *fullest.max_by_key(|drained| drained.len)?;
+        (lost > 0).then_some(Gap { from: last, to: at.max(last), lost })
     }
 
     fn count_lost(&mut self, record: &[u8], from: u64, to: u64) {

@@ -361,6 +361,8 @@ pub struct Summary {
     pub ended: Ended,
     /// How many records were lost.
     pub lost: u64,
+    /// When those of these were lost of which the kernel has not written a record.
+    pub unreported: Option<Gap>,
     /// How often the kernel stopped sampling for a while, since there were too many samples.
     pub throttled: u64,
     /// Samples that the kernel left out since it came too late for them, whose time counts for the sample after.
@@ -454,8 +456,9 @@ impl Recording {
             lowered: outcome.and_then(|outcome| outcome.lowered),
             unsampled,
             used,
-            // LOST records are written once there is room again: the last may be missing.
+            // LOST records are written with the next record on their CPU: the last may be missing.
             lost,
+            unreported: self.sorter.gap_without_record(lost - self.sorter.lost),
             throttled: self.sorter.throttled,
             status: self.child.as_mut().and_then(|child| child.try_wait().ok().flatten()),
         }

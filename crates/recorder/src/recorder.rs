@@ -273,6 +273,9 @@ impl Recorder {
             sampler.losses(losses, monotonic_now());
         }
         let mut ended = sampler.finish(&mut resolver, &mut report)?;
+        if let Some((losses, gap)) = losses.as_mut().zip(ended.summary.unreported) {
+            losses.add(gap.from, gap.to, gap.lost);
+        }
         if let Some(jvms) = jvms {
             jvms.finish(&mut resolver, &mut report);
         }

@@ -401,6 +401,8 @@ fn summary(recording: Recording, engine: &Engine, report: &mut Report) -> Summar
     let mut summary = recording.finish();
     let stats = engine.stats();
     summary.lost = summary.lost.saturating_add(stats.lost.total());
+    // Of records of processes, and not of samples.
+    summary.unreported = None;
     summary.skipped = stats.skipped;
     summary.skipped_time = Some(stats.skipped_time);
     summary
