@@ -257,4 +257,36 @@ mod tests {
             assert_eq!(other.guess(START + 99), info.guess(START + 99), "{what}: it is read anew");
         }
     }
+
+    #[test]
+    fn no_bytes_are_too_much() {
+        let info = code();
+        for place in places() {
+            info.guess(place);
+        }
+        let whole = info.guesses_to_bytes().expect("code was read");
+        let mut random = 20_u64;
+        let mut next = |below: usize| {
+            // Knuth's multiplier.
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 33) as usize % below
+        };
+        let mut searched = 0;
+        for round in 0..3000 {
+            let len = if round % 4 == 0 { next(whole.len() + 1) } else { whole.len() };
+            let mut bytes = whole[..len].to_vec();
+            for _ in 0..next(4) {
+                let at = next(bytes.len().max(1));
+                bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte = next(256) as u8);
+            }
+            // Most of what is changed stands at the beginning.
+            let at = next(64);
+            bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte = next(256) as u8);
+            let Some(kept) = KeptGuesses::new(Box::new(bytes)) else { continue };
+            for (start, _) in &kept.pieces {
+                searched += usize::from(kept.piece(*start).is_some());
+            }
+        }
+        assert!(searched > 1000, "{searched} pieces");
+    }
 }
