@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use pyrograph_event::counted::{Counted, Kind, UserFrame, UserStack, Wait, Waker};
+use pyrograph_event::counted::{Counted, Cut, Kind, UserFrame, UserStack, Wait, Waker};
 use pyrograph_event::interpreter::Interpreter;
 use pyrograph_profile as profile;
 use pyrograph_profile::ThreadId;
@@ -161,9 +161,10 @@ impl<F: Files> Resolver<F> {
             self.frames.push(RawFrame::marker(marker_of(wait)));
         }
         let has_user = counted.user.is_some();
-        let (cut, guessed) = counted.user.as_ref().map_or((None, false), |u| (u.cut, u.guessed));
+        let (mut cut, guessed) =
+            counted.user.as_ref().map_or((None, false), |user| (user.cut, user.guessed));
         if !has_only_waker {
-            self.push_code(counted.pid, counted.kernel, counted.user);
+            cut = self.push_code(counted.pid, counted.kernel, counted.user);
         }
         let is_jit = Unnamed::is_jit(&self.frames);
         let keeps_time = self.options.keep_time || is_jit && self.keeps_time(counted.pid);
@@ -188,8 +189,13 @@ impl<F: Files> Resolver<F> {
         }
     }
 
-    /// Adds the frames of a stack, leaf first.
-    pub(crate) fn push_code<U>(&mut self, pid: i32, kernel: &[u64], user: Option<UserStack<'_, U>>)
+    /// Adds the frames of a stack, leaf first. Returns why its outer part is missing, if it is.
+    pub(crate) fn push_code<U>(
+        &mut self,
+        pid: i32,
+        kernel: &[u64],
+        user: Option<UserStack<'_, U>>,
+    ) -> Option<Cut>
     where
         U: Iterator<Item = UserFrame>,
     {
@@ -199,7 +205,7 @@ impl<F: Files> Resolver<F> {
                 RawFrame::new(ModuleId::KERNEL, address.wrapping_sub(u64::from(depth > 0)))
             }));
         }
-        let Some(user) = user else { return };
+        let user = user?;
         // The kernel marks a whole stack, not a frame, as guessed: it was where there is no table.
         let mut is_guess = false;
         let mut frames = self.take_native_room();
@@ -212,8 +218,10 @@ impl<F: Files> Resolver<F> {
             frames.push(RawFrame::new(module, address).guessed(is_guess));
             is_guess = user.guessed && self.has_no_table(module, address, depth > 0);
         }
-        self.push_spliced(frames, &user.calls, user.cut.is_none());
-        self.frames.extend(user.cut.map(marker_of_cut).map(RawFrame::marker));
+        let whole = self.push_spliced(frames, &user.calls, user.cut.is_none());
+        let cut = user.cut.filter(|_| !whole);
+        self.frames.extend(cut.map(marker_of_cut).map(RawFrame::marker));
+        cut
     }
 
     /// Returns true if the caller of a place in a module had to be guessed.

@@ -331,12 +331,18 @@ impl<F: Files> Resolver<F> {
         self.languages.calls = read;
     }
 
-    /// Adds the native frames of a stack, leaf first, with the calls of interpreters among them.
-    pub(crate) fn push_spliced(&mut self, native: Vec<RawFrame>, calls: &Calls<'_>, whole: bool) {
+    /// Adds the native frames of a stack, leaf first, with the calls of interpreters among them. Returns whether it is whole then.
+    pub(crate) fn push_spliced(
+        &mut self,
+        native: Vec<RawFrame>,
+        calls: &Calls<'_>,
+        whole: bool,
+    ) -> bool {
         if calls.is_empty() {
             self.frames.extend(&native);
             self.languages.native = native;
-            return self.languages.native.clear();
+            self.languages.native.clear();
+            return whole;
         }
         self.read_calls(calls);
         let languages = &mut self.languages;
@@ -346,13 +352,14 @@ impl<F: Files> Resolver<F> {
             switches_stacks: &|module| languages.switching.contains(&module),
         };
         let spliced = splice::splice(&native, &languages.calls, whole, &files);
-        let Spliced { frames, paired } = spliced;
+        let Spliced { frames, paired, began } = spliced;
         let stats = &mut self.stats.languages;
         stats.stacks += languages.samples;
         stats.unpaired += if paired { 0 } else { languages.samples };
         self.frames.extend(frames);
         languages.native = native;
         languages.native.clear();
+        whole || began
     }
 
     /// Room for the native frames of a stack.

@@ -16,6 +16,9 @@ pub(crate) struct Spliced {
     pub frames: Vec<RawFrame>,
     /// There are as many segments as frames of loops, but for one that may just begin or end.
     pub paired: bool,
+    /// It is whole, wherever the native frames lead: what runs began with code that switches stacks, and what is outside of that
+    /// is not of it, and left out.
+    pub began: bool,
 }
 
 /// What one run of a loop has called, leaf first.
@@ -97,22 +100,44 @@ pub(crate) fn splice(
 ) -> Spliced {
     // By native frame: what is shown in its place; `None`: itself.
     let mut shown: Vec<Option<Vec<RawFrame>>> = vec![None; native.len()];
-    let mut paired = true;
+    let (mut paired, mut begin) = (true, None);
     for part in parts(calls) {
         let Some(functions) = (files.interpreter)(part.module) else { continue };
+        begin = begin.or_else(|| begin_of_stack(native, &part, functions, files));
         paired &= match functions.has_made_code() {
             true => place_each(native, part, functions, &mut shown),
             false => place(native, part, whole, (functions, files), &mut shown),
         };
     }
     let mut frames = Vec::with_capacity(native.len() + calls.len());
-    for (frame, shown) in native.iter().zip(shown) {
+    for (frame, shown) in native[..begin.unwrap_or(native.len())].iter().zip(shown) {
         match shown {
             None => frames.push(*frame),
             Some(shown) => frames.extend(shown),
         }
     }
-    Spliced { frames, paired }
+    Spliced { frames, paired, began: begin.is_some() }
+}
+
+/// Behind which frame the stack that runs begins, if code that switches stacks began it: these are its frames outside of as many
+/// runs of the loop as there are segments, or one more that just begins or ends.
+fn begin_of_stack(
+    native: &[RawFrame],
+    part: &Part,
+    functions: &Native,
+    files: &FilesOfCode<'_>,
+) -> Option<usize> {
+    let switches = |frame: &RawFrame| (files.switches_stacks)(frame.module);
+    let is_loop =
+        |at: &usize| native[*at].module == part.module && functions.is_loop(native[*at].address);
+    let loops: Vec<usize> = (0..native.len()).filter(is_loop).collect();
+    let count = part.segments.len();
+    [count, count + 1].into_iter().find_map(|count| {
+        let last = *loops.get(count.checked_sub(1)?)?;
+        let next = loops.get(count).copied().unwrap_or(native.len());
+        let first = last + native[last..next].iter().position(switches)?;
+        Some(first + native[first..next].iter().take_while(|frame| switches(frame)).count())
+    })
 }
 
 /// Puts the segments of one interpreter in their places. Returns whether they agree with the native frames.

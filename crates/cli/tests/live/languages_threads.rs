@@ -197,6 +197,9 @@ fn check_greenlets(interpreter: &Path, module: &Path, script: &Path, out: &Path)
         // All of them are below the frame by which the stack begins.
         let start = stack.iter().rposition(|frame| frame.contains("inner_bootstrap"));
         assert!(start.is_some_and(|start| start < own[0].0), "{interpreter:?} {stack:?}\n{said}");
+        // That is in code of the module, outside of which is nothing of this greenlet.
+        let begin = stack.get(1).is_some_and(|frame| frame.contains("switch"));
+        assert!(begin, "{interpreter:?} {stack:?}\n{said}");
     }
     check_said(&said);
 }

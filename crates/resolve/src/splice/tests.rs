@@ -136,13 +136,27 @@ fn other_differences_are_counted() {
 
 #[test]
 fn functions_of_a_stack_that_was_switched_to_are_at_the_leaf() {
-    check("xL.LggLLm", "a|b|", true, "xabggm", true);
-    check("LggLm", "a|", true, "aggm", true);
+    check("xL.LggLLm", "a|b|", true, "xabgg", true);
+    check("LggLm", "a|", true, "agg", true);
     // One that just begins.
-    check("LL.gL.gLm", "a|", true, "aggm", true);
+    check("LL.gL.gLm", "a|", true, "ag", true);
     // In the switch itself, and where only the stack of the thread itself is.
-    check("gLgLm", "a|", true, "gagm", true);
+    check("gLgLm", "a|", true, "gag", true);
     check("gL.Lm", "a|b|", true, "gabm", true);
+    // What is outside may be anything: that leads nowhere.
+    check("L.ggx", "a|", false, "agg", true);
+}
+
+#[test]
+fn stacks_that_were_switched_to_were_not_whole() {
+    let functions = functions();
+    let files = FilesOfCode {
+        interpreter: &|module| (module == INTERPRETER).then_some(&functions),
+        switches_stacks: &|module| module == SWITCHES,
+    };
+    let began = |frames: &str| splice(&native(frames), &calls("a|"), false, &files).began;
+    assert!(began("L.ggx") && began("L.g") && began("LggLm"));
+    assert!(!began("gL.m") && !began("L.x"));
 }
 
 #[test]
