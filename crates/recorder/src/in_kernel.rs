@@ -3,11 +3,13 @@
 
 #[cfg(feature = "bpf")]
 mod code_ahead;
+#[cfg(feature = "bpf")]
 mod copies;
 #[cfg(feature = "bpf")]
 mod feed;
 #[cfg(feature = "bpf")]
 mod follower;
+#[cfg(feature = "bpf")]
 mod kept_code;
 #[cfg(feature = "bpf")]
 mod labels;
