@@ -77,21 +77,37 @@ pub struct Builder {
     keeping: Option<Keeping>,
 }
 
-/// What a thread has made is kept for the next recording, at the latest when this is dropped: what is being made then is given
-/// up. Hold it as long as the program has something else to do.
+/// Has a thread keep its results for the next recording, at the latest when this is dropped: unfinished ones are given up. Hold it
+/// as long as the program has something else to do.
 #[derive(Debug)]
 pub struct Keeping {
     given_up: Arc<AtomicBool>,
     ended: Receiver<()>,
 }
 
+/// The side of the thread, which drops it when all is kept.
+#[derive(Debug)]
+pub struct Keeper {
+    given_up: Arc<AtomicBool>,
+    _ends: Sender<()>,
+}
+
+impl Keeper {
+    /// Returns true until the results are no longer waited for.
+    pub fn goes_on(&self) -> bool {
+        !self.given_up.load(Ordering::Acquire)
+    }
+}
+
 impl Keeping {
     /// Some megabytes are written, on a machine that may be busy.
     const PATIENCE: Duration = Duration::from_secs(1);
 
-    /// `given_up` tells the thread to make no more; `ended` is disconnected when it has ended.
-    pub fn new(given_up: Arc<AtomicBool>, ended: Receiver<()>) -> Self {
-        Self { given_up, ended }
+    /// For a thread that is started with the other side.
+    pub fn new() -> (Self, Keeper) {
+        let given_up = Arc::new(AtomicBool::new(false));
+        let (ends, ended) = mpsc::channel();
+        (Self { given_up: Arc::clone(&given_up), ended }, Keeper { given_up, _ends: ends })
     }
 }
 
@@ -115,13 +131,11 @@ impl Builder {
         let over = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&over);
         let (ends, ended) = mpsc::channel::<()>();
-        let (keeps, kept) = mpsc::channel::<()>();
-        let given_up = Arc::new(AtomicBool::new(false));
-        let keeping = Some(Keeping::new(Arc::clone(&given_up), kept));
+        let (keeping, keeper) = Keeping::new();
         let mut waiting = Waiting::default();
         let run = move || {
-            let _ends = (ends, keeps);
-            let goes_on = || !given_up.load(Ordering::Acquire);
+            let _ends = ends;
+            let goes_on = || keeper.goes_on();
             prefer_this_thread();
             // For tables that are left out, and may come back.
             let mut infos = HashMap::new();
@@ -164,6 +178,7 @@ impl Builder {
             cache.map(|cache| cache.write(|module, start| tables.read_back(module, start)));
         };
         std::thread::Builder::new().name("tables".to_owned()).spawn(run)?;
+        let keeping = Some(keeping);
         Ok(Self { work: Some(work), asked: Cell::new(0), made, stats, over, ended, keeping })
     }
 

@@ -50,7 +50,7 @@ mod user_space;
 #[cfg(test)]
 mod walkers;
 
-pub use builder::{Keeping, prefer_this_thread};
+pub use builder::{Keeper, Keeping, prefer_this_thread};
 pub use command_line::CommandLine;
 pub use copies::CopiedStack;
 pub use counted::{Counted, UserFrames};

@@ -51,6 +51,11 @@ impl Layout {
         }
     }
 
+    /// The period of all samples, if it is fixed and in none of them.
+    pub fn fixed_period(&self) -> Option<u64> {
+        self.period
+    }
+
     /// The byte order.
     pub fn order(&self) -> ByteOrder {
         self.order

@@ -76,8 +76,7 @@ impl Event {
         match (word, self.layout.order()) {
             (Some(word), ByteOrder::Little) => u64::from_le_bytes(*word),
             (Some(word), ByteOrder::Big) => u64::from_be_bytes(*word),
-            (None, _) if self.attr.has(flag::FREQ) => 1,
-            (None, _) => self.attr.sample_period.max(1),
+            (None, _) => self.layout.fixed_period().unwrap_or(1),
         }
     }
 

@@ -85,7 +85,7 @@ pub struct Gap {
     pub lost: u64,
 }
 
-/// What was drained of a buffer.
+/// The last drain of a buffer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Drained {
     /// The time of the last record.

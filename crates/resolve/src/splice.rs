@@ -98,19 +98,23 @@ pub(crate) fn splice(
     whole: bool,
     files: &FilesOfCode<'_>,
 ) -> Spliced {
+    let parts = parts(calls);
+    let begin = parts.iter().find_map(|part| {
+        begin_of_stack(native, part, (files.interpreter)(part.module)?, files.switches_stacks)
+    });
+    let native = &native[..begin.unwrap_or(native.len())];
     // By native frame: what is shown in its place; `None`: itself.
     let mut shown: Vec<Option<Vec<RawFrame>>> = vec![None; native.len()];
-    let (mut paired, mut begin) = (true, None);
-    for part in parts(calls) {
+    let mut paired = true;
+    for part in parts {
         let Some(functions) = (files.interpreter)(part.module) else { continue };
-        begin = begin.or_else(|| begin_of_stack(native, &part, functions, files));
         paired &= match functions.has_made_code() {
             true => place_each(native, part, functions, &mut shown),
-            false => place(native, part, whole, (functions, files), &mut shown),
+            false => place(native, part, whole, functions, &mut shown),
         };
     }
     let mut frames = Vec::with_capacity(native.len() + calls.len());
-    for (frame, shown) in native[..begin.unwrap_or(native.len())].iter().zip(shown) {
+    for (frame, shown) in native.iter().zip(shown) {
         match shown {
             None => frames.push(*frame),
             Some(shown) => frames.extend(shown),
@@ -119,24 +123,24 @@ pub(crate) fn splice(
     Spliced { frames, paired, began: begin.is_some() }
 }
 
-/// Behind which frame the stack that runs begins, if code that switches stacks began it: these are its frames outside of as many
+/// How many native frames are of the stack that runs, if code that switches stacks began it: up to its frames outside of as many
 /// runs of the loop as there are segments, or one more that just begins or ends.
 fn begin_of_stack(
     native: &[RawFrame],
     part: &Part,
     functions: &Native,
-    files: &FilesOfCode<'_>,
+    switches: &dyn Fn(ModuleId) -> bool,
 ) -> Option<usize> {
-    let switches = |frame: &RawFrame| (files.switches_stacks)(frame.module);
     let is_loop =
         |at: &usize| native[*at].module == part.module && functions.is_loop(native[*at].address);
     let loops: Vec<usize> = (0..native.len()).filter(is_loop).collect();
-    let count = part.segments.len();
-    [count, count + 1].into_iter().find_map(|count| {
+    let segments = part.segments.len();
+    [segments, segments + 1].into_iter().find_map(|count| {
         let last = *loops.get(count.checked_sub(1)?)?;
         let next = loops.get(count).copied().unwrap_or(native.len());
-        let first = last + native[last..next].iter().position(switches)?;
-        Some(first + native[first..next].iter().take_while(|frame| switches(frame)).count())
+        let mut between = native[last..next].iter().map(|frame| switches(frame.module));
+        let first = last + between.position(|switches| switches)?;
+        Some(first + 1 + between.take_while(|switches| *switches).count())
     })
 }
 
@@ -145,7 +149,7 @@ fn place(
     native: &[RawFrame],
     mut part: Part,
     whole: bool,
-    (functions, files): (&Native, &FilesOfCode<'_>),
+    functions: &Native,
     shown: &mut [Option<Vec<RawFrame>>],
 ) -> bool {
     let is_own = |frame: &RawFrame| frame.module == part.module;
@@ -159,10 +163,6 @@ fn place(
             || frame.module.is_jit() && in_trace.contains(&at)
     };
     let mut loops: Vec<usize> = (0..native.len()).filter(|at| is_loop(*at, &native[*at])).collect();
-    let switches = |frame: &RawFrame| (files.switches_stacks)(frame.module);
-    if let Some(own) = loops_of_own_stack(native, &loops, part.segments.len(), &switches) {
-        loops.truncate(own);
-    }
     // The program is compiled, and does not run yet: what it has called are its own `BEGIN` blocks. Or
     // it has ended.
     if part.segments.len() == loops.len() + 1
@@ -221,22 +221,6 @@ fn place(
         shown[at] = Some(std::mem::take(&mut segments[segment].calls));
     }
     agrees
-}
-
-/// How many of the loops' frames are of the stack that runs, if frames of others are outside of these: there are as many as
-/// segments, or one more that just begins or ends, up to a frame of code that switches stacks.
-fn loops_of_own_stack(
-    native: &[RawFrame],
-    loops: &[usize],
-    segments: usize,
-    switches: &dyn Fn(&RawFrame) -> bool,
-) -> Option<usize> {
-    let is_end = |count: &usize| {
-        let between =
-            count.checked_sub(1).and_then(|last| Some((loops.get(last)?, loops.get(*count)?)));
-        between.is_some_and(|(last, next)| native[*last..*next].iter().any(switches))
-    };
-    [segments, segments + 1].into_iter().find(is_end)
 }
 
 /// Splits segments where an eval has a run of the loop for itself. That is the first one below the native frame that the eval

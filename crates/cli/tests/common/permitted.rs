@@ -16,7 +16,7 @@ pub fn or_skip() {
     std::process::exit(0);
 }
 
-/// Why this process may not sample its own code by a clock.
+/// The refusal of a clock event on this process, if there is one.
 fn refusal() -> Option<std::io::Error> {
     /// `struct perf_event_attr` up to its flags, and zeros: include/uapi/linux/perf_event.h.
     const SIZE: u32 = 64;

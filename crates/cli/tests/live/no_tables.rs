@@ -122,7 +122,7 @@ fn callers_through_much_code_without_tables_have_their_shares() {
     each_engine("much code", &[&program], |folded, engine| check(folded, engine, &paths));
 }
 
-/// What was read is not read again: a file that would have anything new in it is written anew.
+/// Code is read once: a file with anything new in it would be written anew.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn code_that_was_read_is_known_to_the_next_recording() {

@@ -4,10 +4,10 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use pyrograph_bpf::{CopiedStack, Keeping};
+use pyrograph_bpf::{CopiedStack, Keeper, Keeping};
 use pyrograph_resolve::{Arch, CodeReader, Unread};
 
 use super::kept_code::KeptCode;
@@ -60,14 +60,14 @@ type Job = (Arc<Copied>, Unread);
 /// The thread, once it was asked for something. It ends when this is dropped.
 #[derive(Default)]
 pub struct CodeAhead {
-    /// Below it is kept what was read.
+    /// The folder below which results are kept.
     cache: Option<PathBuf>,
     jobs: Option<SyncSender<Job>>,
     keeping: Option<Keeping>,
 }
 
 impl CodeAhead {
-    /// What is read is kept below a folder such as `~/.cache`.
+    /// A reader that keeps its results below a folder such as `~/.cache`.
     pub fn new(cache: Option<PathBuf>) -> Self {
         Self { cache, ..Self::default() }
     }
@@ -77,14 +77,12 @@ impl CodeAhead {
         let Self { cache, jobs, keeping } = self;
         let jobs = jobs.get_or_insert_with(|| {
             let (to, jobs) = sync_channel(MOST_ASKED);
-            let (ends, ended) = channel::<()>();
-            let given_up = Arc::new(AtomicBool::new(false));
-            *keeping = Some(Keeping::new(Arc::clone(&given_up), ended));
+            let (guard, keeper) = Keeping::new();
+            *keeping = Some(guard);
             let cache = cache.take();
             let run = move || {
-                let _ends = ends;
                 let mut kept = KeptCode::open(cache.as_deref());
-                read_all(&jobs, &given_up, &mut kept);
+                read_all(&jobs, &keeper, &mut kept);
                 kept.write();
             };
             // Without a thread nobody receives, and stacks go on without.
@@ -94,17 +92,17 @@ impl CodeAhead {
         jobs.try_send((Arc::clone(copied), unread)).is_ok()
     }
 
-    /// No more is asked for; what was read is written by the time that the guard is dropped.
+    /// Ends the thread. The guard has the results written by the time that it is dropped.
     pub fn keep(self) -> Option<Keeping> {
         self.keeping
     }
 }
 
-fn read_all(jobs: &Receiver<Job>, given_up: &AtomicBool, kept: &mut KeptCode) {
+fn read_all(jobs: &Receiver<Job>, keeper: &Keeper, kept: &mut KeptCode) {
     // The programs are for this architecture alone.
     let mut reader = CodeReader::new(Arch::X86_64);
     for (copied, unread) in jobs {
-        if given_up.load(Ordering::Acquire) {
+        if !keeper.goes_on() {
             return;
         }
         kept.look_for(unread.files());

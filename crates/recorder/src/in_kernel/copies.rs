@@ -51,12 +51,12 @@ struct Held {
 type Moment = (Instant, AddressSpace);
 
 impl Copies {
-    /// What is read of code is kept below a folder such as `~/.cache`.
+    /// No stacks yet. Results of reading code are kept below a folder such as `~/.cache`.
     pub fn new(cache: Option<PathBuf>) -> Self {
         Self { code: CodeAhead::new(cache), ..Self::default() }
     }
 
-    /// What was read is written by the time that the guard is dropped.
+    /// Ends the reading of code. The guard has the results written by the time that it is dropped.
     pub fn keep(self) -> Option<Keeping> {
         self.code.keep()
     }

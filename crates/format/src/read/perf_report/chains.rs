@@ -187,8 +187,8 @@ impl Chains {
         roots.filter_map(|node| node.frames.first().map(String::as_str))
     }
 
-    /// What goes on behind a first frame, of a whole of `entry`, in hundredths of a percent, and of how many branches that is the
-    /// sum. Nothing where numbers are no percentages, or the frame is there again further on.
+    /// The sum of the branches behind a first frame, of a whole of `entry`, in hundredths of a percent, and their number. Nothing
+    /// where numbers are no percentages, or the frame is there again further on.
     pub fn behind(&self, entry: u64, is_frame: impl Fn(&str) -> bool) -> (u64, u64) {
         let is_trunk =
             |node: &Node| node.parent.is_none() && node.frames.first().is_some_and(|f| is_frame(f));

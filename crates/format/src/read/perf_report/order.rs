@@ -1,4 +1,4 @@
-//! Whether chains begin with the outermost caller or with the callee, which no report says.
+//! The order of chains, from the outermost caller or from the callee: reports do not have it.
 
 use hashbrown::{HashMap, HashSet};
 
@@ -54,18 +54,21 @@ impl Report {
     /// So branches that are not printed to their end, since the rest is below perf's limit, mislead nobody. None where no entry
     /// with time of its own has branches.
     fn callers_first_by_sums(&self) -> Option<bool> {
+        if self.is_fractal() {
+            return None;
+        }
         let mut decided = None;
         for entry in self.entries.iter().filter(|entry| entry.own > 0 && !entry.symbol.is_empty()) {
             let (sum, branches) = entry.chains.behind(entry.percent, |name| entry.is_symbol(name));
             // Each figure may have been rounded.
             if sum > entry.percent.saturating_sub(entry.own).saturating_add(branches + 2) {
-                return (!self.is_fractal()).then_some(false);
+                return Some(false);
             }
             if sum > 0 {
                 decided = Some(true);
             }
         }
-        decided.filter(|_| !self.is_fractal())
+        decided
     }
 
     /// The first and the last frame of each chain that has two or more, and its entry.
