@@ -19,6 +19,7 @@ mod place;
 mod rust;
 mod scan;
 mod suffix;
+mod swift;
 
 use std::borrow::Cow;
 

@@ -1,7 +1,7 @@
 //! Symbols of native programs as compilers encode them, where no other module of ours has made them readable.
 
 use crate::scan::is_number;
-use crate::{Language, Name, Tier, d, haskell, ocaml, suffix};
+use crate::{Language, Name, Tier, d, haskell, ocaml, swift};
 
 /// Takes such a name apart; `None` if it is none.
 pub(crate) fn name(name: &str) -> Option<Name<'_>> {
@@ -9,9 +9,9 @@ pub(crate) fn name(name: &str) -> Option<Name<'_>> {
         [b'?', ..] => msvc(name),
         [b'_', b'D', b'0'..=b'9', ..] => d::name(name),
         [b'c', b'a', b'm', b'l', b'A'..=b'Z', ..] => ocaml::name(name),
-        [b'$', b's' | b'S', ..] | [b'_', b'$', b's' | b'S', ..] | [b'_', b'T', b'0', ..] => {
-            swift(name)
-        }
+        [b'$', b's' | b'S' | b'e', ..]
+        | [b'_', b'$', b's' | b'S' | b'e', ..]
+        | [b'_', b'T', b'0', ..] => swift::name(name),
         [b'[', b'p', b'e', b'r', b'f', b'-', ..] => perf_map(name),
         [b'b', b'p', b'f', b'_', ..] => of_bpf(name),
         [b'j', ..] => julia(name),
@@ -30,24 +30,6 @@ fn msvc(name: &str) -> Option<Name<'_>> {
         short: short.into(),
         full: full.into(),
         language: Some(Language::Cpp),
-        tier: None,
-    })
-}
-
-/// `$s4shop5priceyySiF`. The names are not decoded; what the compiler cloned is one with what it was cloned from.
-fn swift(name: &str) -> Option<Name<'_>> {
-    let identity = suffix::without(name);
-    // Merged, partially applied and specialized functions end so: `…Tm`, `…TA`, `…Tf4n_n`, `…TQ0_`, `…TY1_`.
-    let identity = identity.strip_suffix("Tm").unwrap_or(identity);
-    let rest = identity.trim_start_matches('_');
-    // `$` alone may begin the name of anything: a mangled one has the length of its module's.
-    let is_one =
-        rest.starts_with("_T0") || rest[2..].starts_with(|c: char| c.is_ascii_digit() || c == 'S');
-    is_one.then(|| Name {
-        identity: identity.into(),
-        short: name.into(),
-        full: name.into(),
-        language: Some(Language::Swift),
         tier: None,
     })
 }

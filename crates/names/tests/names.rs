@@ -342,12 +342,16 @@ fn other_languages() {
     check(
         Some(Language::Swift),
         &[
-            ("$s4shop5priceyySiF", "$s4shop5priceyySiF", "$s4shop5priceyySiF"),
-            ("$s4shop5priceyySiFTm", "$s4shop5priceyySiF", "$s4shop5priceyySiFTm"),
+            ("$s4shop5priceyySiF", "$s4shop5priceyySiF", "price(_:)"),
+            ("$s4shop5priceyySiFTm", "$s4shop5priceyySiF", "price(_:)"),
+            // A derivative, which is not decoded.
+            ("$s5Glibc3expyS2fFTJfSpSr", "$s5Glibc3expyS2fFTJfSpSr", "$s5Glibc3expyS2fFTJfSpSr"),
         ],
     );
     check(Some(Language::Julia), &[("julia_mandel_1234", "julia_mandel", "mandel")]);
-    for name in ["update_info", "Main_menu", "GetModuleInfo_info", "camlot", "_Dx", "$sum"] {
+    for name in
+        ["update_info", "Main_menu", "GetModuleInfo_info", "camlot", "_Dx", "$sum", "$size", "$s"]
+    {
         check(None, &[(name, name, name)]);
     }
     // A function in a function, of which c++filt says `app.foo().bar()`.
@@ -411,7 +415,7 @@ proptest! {
     }
 
     #[test]
-    fn text_like_names_is_one(text in "(\\?|_D|\\$s|caml|JS:|L|void |)([a-cA-C:<>(){}\\[\\].$/#_ '0-9é]|operator|::|lambda|\\$\\$Lambda|0x|Tier0|zi|_info|->){0,14}") {
+    fn text_like_names_is_one(text in "(\\?|_D|\\$s|\\$s1a1bV|caml|JS:|L|void |)([a-cA-C:<>(){}\\[\\].$/#_ '0-9é]|operator|::|lambda|\\$\\$Lambda|0x|Tier0|zi|_info|->){0,14}") {
         let name = Name::of(&text);
         prop_assert!(text.is_empty() || !name.identity.is_empty() && !name.short.is_empty(), "{}", text);
         let labels = distinct(&[&text, "f", "other"]);
@@ -464,5 +468,106 @@ fn templates_of_d_stayed_encoded() {
         assert_eq!((&*of.short, of.language), (short, Some(Language::D)), "{name}");
         // Instances of one template are several functions.
         assert_eq!(of.identity, name);
+    }
+}
+
+/// Functions of Swift's libraries in Debian's `libswiftlang` 6.2.3; full names are those that Swift's own demangler gives.
+#[test]
+fn swift() {
+    for (name, short, full) in [
+        (
+            "$s10Foundation8IndexSetV0B0V2eeoiySbAE_AEtFZ",
+            "static IndexSet.Index.== infix(_:_:)",
+            "static Foundation.IndexSet.Index.== infix(Foundation.IndexSet.Index, Foundation.IndexSet.Index) -> Swift.Bool",
+        ),
+        (
+            "$s10Foundation13MassFormatterC9unitStyleAA0C0C04UnitE0Ovg",
+            "MassFormatter.unitStyle.getter",
+            "Foundation.MassFormatter.unitStyle.getter : Foundation.Formatter.UnitStyle",
+        ),
+        (
+            "$s10Foundation17NSKeyedUnarchiverC27_decodeArrayOfObjectsForKey_9withBlockySS_yypXEtKF",
+            "NSKeyedUnarchiver._decodeArrayOfObjectsForKey(_:withBlock:)",
+            "Foundation.NSKeyedUnarchiver._decodeArrayOfObjectsForKey(_: Swift.String, withBlock: (Any) -> ()) throws -> ()",
+        ),
+        (
+            "$s10Foundation12UserDefaultsC6object6forKeyypSgSS_tF17getFromRegisteredL_AFyF",
+            "getFromRegistered #1() in UserDefaults.object(forKey:)",
+            "getFromRegistered #1 () -> Any? in Foundation.UserDefaults.object(forKey: Swift.String) -> Any?",
+        ),
+        (
+            "$ss12LazySequenceVsSlRzrlEy7ElementQz5IndexQzcig",
+            "LazySequence.subscript(_:).getter",
+            "(extension in Swift):Swift.LazySequence< where A: Swift.Collection>.subscript.getter : (A.Index) -> A.Element",
+        ),
+        (
+            "$sSfSjsSj7exactlyxSgqd___tcSzRd__lufCTW",
+            "protocol witness for Numeric.init(exactly:) in conformance Float : Numeric",
+            "protocol witness for Swift.Numeric.init<A where A1: Swift.BinaryInteger>(exactly: A1) -> A? in conformance Swift.Float : Swift.Numeric in Swift",
+        ),
+        ("$s9$_Wrong", "$s9$_Wrong", "$s9$_Wrong"),
+        (
+            "$s10Foundation10FileHandleCIeghg_SgWOe",
+            "outlined consume of (@escaping @callee_guaranteed @Sendable (@guaranteed FileHandle) -> ())?",
+            "outlined consume of (@escaping @callee_guaranteed @Sendable (@guaranteed Foundation.FileHandle) -> ())?",
+        ),
+        (
+            "$s12RegexBuilder8ChoiceOfV5regex17_StringProcessing0A0VyxGvM",
+            "ChoiceOf.regex.modify",
+            "RegexBuilder.ChoiceOf.regex.modify : _StringProcessing.Regex<A>",
+        ),
+        (
+            "$s10Foundation12__SwiftValueC4null_WZ",
+            "one-time initialization function for null",
+            "one-time initialization function for null",
+        ),
+        (
+            "$s20FoundationEssentials4DateV0A20InternationalizationE12FormatStringV0F13InterpolationVMa",
+            "type metadata accessor for Date.FormatString.StringInterpolation",
+            "type metadata accessor for (extension in FoundationInternationalization):FoundationEssentials.Date.FormatString.StringInterpolation",
+        ),
+        (
+            "$sScTss5NeverORs_rlE16startOnMainActor8priority_ScTyxABGScPSg_xyYaYbScMYccntFZ",
+            "static Task.startOnMainActor(priority:_:)",
+            "static (extension in Swift):Swift.Task< where B == Swift.Never>.startOnMainActor(priority: Swift.TaskPriority?, _: __owned @Swift.MainActor @Sendable () async -> A) -> Swift.Task<A, Swift.Never>",
+        ),
+        (
+            "$s11Distributed012LocalTestingA11ActorSystemC5readyyyxAA0dE0RzlF",
+            "LocalTestingDistributedActorSystem.ready(_:)",
+            "Distributed.LocalTestingDistributedActorSystem.ready<A where A: Distributed.ActorSystem>(A) -> ()",
+        ),
+    ] {
+        let found = Name::of(name);
+        assert_eq!((&*found.short, &*found.full), (short, full), "{name}");
+        assert_eq!((&*found.identity, found.language), (name, Some(Language::Swift)), "{name}");
+    }
+    // What the compiler made of one function, in parts and for types of arguments, is that function. Closures lose their numbers.
+    let closure = "$s10Foundation10FileHandleC05_openB16DescriptorForURL_5flags7readings5Int32V0A10Essentials0G0V_AHSbtKFZAHSPys4Int8VGSgXEfU_";
+    let part = format!("{closure}TA.4");
+    let found = Name::of(&part);
+    assert_eq!(found.identity, closure);
+    assert_eq!(
+        found.short,
+        "closure #1 in static FileHandle._openFileDescriptorForURL(_:flags:reading:)"
+    );
+    assert_eq!(identity(&closure.replace("fU_", "fU3_")), closure);
+    let generic = "$sSBsE16isTotallyOrdered14belowOrEqualToSbx_tF";
+    for made in
+        ["s7Float80V_Tgq5", "s7Float80V_Tgq5Tf4ng_n", "s7Float80V_Tgq5Tm", "TY0_", "TQ1_.resume.0"]
+    {
+        let name = format!("{generic}{made}");
+        let found = Name::of(&name);
+        assert_eq!(found.identity, generic, "{name}");
+        assert_eq!(found.short, "BinaryFloatingPoint.isTotallyOrdered(belowOrEqualTo:)", "{name}");
+        assert_ne!(found.full, name);
+    }
+    // What could be said by numbers without an end is not said.
+    for name in [
+        format!("$s1a1bV{}", "AaCyABG".repeat(4000)),
+        format!("$s1a1bVA9999999A{}", "t".repeat(100)),
+        format!("$s1a{}F", "1bV".repeat(9000)),
+        format!("$sSi{}D", "Sg".repeat(9000)),
+    ] {
+        assert!(Name::of(&name).full.len() < 1 << 16);
     }
 }
