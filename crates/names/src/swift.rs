@@ -4,7 +4,9 @@
 //! apply to, so that a stack of what was read until now reads it. What stands for no code (descriptors, records) and what is seldom (packs, derivatives, macros) is not decoded.
 
 mod entities;
+mod generics;
 mod identifiers;
+mod lowered;
 mod node;
 mod thunks;
 mod types;
@@ -254,4 +256,9 @@ impl<'a> Reader<'a> {
             _ => None,
         }
     }
+}
+
+/// What a letter stands for.
+fn find(table: &[(u8, &'static str)], letter: u8) -> Option<&'static str> {
+    table.iter().find(|(of, _)| *of == letter).map(|(_, text)| *text)
 }

@@ -1,6 +1,7 @@
 //! Identifiers, and what is said again by a number or a letter.
 
 use super::Reader;
+use super::find;
 use super::node::{Kind, Node, Text};
 
 /// As many words have a letter.
@@ -220,12 +221,9 @@ impl<'a> Reader<'a> {
             let (_, kind, name) = CONCURRENT.iter().find(|(of, ..)| *of == letter)?;
             of_swift(kind.clone(), name)
         } else {
-            let find = |table: &[(u8, &'static str)]| {
-                table.iter().find(|(of, _)| *of == letter).map(|(_, name)| *name)
-            };
-            match find(STANDARD) {
+            match find(STANDARD, letter) {
                 Some(name) => of_swift(Kind::Nominal, name),
-                None => of_swift(Kind::Protocol, find(STANDARD_PROTOCOLS)?),
+                None => of_swift(Kind::Protocol, find(STANDARD_PROTOCOLS, letter)?),
             }
         };
         self.repeat(&node, count)?;

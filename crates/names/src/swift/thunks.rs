@@ -1,6 +1,7 @@
 //! What the compiler makes of functions and types: thunks, specializations, metadata.
 
 use super::Reader;
+use super::find;
 use super::node::{Kind, Node, Text};
 
 /// What a thunk is for, behind `T`.
@@ -99,10 +100,6 @@ const VALUES: &[(&str, &str)] = &[
     ("et", "getEnumTagSinglePayload"),
     ("st", "storeEnumTagSinglePayload"),
 ];
-
-fn find(table: &[(u8, &'static str)], letter: u8) -> Option<&'static str> {
-    table.iter().find(|(of, _)| *of == letter).map(|(_, text)| *text)
-}
 
 impl Reader<'_> {
     fn global(text: Text) -> Option<Node> {
