@@ -287,6 +287,16 @@ impl Folded {
         Self::parse(&std::fs::read_to_string(path).expect("folded text was written"))
     }
 
+    /// Without what was lost, which is at most this share, in percent: beside other work a reader comes late, and users have little
+    /// room for samples.
+    pub fn without_lost(mut self, most: f64) -> Self {
+        let is_lost = |stack: &[String]| stack.last().is_some_and(|frame| frame == "[lost]");
+        let lost = self.share(is_lost);
+        assert!(lost <= most, "{lost:.1} % lost of {}", self.total());
+        self.stacks.retain(|(stack, _)| !is_lost(stack));
+        self
+    }
+
     /// The sum of all values.
     pub fn total(&self) -> f64 {
         self.stacks.iter().map(|(_, value)| value).sum()

@@ -21,13 +21,7 @@ fn record(program: &Path, extra: &[&str]) -> Folded {
         .arg("--")
         .arg(program)
         .arg(sharp("1500", "5000")));
-    let mut folded = Folded::read(&folded);
-    // Users have little room for samples, in which beside other work some are lost.
-    let is_lost = |stack: &[String]| stack.last().is_some_and(|frame| frame == "[lost]");
-    let lost = folded.share(is_lost);
-    assert!(lost <= sharp(5.0, 0.0), "{lost} % lost");
-    folded.stacks.retain(|(stack, _)| !is_lost(stack));
-    folded
+    Folded::read(&folded).without_lost(sharp(5.0, 0.0))
 }
 
 fn check(program: &str, folded: &Folded, main: &str, expected: Expected<'_>) {

@@ -10,14 +10,15 @@ use crate::common::{Folded, compile, is_root, pyrograph, run};
 const OFTEN: u32 = 1500;
 const SELDOM: u32 = 60;
 
-/// Records the program of known numbers in a folder.
+/// Records the program of known numbers in a folder. It runs as soon as its waits are over, whatever else runs: they are as long as
+/// they are.
 fn record(program: &Path, flags: &[&str], arguments: &[u32]) {
     let folder = program.parent().expect("its folder");
     run(pyrograph()
         .current_dir(folder)
         .arg("record")
         .args(flags)
-        .arg("--")
+        .args(["--", "chrt", "--fifo", "10"])
         .arg(program)
         .args(arguments.iter().map(u32::to_string)));
 }

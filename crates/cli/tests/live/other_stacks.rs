@@ -17,7 +17,8 @@ fn record(program: &Path, rounds: &str, engine: &str) -> Folded {
         .arg(&folded)
         .arg("--")
         .args([program.as_os_str(), rounds.as_ref()]));
-    Folded::read(&folded)
+    // Copies of stacks need much room at this rate.
+    Folded::read(&folded).without_lost(sharp(25.0, 5.0))
 }
 
 /// Checks the share of whole stacks, and of those that end with each of these paths.
