@@ -6,8 +6,12 @@ use std::io;
 use std::path::Path;
 
 use memmap2::{Mmap, UncheckedAdvice};
+use object::elf::SHF_EXECINSTR;
 use object::read::elf::ProgramHeader;
-use object::{Object, ObjectSection, ObjectSegment, ObjectSymbol, Symbol, SymbolKind};
+use object::{
+    Object, ObjectSection, ObjectSegment, ObjectSymbol, SectionFlags, SectionKind, Symbol,
+    SymbolKind,
+};
 
 /// Why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -34,6 +38,8 @@ pub struct Segment {
     pub file_size: u64,
     /// True if it holds code.
     pub executable: bool,
+    /// Addresses and places in the file are equal modulo this.
+    pub align: u64,
 }
 
 /// Requests of a program or library to the dynamic linker and the kernel.
@@ -65,14 +71,24 @@ struct Parsed<'a> {
     elf: object::File<'a>,
     build_id: Option<&'a [u8]>,
     segments: Vec<Segment>,
+    is_debug_only: bool,
 }
 
 impl<'a> Parsed<'a> {
     fn parse(bytes: &'a Bytes) -> Result<Self, Error> {
         let elf = object::File::parse(bytes.get())?;
         let segments = elf.segments().map(|segment| segment_of(&segment)).collect();
-        Ok(Self { build_id: elf.build_id().ok().flatten(), segments, elf })
+        let is_debug_only = is_debug_only(&elf);
+        Ok(Self { build_id: elf.build_id().ok().flatten(), segments, is_debug_only, elf })
     }
+}
+
+/// Sections of code are there, and all of them without bytes.
+fn is_debug_only(elf: &object::File<'_>) -> bool {
+    let is_code = |flags| matches!(flags, SectionFlags::Elf { sh_flags, .. } if sh_flags.contains(SHF_EXECINSTR));
+    let mut code = elf.sections().filter(|section| is_code(section.flags())).peekable();
+    let is_empty = |kind| kind == SectionKind::UninitializedData;
+    code.peek().is_some() && code.all(|section| is_empty(section.kind()))
 }
 
 self_cell::self_cell! {
@@ -157,15 +173,22 @@ impl Image {
     }
 
     /// The address of the byte at `offset` of the file, or nothing if no segment maps it. Where
-    /// two do, the executable one is meant.
+    /// two do, the executable one is meant. Of a file with debug information alone, it is the byte of the file that this was
+    /// taken from.
     pub fn address_of(&self, offset: u64) -> Option<u64> {
         let holds = |segment: &&Segment| {
             offset.checked_sub(segment.file_offset).is_some_and(|at| at < segment.file_size)
         };
-        let segments = self.segments();
+        let laid_out = if self.is_debug_only() { laid_out(self.segments()) } else { Vec::new() };
+        let segments = if laid_out.is_empty() { self.segments() } else { &laid_out };
         let segment = (segments.iter().filter(|segment| segment.executable).find(holds))
             .or_else(|| segments.iter().find(holds))?;
         segment.address.checked_add(offset - segment.file_offset)
+    }
+
+    /// Returns true if the code itself is not in it: `objcopy --only-keep-debug` and the like leave the headers, and notes.
+    pub fn is_debug_only(&self) -> bool {
+        self.0.borrow_dependent().is_debug_only
     }
 
     /// Where in the file the byte at an address is.
@@ -249,6 +272,21 @@ impl Image {
     }
 }
 
+/// Segments where they were in the file before their bytes were taken out: each behind the one before, at the first place that
+/// its alignment permits. Linkers place code so; what is only in memory (`.bss`) is at the end.
+fn laid_out(segments: &[Segment]) -> Vec<Segment> {
+    let mut end = 0u64;
+    let place = |segment: &Segment| {
+        let align = segment.align.max(1);
+        let (wanted, here) = (segment.address % align, end % align);
+        let distance = if wanted < here { align - (here - wanted) } else { wanted - here };
+        let file_offset = end.checked_add(distance)?;
+        end = file_offset.checked_add(segment.size)?;
+        Some(Segment { file_offset, file_size: segment.size, ..*segment })
+    };
+    segments.iter().map_while(place).collect()
+}
+
 fn segment_of<'a>(segment: &impl ObjectSegment<'a>) -> Segment {
     let (file_offset, file_size) = segment.file_range();
     Segment {
@@ -257,6 +295,7 @@ fn segment_of<'a>(segment: &impl ObjectSegment<'a>) -> Segment {
         file_offset,
         file_size,
         executable: segment.permissions().executable(),
+        align: segment.align(),
     }
 }
 
@@ -278,6 +317,70 @@ mod tests {
         let code = image.code_of(&main).expect("its code");
         assert!(!code.is_empty());
         assert_eq!(image.bytes().get(at..at + code.len()), Some(code));
+    }
+
+    /// As `objcopy --only-keep-debug` leaves program headers: nothing of the file is mapped.
+    fn without_code(image: &Image) -> Image {
+        const PLACE: usize = 8;
+        const SIZE_IN_FILE: usize = 32;
+        let mut bytes = image.bytes().to_vec();
+        let word =
+            |at: usize| usize::from_ne_bytes(image.bytes()[at..at + 8].try_into().expect("eight"));
+        let short =
+            |at: usize| usize::from(u16::from_ne_bytes([image.bytes()[at], image.bytes()[at + 1]]));
+        let (headers, size, count) = (word(32), short(54), short(56));
+        for header in (0..count).map(|number| headers + number * size) {
+            for field in [PLACE, SIZE_IN_FILE] {
+                bytes[header + field..header + field + 8].fill(0);
+            }
+        }
+        // Of sections: the type, and the flag of code.
+        let (headers, size, count) = (word(40), short(58), short(60));
+        for header in (0..count).map(|number| headers + number * size) {
+            if word(header + 8) & 4 != 0 {
+                bytes[header + 4] = 8;
+            }
+        }
+        Image::from_bytes(bytes).expect("an ELF file")
+    }
+
+    #[test]
+    fn places_in_a_file_are_known_by_what_is_left_without_its_code() {
+        let mut images = vec![own()];
+        images.extend(
+            ["/bin/sh", "/usr/bin/perl"]
+                .iter()
+                .filter_map(|path| Image::open(Path::new(path)).ok()),
+        );
+        for image in images {
+            let left = without_code(&image);
+            assert!(left.is_debug_only() && !image.is_debug_only());
+            let code: Vec<_> = image.segments().iter().filter(|of| of.executable).collect();
+            assert!(!code.is_empty());
+            for segment in code {
+                for at in [0, segment.file_size / 2, segment.file_size - 1] {
+                    let offset = segment.file_offset + at;
+                    assert_eq!(left.address_of(offset), image.address_of(offset), "{image:?}");
+                }
+                assert_eq!(left.offset_of(segment.address), None);
+            }
+        }
+    }
+
+    #[test]
+    fn alignments_of_damaged_files_overflow_nothing() {
+        let segment = |address, size, align| Segment {
+            address,
+            size,
+            align,
+            file_offset: 0,
+            file_size: 0,
+            executable: true,
+        };
+        for align in [0, 1, u64::MAX, 1 << 63] {
+            let all = [segment(u64::MAX, 5, align), segment(7, u64::MAX, align), segment(0, 1, 0)];
+            assert!(laid_out(&all).len() < 3);
+        }
     }
 
     #[test]

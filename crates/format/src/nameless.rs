@@ -2,7 +2,7 @@
 //! these.
 //!
 //! The address is looked up in the file at the module's path if its build ID is that of the input, or in the file of that
-//! build ID in a cache, or in debuginfod's. An input without build IDs can only be looked up by paths; a line says that
+//! build ID in a cache, or in its debug file, which debuginfod may have. An input without build IDs can only be looked up by paths; a line says that
 //! the files may be others by now.
 
 use std::collections::BTreeMap;
@@ -108,9 +108,11 @@ fn said_of_paths(paths: &[String]) -> Option<String> {
     (!paths.is_empty()).then(|| format!("{said} {shown}{more}"))
 }
 
-/// The file of a build ID, or, without one, the file at a path.
+/// The file of a build ID, or else its debug file; without one, the file at a path.
 pub(crate) fn open(path: &str, build_id: Option<&BuildId>, options: &Options) -> Option<Module> {
-    let file = options.symbols.locator.open_module(Path::new(path), build_id).ok()?;
+    let locator = &options.symbols.locator;
+    let file = locator.open_module(Path::new(path), build_id).ok();
+    let file = file.or_else(|| locator.open_debug_file(build_id?))?;
     let source = Source { path, build_id, ..Source::default() };
     Module::open(&file, source).ok()
 }

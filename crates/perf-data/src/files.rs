@@ -102,6 +102,11 @@ impl Files for RecordedFiles {
         file.map(|file| (file, true))
     }
 
+    fn debug_file(&mut self, mapped: &MappedFile<'_>) -> Option<File> {
+        let path = mapped.path.strip_suffix(" (deleted)").unwrap_or(mapped.path);
+        self.locator.open_debug_file(&self.build_id(mapped, path)?)
+    }
+
     fn perf_map(&mut self, pid: i32) -> Option<File> {
         let path = PathBuf::from(format!("/tmp/perf-{pid}.map"));
         match &self.locator.symfs {

@@ -83,6 +83,11 @@ pub trait Files {
     /// led there. `None` if it is gone or may not be read.
     fn open(&mut self, mapped: &MappedFile<'_>) -> Option<(File, bool)>;
 
+    /// The debug file of one that is gone.
+    fn debug_file(&mut self, _mapped: &MappedFile<'_>) -> Option<File> {
+        None
+    }
+
     /// Returns true if a file was written to since it was found to be `known`. It was mapped before and after.
     fn was_rewritten(&self, _mapped: &MappedFile<'_>, _known: &FileKey) -> bool {
         false

@@ -318,10 +318,15 @@ impl Modules {
                 (id, file)
             }
             None => {
-                let nothing = ModuleKind::Elf { symbols: None, unwind: None };
-                let id = known.unwrap_or_else(|| self.add(path, nothing));
+                let symbols = files.debug_file(mapped).and_then(|file| {
+                    let source = Source { path: mapped.path, ..Source::default() };
+                    pyrograph_symbol::Module::open(&file, source).ok().map(Box::new)
+                });
                 // `[vsyscall]`, `[uprobes]`: the kernel's own, in no file.
-                if !path.starts_with('[') {
+                let is_missing = symbols.is_none() && !path.starts_with('[');
+                let kind = ModuleKind::Elf { symbols, unwind: None };
+                let id = known.unwrap_or_else(|| self.add(path, kind));
+                if is_missing {
                     self.missing.insert(id);
                 }
                 (id, None)

@@ -86,6 +86,14 @@ impl Locator {
         }
     }
 
+    /// Opens the debug file of a build whose code is not here: it has the names, and where they are.
+    pub fn open_debug_file(&self, build_id: &BuildId) -> Option<File> {
+        let wanted =
+            Wanted { path: Path::new(""), root: None, build_id: Some(build_id), link: None };
+        let (path, _) = self.debug_file(&wanted, &mut Vec::new())?;
+        File::open(path).ok()
+    }
+
     /// The debug file of a module. Files that are in the right place but of another build are
     /// named in `warnings`.
     pub(crate) fn debug_file(

@@ -80,7 +80,9 @@ impl Layout {
     /// Of code that is in no file: `len` bytes.
     pub(crate) fn of_code(arch: Arch, address: u64, len: usize) -> Self {
         let size = len as u64;
-        let segment = Segment { address, size, file_offset: 0, file_size: size, executable: true };
+        let (file_offset, file_size, align) = (0, size, 1);
+        let executable = true;
+        let segment = Segment { address, size, file_offset, file_size, executable, align };
         Self { code: vec![segment], ..Self::new(arch) }
     }
 

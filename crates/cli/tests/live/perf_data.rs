@@ -507,7 +507,59 @@ fn programs_that_are_elsewhere() {
         assert!(folded(&home, &[]).total_share("spin") > 20.0, "perf's cache");
         let symfs = ["--symfs", root.to_str().expect("plain")];
         assert!(folded(&nowhere, &symfs).total_share("spin") > 20.0, "a copy of the file system");
+        let debug = debug_file_alone(&copy, folder);
+        let debug = ["--debug-dir", debug.to_str().expect("plain")];
+        assert!(folded(&nowhere, &debug).total_share("spin") > 20.0, "the debug file alone");
     });
+}
+
+/// A folder with the debug file of a program, by its build ID.
+fn debug_file_alone(program: &Path, folder: &Path) -> PathBuf {
+    let notes = run(Command::new("readelf").arg("-n").arg(program)).stdout;
+    let notes = String::from_utf8(notes).expect("text");
+    let id = notes.split("Build ID: ").nth(1).and_then(|id| id.split_whitespace().next());
+    let (first, rest) = id.expect("a build ID").split_at(2);
+    let debug = folder.join("debug");
+    let place = debug.join(".build-id").join(first);
+    std::fs::create_dir_all(&place).expect("own folder");
+    let file = place.join(format!("{rest}.debug"));
+    run(Command::new("objcopy").arg("--only-keep-debug").arg(program).arg(file));
+    debug
+}
+
+/// A profile of a stripped program that is gone gets its names from what a debug package has: linkers place code in the file
+/// elsewhere than in memory, which is not in that.
+#[test]
+fn a_debug_file_alone_names_an_old_profile() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let linkers = ["bfd", "gold", "lld"];
+    let compiled = linkers.iter().filter(|linker| {
+        let mut gcc = Command::new("gcc");
+        gcc.args(["-O1", "-g", "-fno-omit-frame-pointer", "-Wl,--build-id", "-o"]);
+        gcc.arg(folder.join(linker)).arg(crate::common::program_source("split.c"));
+        gcc.arg(format!("-fuse-ld={linker}")).output().is_ok_and(|of| of.status.success())
+    });
+    let compiled: Vec<&&str> = compiled.collect();
+    assert!(!compiled.is_empty(), "no linker");
+    for linker in compiled {
+        let program = folder.join(linker);
+        let debug = debug_file_alone(&program, folder);
+        run(Command::new("strip").arg(&program));
+        run(pyrograph()
+            .current_dir(folder)
+            .args(["record", "-o", "old.pb.gz", "--"])
+            .args([program.as_os_str(), ROUNDS.as_ref()]));
+        std::fs::remove_file(&program).expect("own file");
+        let named = |options: &[&Path]| {
+            let mut command = pyrograph();
+            let output = run(command.current_dir(folder).args(["fold", "old.pb.gz"]).args(options));
+            Folded::parse(&String::from_utf8(output.stdout).expect("text")).total_share("beta")
+        };
+        assert!(named(&[]) < 0.1, "{linker}: it is not there");
+        let share = named(&[Path::new("--debug-dir"), &debug]);
+        assert!((share - 45.0).abs() < 12.0, "{linker}: {share}");
+    }
 }
 
 /// By the times of the samples and those in the jitdump file, for which both need the same clock.

@@ -26,7 +26,8 @@
 //! Times are milliseconds, absolute in `time` or from sample to sample in `timeDeltas`. A sample
 //! counts its `weight`, without one 1; what it is depends on `weightType`. `threadCPUDelta`, where
 //! the recorder measured it, is a value of its own. Allocations and markers are not read. Functions that samply left as
-//! addresses are looked up in the libraries, which it names by path and build ID (`codeId`).
+//! addresses are looked up in the libraries, which it names by path and build ID (`codeId`). Files of ours have places in the
+//! library's file there, without build IDs: what is mapped of a library is not known where they are written.
 
 mod file;
 
@@ -75,8 +76,11 @@ impl Reader for Firefox {
             Some((reading.profile.strings.find(&lib.path)?, id))
         };
         let files = file.libs.iter().filter_map(file_of).collect();
+        let by = file.meta.imported_from.as_deref().unwrap_or_default();
+        let is_ours = by.starts_with("pyrograph ");
+        let base = if is_ours { nameless::Base::File } else { nameless::Base::Image };
         let (profile, warnings) = (&mut reading.profile, &mut reading.warnings);
-        nameless::name(profile, &files, nameless::Base::Image, options, warnings);
+        nameless::name(profile, &files, base, options, warnings);
         Ok(reading)
     }
 }
@@ -475,9 +479,9 @@ mod tests {
         let first = maps.lines().find(|line| line.ends_with(program)).expect("mapped");
         let base = u64::from_str_radix(first.split('-').next().unwrap_or_default(), 16);
         let address = function_to_find as *const () as u64 - base.expect("an address") + 1;
-        let text = |id: &str| {
+        let text = |by: &str, address: u64, id: &str| {
             format!(
-                r#"{{"meta":{{"preprocessedProfileVersion":55,"categories":[{{"name":"Other"}}]}},
+                r#"{{"meta":{{"preprocessedProfileVersion":55,"importedFrom":"{by}","categories":[{{"name":"Other"}}]}},
                 "libs":[{{"name":"app","path":"{program}","codeId":"{id}"}}],
                 "threads":[{{"name":"a","pid":"1","tid":2,"stringArray":["0x{address:x}"],
                   "samples":{{"stack":[0],"time":[1],"weight":[1],"length":1}},
@@ -488,12 +492,16 @@ mod tests {
                   "resourceTable":{{"lib":[0],"name":[0],"length":1}}}}]}}"#
             )
         };
-        let reading = read(&text(&id));
-        let names: Vec<&str> = reading.profile.strings.iter().collect();
-        assert!(names.iter().any(|name| name.ends_with("function_to_find")), "{names:?}");
-        assert!(reading.warnings.is_empty());
+        // Ours: the place in the file, which linkers let begin elsewhere than in memory.
+        let place = module.image().offset_of(address).expect("it is in the file");
+        for (by, address) in [("", address), ("pyrograph 0.1.0", place)] {
+            let reading = read(&text(by, address, &id));
+            let names: Vec<&str> = reading.profile.strings.iter().collect();
+            assert!(names.iter().any(|name| name.ends_with("function_to_find")), "{names:?}");
+            assert!(reading.warnings.is_empty());
+        }
         // Another build has other functions there.
-        let reading = read(&text("00112233445566778899"));
+        let reading = read(&text("", address, "00112233445566778899"));
         let names: Vec<&str> = reading.profile.strings.iter().collect();
         assert!(!names.iter().any(|name| name.ends_with("function_to_find")));
         let said: Vec<String> = reading.warnings.iter().map(ToString::to_string).collect();

@@ -27,6 +27,9 @@ pub(super) struct Meta {
     pub sample_units: SampleUnits,
     #[serde(default)]
     pub extra: Vec<ExtraSection>,
+    /// What wrote it, if that was no recorder of its own.
+    #[serde(default)]
+    pub imported_from: Option<String>,
 }
 
 #[derive(Deserialize)]
