@@ -1,7 +1,8 @@
 //! Names of Swift: `$s4shop4CartV3add4itemySS_tF` is `shop.Cart.add(item: Swift.String) -> ()`, in short `Cart.add(item:)`.
 //!
 //! The encoding: <https://github.com/swiftlang/swift/blob/main/docs/ABI/Mangling.rst>. It is a list of operators behind what they
-//! apply to, so that a stack of what was read until now reads it. What stands for no code (descriptors, records) and what is seldom (packs, derivatives, macros) is not decoded.
+//! apply to, so that a stack of what was read until now reads it. What stands for no code (some descriptors and records) is not
+//! decoded, nor are derivatives and macros.
 
 mod entities;
 mod generics;
