@@ -4,12 +4,13 @@ use libbpf_rs::{MapCore, MapHandle, Object, ProgramInput, RingBuffer, RingBuffer
 
 use crate::error::Error;
 
-/// Nanoseconds of the clock that programs read.
+/// Nanoseconds of the clock that programs read: the machine's, also in a time namespace.
 pub fn monotonic_now() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is valid, and the clock exists.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned()
+    let now = time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned();
+    pyrograph_event::clock::as_recorded(now)
 }
 
 /// A ring buffer whose records are handed to `take`.

@@ -4,6 +4,7 @@
 
 mod attr;
 mod callchain;
+pub mod clock;
 pub mod counted;
 mod cursor;
 mod encode;

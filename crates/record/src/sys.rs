@@ -119,13 +119,14 @@ pub(crate) fn wake(eventfd: &OwnedFd) {
     unsafe { libc::write(eventfd.as_raw_fd(), std::ptr::from_ref(&one).cast(), size_of::<u64>()) };
 }
 
-/// The present time of `CLOCK_MONOTONIC`, in ns.
+/// The present time of the machine's `CLOCK_MONOTONIC`, which records have, in ns.
 pub fn monotonic_now() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is valid, and the clock exists.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
     // Neither is negative.
-    time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
+    let now = time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs();
+    pyrograph_event::clock::as_recorded(now)
 }
 
 /// A pipe: its end to read and its end to write.

@@ -122,7 +122,7 @@ fn callers_through_much_code_without_tables_have_their_shares() {
     each_engine("much code", &[&program], |folded, engine| check(folded, engine, &paths));
 }
 
-/// Code is read once: a file with anything new in it would be written anew.
+/// Code is read once: a file with anything new in it would be written anew. Beside other work not all of it runs in the first recording.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn code_that_was_read_is_known_to_the_next_recording() {
@@ -149,9 +149,13 @@ fn code_that_was_read_is_known_to_the_next_recording() {
     };
     // Each stack leads through all code of one of three chains.
     record_until(|folded| folded.total() > 2e8, record);
-    let first = kept();
-    let folded = record_until(|folded| folded.total() > 1e8, record);
-    assert_eq!(kept(), first, "code was read again");
+    let mut known = kept();
+    let reads_nothing = |_| {
+        let folded = record_until(|folded| folded.total() > 1e8, record);
+        let before = std::mem::replace(&mut known, kept());
+        (known == before).then_some(folded)
+    };
+    let folded = (0..5).find_map(reads_nothing).expect("code is not read again each time");
     let whole = folded.share(|stack| leads_through(stack, &["main"]));
     assert!(whole >= WHOLE, "{whole:.1} % whole: {:?}", folded.leaves());
 }

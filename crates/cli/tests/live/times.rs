@@ -376,3 +376,36 @@ fn check_lost(leaves: bool) {
     let is_there = |time: &f64| (stopped - 0.1..gone_on + 0.1).contains(time);
     assert!(times.iter().all(is_there), "{stopped} {times:?} {gone_on} {said}");
 }
+
+/// In a time namespace (containers, `unshare -T`) the clock of processes is ahead of the one that records have: by perf events no
+/// sample was within the recording, and the in-kernel engine's were a day off.
+#[test]
+fn a_time_namespace_moves_no_sample() {
+    if !is_root("a_time_namespace_moves_no_sample") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(C, "calls.c", folder.path());
+    let ahead = ["-T", "--monotonic", "100000", "--fork"];
+    if !Command::new("unshare").args(ahead).arg("true").status().is_ok_and(|of| of.success()) {
+        return eprintln!("skipped: a_time_namespace_moves_no_sample needs time namespaces");
+    }
+    let first = |mut command: Command, engine: &str, name: &str| {
+        let page = folder.path().join(name);
+        let record = ["record", "-F", "997", "--engine", engine, "-o"];
+        run(command.args(record).arg(&page).arg("--").arg(&program).arg("300"));
+        let printed = text(pyrograph().args(["script", "-F", "time,sym"]).arg(&page));
+        let times = printed.lines().filter_map(|line| line.trim().strip_suffix(':')?.parse().ok());
+        let times: Vec<f64> = times.collect();
+        assert!(times.len() > 20, "{engine}: {printed}");
+        times[0]
+    };
+    for engine in ["ebpf", "perf"] {
+        let outside = first(pyrograph(), engine, "outside.html");
+        let mut command = Command::new("unshare");
+        command.args(ahead).arg(pyrograph().get_program());
+        let inside = first(command, engine, "inside.html");
+        let later = inside - outside;
+        assert!((0.0..120.0).contains(&later), "{engine}: {later} s later");
+    }
+}

@@ -1,0 +1,50 @@
+//! The clock of records. The kernel writes that of the machine into them; `CLOCK_MONOTONIC` of a process may be another.
+
+use std::fs;
+use std::sync::OnceLock;
+
+/// Nanoseconds by which `CLOCK_MONOTONIC` of this process is ahead of the machine's, which records have: 0 but in a time
+/// namespace (time_namespaces(7)).
+pub fn ahead() -> i64 {
+    static AHEAD: OnceLock<i64> = OnceLock::new();
+    *AHEAD.get_or_init(|| {
+        // The file is about what is started by this process. That is this one's own namespace, unless it has just asked for
+        // another.
+        let namespace = |name: &str| fs::read_link(format!("/proc/self/ns/{name}")).ok();
+        let is_own = namespace("time") == namespace("time_for_children");
+        let offsets = fs::read_to_string("/proc/self/timens_offsets").ok().filter(|_| is_own);
+        offsets.and_then(|offsets| monotonic(&offsets)).unwrap_or(0)
+    })
+}
+
+/// A time of this process's `CLOCK_MONOTONIC`, in nanoseconds, as records have it.
+pub fn as_recorded(now: u64) -> u64 {
+    let ahead = ahead();
+    if ahead < 0 {
+        now.saturating_add(ahead.unsigned_abs())
+    } else {
+        now.saturating_sub(ahead.unsigned_abs())
+    }
+}
+
+/// The line `monotonic SECONDS NANOSECONDS`.
+fn monotonic(offsets: &str) -> Option<i64> {
+    let mut words =
+        offsets.lines().find_map(|line| line.strip_prefix("monotonic"))?.split_whitespace();
+    let mut number = || words.next()?.parse::<i64>().ok();
+    number()?.checked_mul(1_000_000_000)?.checked_add(number()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offsets_are_those_of_the_monotonic_clock() {
+        let text = "monotonic      100000         5\nboottime            0         0\n";
+        assert_eq!(monotonic(text), Some(100_000_000_000_005));
+        assert_eq!(monotonic("monotonic -1 0\n"), Some(-1_000_000_000));
+        assert_eq!(monotonic("monotonic 9223372036854775807 0\n"), None);
+        assert_eq!(monotonic("boottime 1 0\n"), None);
+    }
+}
