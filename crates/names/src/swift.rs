@@ -1,8 +1,8 @@
-//! Names of Swift: `$s4shop4CartV3add4itemySS_tF` is `shop.Cart.add(item: Swift.String) -> ()`, in short `Cart.add(item:)`.
+//! Demangler for Swift: `$s4shop4CartV3add4itemySS_tF` is `shop.Cart.add(item: Swift.String) -> ()`, or `Cart.add(item:)` for short.
 //!
-//! The encoding: <https://github.com/swiftlang/swift/blob/main/docs/ABI/Mangling.rst>. It is a list of operators behind what they
-//! apply to, so that a stack of what was read until now reads it. What stands for no code (some descriptors and records) is not
-//! decoded, nor are derivatives and macros.
+//! A mangled name is a list of operators in postfix order: each pops its operands from a stack of nodes and pushes one node.
+//! Specification: <https://github.com/swiftlang/swift/blob/main/docs/ABI/Mangling.rst>. Not decoded: macros, derivatives, and
+//! some descriptors and records, which are data.
 
 mod entities;
 mod generics;
@@ -16,23 +16,23 @@ use node::{Kind, Node, Text};
 
 use crate::{Language, Name};
 
-/// The most operators of a name, those that stand behind a count of repetitions included.
+/// Maximum number of operators in a name, counting repeated substitutions.
 const MOST_STEPS: usize = 8192;
 
-/// As many bytes of texts may be written until the name is whole: types that are said again by a number could be of any size.
+/// Maximum bytes of text to build for one name: substitutions can double the text again and again.
 const MOST_WRITTEN: usize = 1 << 20;
 
-/// Takes a name apart; `None` if it is none of Swift.
+/// Demangles a name; `None` if it is not a Swift symbol.
 pub(crate) fn name(name: &str) -> Option<Name<'_>> {
-    // Swift writes no dot: what begins with one is of a clone.
+    // Mangled names have no dot: a suffix is LLVM's (`.resume.0`, `.cold`).
     let bare = name.split('.').next().unwrap_or(name);
     let start = prefix(bare)?;
     let mut reader = Reader::new(bare, start);
     let (identity, text) = match reader.symbol() {
         Some(node) => (reader.identity(), Some(node.text)),
-        // `$` alone may begin the name of anything: most of Swift begin with their module's.
+        // Other languages have names that begin with `$`, too.
         None if !begins_with_module(bare, start) => return None,
-        // Merged functions end so, whatever is before that.
+        // Merged functions end in `Tm`.
         None => (bare.strip_suffix("Tm").unwrap_or(bare).to_owned(), None),
     };
     Some(Name {
@@ -44,7 +44,7 @@ pub(crate) fn name(name: &str) -> Option<Name<'_>> {
     })
 }
 
-/// Where the operators begin: behind `$s`, `$S` (4.2), `$e` (embedded), with `_` before it on macOS; `_T0` (4.0).
+/// Length of the prefix: `$s`, `$S` (Swift 4.2), `$e` (embedded Swift), each with a leading `_` on macOS; `_T0` (Swift 4.0).
 fn prefix(name: &str) -> Option<usize> {
     const PREFIXES: &[&str] = &["$s", "$S", "$e", "_$s", "_$S", "_$e", "_T0"];
     PREFIXES.iter().find_map(|prefix| name.starts_with(prefix).then_some(prefix.len()))
@@ -55,24 +55,24 @@ fn begins_with_module(name: &str, start: usize) -> bool {
     name.starts_with("_T0") || first.is_ascii_digit() || first == b'S'
 }
 
-/// What is read.
+/// State of the demangler.
 struct Reader<'a> {
     name: &'a str,
     at: usize,
-    /// Labels are among the types.
+    /// Swift 4.0, where parameter labels are part of the types.
     is_old: bool,
     stack: Vec<Node>,
-    /// What may be said again by its number.
+    /// Nodes that `A` refers back to.
     substitutions: Vec<Node>,
-    /// Words of identifiers, which may be said again by a letter.
+    /// Words of identifiers that later identifiers refer back to.
     words: Vec<&'a str>,
-    /// How many operators were read.
+    /// Number of operators so far.
     steps: usize,
-    /// How many bytes of texts there were.
+    /// Bytes of text so far.
     written: usize,
-    /// Where the function ends, of which the rest says how it was compiled.
+    /// Offset at which the function's own name ends; the rest is specialization, merging and the like.
     end: Option<usize>,
-    /// Numbers of closures: where each stands.
+    /// Offsets of closure indexes.
     numbers: Vec<std::ops::Range<usize>>,
 }
 
@@ -92,7 +92,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The symbol that the whole name stands for.
+    /// Demangles the whole name.
     fn symbol(&mut self) -> Option<Node> {
         while self.at < self.name.len() {
             self.steps += 1;
@@ -107,7 +107,7 @@ impl<'a> Reader<'a> {
         (self.stack.is_empty() && symbol.is_symbol()).then_some(symbol)
     }
 
-    /// The name up to where the function ends, without the numbers of closures.
+    /// The mangled name without specializations and with all closure indexes 0.
     fn identity(&self) -> String {
         let end = self.end.unwrap_or(self.name.len());
         let mut identity = String::with_capacity(end);
@@ -136,14 +136,14 @@ impl<'a> Reader<'a> {
         is_there
     }
 
-    /// One of these letters.
+    /// Consumes the next byte if it is one of `letters`.
     fn one_of(&mut self, letters: &[u8]) -> Option<u8> {
         let letter = Some(self.peek()).filter(|letter| letters.contains(letter))?;
         self.at += 1;
         Some(letter)
     }
 
-    /// A number without a sign.
+    /// `NATURAL`.
     fn natural(&mut self) -> Option<usize> {
         let rest = &self.name[self.at..];
         let length = crate::scan::digits(rest);
@@ -152,7 +152,7 @@ impl<'a> Reader<'a> {
         Some(number)
     }
 
-    /// `_` is 0, `0_` is 1.
+    /// `INDEX`: `_` is 0, `0_` is 1.
     fn index(&mut self) -> Option<usize> {
         if self.takes(b'_') {
             return Some(0);
@@ -173,13 +173,13 @@ impl<'a> Reader<'a> {
         self.pop(Node::is_type)
     }
 
-    /// Keeps what may be said again.
+    /// Adds a node to the substitutions.
     fn keep(&mut self, node: Node) -> Option<Node> {
         self.substitutions.push(node.clone());
         Some(node)
     }
 
-    /// One operator with what it applies to.
+    /// Reads one operator and returns the node for it.
     fn operator(&mut self) -> Option<Node> {
         let start = self.at;
         match self.next() {
@@ -259,7 +259,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// What a letter stands for.
+/// The entry of a table for a letter.
 fn find(table: &[(u8, &'static str)], letter: u8) -> Option<&'static str> {
     table.iter().find(|(of, _)| *of == letter).map(|(_, text)| *text)
 }

@@ -1,4 +1,4 @@
-//! Functions, variables, closures, and what they are in.
+//! Entities: functions, variables, closures, nominal types, and their contexts.
 
 use std::rc::Rc;
 
@@ -7,14 +7,14 @@ use super::node::{Element, Extension, Kind, Node, Signature, Text};
 use super::types::in_parentheses;
 
 impl Reader<'_> {
-    /// A module's name is an identifier at first.
+    /// Pops a module, or an identifier that names one.
     fn module(&mut self) -> Option<Node> {
         let node = self.pop(|node| matches!(node.kind, Kind::Module | Kind::Identifier))?;
         let short = "".into();
         Some(Node::new(Kind::Module, Text { short, ..node.text }))
     }
 
-    /// What something is in.
+    /// Pops a declaration context.
     pub(super) fn context(&mut self) -> Option<Node> {
         let is_named = |node: &Node| {
             matches!(
@@ -25,7 +25,7 @@ impl Reader<'_> {
         self.pop(is_named).or_else(|| self.module())
     }
 
-    /// The name of what is declared.
+    /// Pops a declaration's name.
     fn declared(&mut self) -> Option<Text> {
         self.pop(Node::is_name).map(|node| node.text)
     }
@@ -36,7 +36,7 @@ impl Reader<'_> {
         self.keep(Node::in_context(kind, context, name))
     }
 
-    /// A protocol, which may be there by its name alone.
+    /// Pops a protocol: a type, or context and name.
     pub(super) fn protocol(&mut self) -> Option<Text> {
         if let Some(protocol) = self.pop(|node| node.kind == Kind::Protocol) {
             return Some(protocol.text);
@@ -46,7 +46,7 @@ impl Reader<'_> {
         Some(Node::in_context(Kind::Protocol, context, name).text)
     }
 
-    /// Protocols of one type: `A & B`.
+    /// Pops a protocol list: `A & B`.
     pub(super) fn protocols(&mut self) -> Option<Text> {
         let mut protocols = Vec::new();
         if !self.pops(&Kind::Empty) {
@@ -74,7 +74,7 @@ impl Reader<'_> {
         Some(Node { is_local, parts, ..Node::new(Kind::Extension(by), text) })
     }
 
-    /// Labels of the parameters, which are before the type. They are left out where there are none.
+    /// Pops the label list of a function and adds it to the parameters. A function without parameters has none.
     fn labelled(&mut self, function: &mut Signature) -> Option<()> {
         if self.is_old || self.pops(&Kind::Empty) {
             return Some(());
@@ -116,7 +116,7 @@ impl Reader<'_> {
         Some(Node::in_context(Kind::Entity, context, Self::called(&name, &function)))
     }
 
-    /// What a variable or a subscript is accessed by.
+    /// `ACCESSOR` of a variable or subscript.
     fn accessor(&mut self) -> Option<&'static str> {
         Some(match self.next() {
             b'p' => "",
@@ -148,7 +148,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The function that a type is, if it is one, with labels.
+    /// Pops a type and, for a function type, its labels.
     fn labelled_type(&mut self) -> Option<(Node, Option<Signature>)> {
         let of = self.pop_type()?;
         let function = match &of.kind {
@@ -199,7 +199,7 @@ impl Reader<'_> {
         Some(Node::in_context(Kind::Entity, context, own))
     }
 
-    /// What has no name is told from its like by its file.
+    /// Name of a declaration that is private to a file and has no identifier.
     fn of_file(&self, file: Option<Node>, name: &str) -> Text {
         match file {
             Some(file) => {
@@ -209,7 +209,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What has no name in the source, or one that is the same for all types.
+    /// `f…`: initializers, deinitializers, closures, default arguments.
     pub(super) fn special_entity(&mut self) -> Option<Node> {
         let of = |it: &mut Self, prefix: &str| {
             let context = it.context()?;
@@ -260,7 +260,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A type's conformance to a protocol: `T : P in M`.
+    /// Pops a protocol conformance: `T : P in M`.
     pub(super) fn conformance(&mut self) -> Option<Text> {
         let generics = self.pop(|node| node.kind == Kind::Signature);
         let module = self.module()?.text.full;
@@ -273,7 +273,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Conformances that type arguments have by another module, which no text says.
+    /// `H…`: conformances of type arguments. They are popped and not shown.
     pub(super) fn conformance_operator(&mut self) -> Option<Node> {
         let is_one = |node: &Node| node.kind == Kind::Conformance;
         let kind = match self.next() {
@@ -322,7 +322,7 @@ impl Reader<'_> {
         Some(Node::new(kind, Text::default()))
     }
 
-    /// A closure or function with the mark that it is static, curried or the like.
+    /// Pops an entity and prepends `prefix` to its text.
     pub(super) fn marked(&mut self, prefix: &str) -> Option<Node> {
         let entity = self.pop(Node::is_symbol)?;
         Some(Node { kind: Kind::Global, text: entity.text.after(prefix), ..entity })

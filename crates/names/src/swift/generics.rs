@@ -1,14 +1,14 @@
-//! Parameters of types and functions, what is required of them, and arguments for them.
+//! Generic parameters, requirements and arguments.
 
 use std::rc::Rc;
 
 use super::Reader;
 use super::node::{Kind, Node, Signature, Text};
 
-/// The most type parameters that are named.
+/// Maximum number of generic parameters to print for each depth.
 const MOST_PARAMETERS: usize = 100;
 
-/// The parameter of this index at this depth: `A`, `B`, `A1`.
+/// Name of a generic parameter: `A`, `B` at depth 0, `A1` at depth 1.
 fn parameter_name(depth: usize, mut index: usize) -> Text {
     let mut name = String::new();
     loop {
@@ -25,7 +25,7 @@ fn parameter_name(depth: usize, mut index: usize) -> Text {
 }
 
 impl Reader<'_> {
-    /// A type with parameters: those of a function stay.
+    /// `u`: a type with a generic signature.
     pub(super) fn generic_type(&mut self) -> Option<Node> {
         let generics = self.pop(|node| node.kind == Kind::Signature)?;
         let of = self.pop_type()?;
@@ -39,7 +39,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Type arguments: a list for each type that something is in.
+    /// `G`: a type with arguments for it and for the types around it.
     pub(super) fn bound_generic(&mut self) -> Option<Node> {
         let lists = self.argument_lists()?;
         let of = self.pop_type()?;
@@ -48,7 +48,7 @@ impl Reader<'_> {
         self.keep(Node::of_type(bound))
     }
 
-    /// Lists of arguments, the innermost type's first.
+    /// Pops argument lists, innermost type first.
     pub(super) fn argument_lists(&mut self) -> Option<Vec<Vec<Text>>> {
         while self.pops(&Kind::Retroactive) {}
         let mut lists = Vec::new();
@@ -68,7 +68,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Members of types that are not known, and what a function returns without a name for it.
+    /// `Q…`: associated types, opaque result types, packs.
     pub(super) fn archetype(&mut self) -> Option<Node> {
         let of_index = |it: &mut Self, is_first: bool| {
             if is_first { Some(parameter_name(0, 0)) } else { it.parameter() }
@@ -128,7 +128,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The name of a member type, with the protocol that has it.
+    /// Pops the name of an associated type, with its protocol if that is given.
     fn member(&mut self) -> Option<Text> {
         let protocol = self.pop(|node| node.kind == Kind::Protocol);
         let name = self.pop(|node| node.kind == Kind::Identifier)?.text;
@@ -140,7 +140,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Members of members.
+    /// Pops a path of associated types.
     pub(super) fn members(&mut self) -> Option<Text> {
         let mut members = Vec::new();
         loop {
@@ -154,7 +154,7 @@ impl Reader<'_> {
         Some(Text::list(&members, "."))
     }
 
-    /// The type parameter that a letter and numbers stand for.
+    /// `GENERIC-PARAM-INDEX`.
     pub(super) fn parameter(&mut self) -> Option<Text> {
         if self.takes(b'z') {
             return Some(parameter_name(0, 0));
@@ -169,7 +169,7 @@ impl Reader<'_> {
         Some(parameter_name(0, self.index()?.checked_add(1)?))
     }
 
-    /// What is required of a type parameter or its members.
+    /// `R…`: a requirement of a generic signature.
     pub(super) fn requirement(&mut self) -> Option<Node> {
         enum Of {
             Protocol,
@@ -183,7 +183,7 @@ impl Reader<'_> {
                 let of = self.parameter()?;
                 return Some(Node::new(Kind::Pack, of));
             }
-            // What is not required, as it is of all others.
+            // Inverse requirement.
             b'i' => {
                 self.at += 1;
                 let name = ["Copyable", "Escapable"].get(self.index()?)?;
@@ -236,7 +236,7 @@ impl Reader<'_> {
         Some(Node::new(Kind::Requirement, text))
     }
 
-    /// How values of a type are laid out.
+    /// `LAYOUT-CONSTRAINT`.
     fn layout(&mut self) -> Option<String> {
         Some(match self.next() {
             b'U' => "_UnknownLayout".to_owned(),
@@ -255,7 +255,7 @@ impl Reader<'_> {
         })
     }
 
-    /// `<A, B where A: P>`, of so many parameters at each depth.
+    /// Pops requirements and returns the signature, `<A, B where A: P>`. `counts`: number of parameters at each depth.
     pub(super) fn signature(&mut self, counts: Vec<usize>) -> Option<Node> {
         let (mut requirements, mut packs) = (Vec::new(), Vec::new());
         let is_one = |node: &Node| matches!(node.kind, Kind::Requirement | Kind::Pack);
@@ -287,7 +287,7 @@ impl Reader<'_> {
     }
 }
 
-/// A type with its arguments, as far as possible in the form of the language: `[A]`, `A?`.
+/// A type with arguments. Arrays, dictionaries and optionals are written with Swift's shorthand: `[A]`, `A?`.
 fn bind(of: &Node, lists: &[Vec<Text>]) -> Text {
     let Some((arguments, outer)) = lists.split_first() else { return of.text.clone() };
     let plain = match &of.parts {

@@ -1,13 +1,13 @@
-//! Identifiers, and what is said again by a number or a letter.
+//! Identifiers and substitutions.
 
 use super::Reader;
 use super::find;
 use super::node::{Kind, Node, Text};
 
-/// As many words have a letter.
+/// Maximum number of words that can be referred back to.
 const MOST_WORDS: usize = 26;
 
-/// The names of operators have a letter for each sign.
+/// `OPERATOR-CHAR`.
 const SIGNS: &[(u8, char)] = &[
     (b'a', '&'),
     (b'c', '@'),
@@ -27,7 +27,7 @@ const SIGNS: &[(u8, char)] = &[
     (b'z', '.'),
 ];
 
-/// Types of the standard library that have a letter behind `S`.
+/// `KNOWN-TYPE-KIND`: types of the standard library.
 const STANDARD: &[(u8, &str)] = &[
     (b'A', "AutoreleasingUnsafeMutablePointer"),
     (b'a', "Array"),
@@ -56,7 +56,7 @@ const STANDARD: &[(u8, &str)] = &[
     (b'w', "UnsafeMutableRawBufferPointer"),
 ];
 
-/// Protocols likewise.
+/// `KNOWN-TYPE-KIND`: protocols of the standard library.
 const STANDARD_PROTOCOLS: &[(u8, &str)] = &[
     (b'B', "BinaryFloatingPoint"),
     (b'E', "Encodable"),
@@ -83,7 +83,7 @@ const STANDARD_PROTOCOLS: &[(u8, &str)] = &[
     (b'z', "BinaryInteger"),
 ];
 
-/// Types of concurrency, behind `Sc`.
+/// `KNOWN-TYPE-KIND-2`, behind `Sc`: concurrency.
 const CONCURRENT: &[(u8, Kind, &str)] = &[
     (b'A', Kind::Protocol, "Actor"),
     (b'C', Kind::Nominal, "CheckedContinuation"),
@@ -106,14 +106,14 @@ const CONCURRENT: &[(u8, Kind, &str)] = &[
     (b't', Kind::Nominal, "UnsafeCurrentTask"),
 ];
 
-/// A type of the module Swift.
+/// A type of module `Swift`.
 fn of_swift(kind: Kind, name: &str) -> Node {
     let module = Node::new(Kind::Module, Text { full: "Swift".into(), short: "".into() });
     Node::in_context(kind, module, Text::same(name))
 }
 
 impl<'a> Reader<'a> {
-    /// `3foo`; `0` before it, if it has words of other identifiers: `02My` is followed by letters.
+    /// `3foo`; with word substitutions `0` and then letters and literal parts: `02Myac1_B`. Punycode (`00`) is not decoded.
     pub(super) fn identifier(&mut self) -> Option<Node> {
         let mut has_words = self.takes(b'0');
         // Two: the rest is Punycode.
@@ -128,7 +128,7 @@ impl<'a> Reader<'a> {
                 let number = letter.to_ascii_lowercase() - b'a';
                 text.push_str(self.words.get(usize::from(number))?);
             }
-            // Nothing follows the last word.
+            // No literal part follows the last word.
             if self.takes(b'0') {
                 break;
             }
@@ -148,7 +148,7 @@ impl<'a> Reader<'a> {
         self.keep(Node::new(Kind::Identifier, Text::same(&text)))
     }
 
-    /// A word ends before `_`, and before the first of several capitals.
+    /// Adds the words of an identifier: they end before `_` and before a capital that follows another character.
     fn keep_words(&mut self, part: &'a str) {
         let bytes = part.as_bytes();
         let mut start = None;
@@ -169,7 +169,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `AB`: what was the second one to be kept. `AbC`: two, `A2B`: the same twice, `A0_`: the 28th.
+    /// `A…`: `AB` is substitution 1, `AbC` substitutions 1 and 2, `A2B` substitution 1 twice, `A0_` substitution 27.
     pub(super) fn substitution(&mut self) -> Option<Node> {
         loop {
             let number = if self.peek().is_ascii_digit() { Some(self.natural()?) } else { None };
@@ -191,7 +191,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Puts all but the last one of so many on the stack.
+    /// Pushes a node `count` - 1 times; the caller returns the last one.
     fn repeat(&mut self, node: &Node, count: Option<usize>) -> Option<()> {
         let more = count.unwrap_or(1).checked_sub(1)?;
         self.steps = self.steps.checked_add(more).filter(|&steps| steps <= super::MOST_STEPS)?;
@@ -199,7 +199,7 @@ impl<'a> Reader<'a> {
         Some(())
     }
 
-    /// `Si`: what has a letter. `S2i`: twice.
+    /// `S…`: `Si` is `Swift.Int`, `S2i` twice that.
     pub(super) fn standard(&mut self) -> Option<Node> {
         match self.peek() {
             b'o' | b'C' => {
@@ -230,7 +230,7 @@ impl<'a> Reader<'a> {
         Some(node)
     }
 
-    /// `L_`, of a function or type in a function; `LL`, of a file; `Ll`, of a file where there is no name.
+    /// `L…`: a local declaration (`L_`), or one that is private to a file (`LL`; `Ll` without an identifier).
     pub(super) fn local_name(&mut self) -> Option<Node> {
         let is_identifier = |node: &Node| node.kind == Kind::Identifier;
         match self.peek() {
@@ -263,7 +263,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `2eeoi` is `== infix`.
+    /// `o…`: `2eeoi` is `== infix`.
     pub(super) fn operator_name(&mut self) -> Option<Node> {
         let kind = match self.next() {
             b'i' => " infix",

@@ -1,10 +1,10 @@
-//! Types of functions with how each value is passed, as the compiler has them after everything else is settled.
+//! Lowered function types, which have a convention for each value.
 
 use super::Reader;
 use super::find;
 use super::node::{Kind, Node, Text};
 
-/// How a lowered function takes a parameter.
+/// `PARAM-CONVENTION`.
 const TAKEN: &[(u8, &str)] = &[
     (b'i', "@in"),
     (b'c', "@in_constant"),
@@ -21,7 +21,7 @@ const TAKEN: &[(u8, &str)] = &[
     (b'm', "@pack_inout"),
 ];
 
-/// How it gives a result.
+/// `RESULT-CONVENTION`.
 const GIVEN: &[(u8, &str)] = &[
     (b'r', "@out"),
     (b'o', "@owned"),
@@ -31,7 +31,7 @@ const GIVEN: &[(u8, &str)] = &[
     (b'k', "@pack_out"),
 ];
 
-/// What a lowered function is called by.
+/// `CALLEE-CONVENTION`.
 const CALLED: &[(u8, &str)] = &[
     (b'y', "@callee_unowned "),
     (b'g', "@callee_guaranteed "),
@@ -39,7 +39,7 @@ const CALLED: &[(u8, &str)] = &[
     (b't', "@convention(thin) "),
 ];
 
-/// What it is.
+/// `FUNC-REPRESENTATION`.
 const FORMS: &[(u8, &str)] = &[
     (b'B', "@convention(block) "),
     (b'C', "@convention(c) "),
@@ -50,7 +50,7 @@ const FORMS: &[(u8, &str)] = &[
 ];
 
 impl Reader<'_> {
-    /// The function type that is left when everything else has been said: how each value is passed.
+    /// `I…`: a lowered function type.
     pub(super) fn lowered_function(&mut self) -> Option<Node> {
         let mut prefix = String::new();
         let own = if self.takes(b's') {
@@ -135,7 +135,7 @@ impl Reader<'_> {
         Some(Node::new(Kind::Lowered, text.after(&prefix)))
     }
 
-    /// `B` or `C`, and a type of C that is passed over.
+    /// `B` or `C` and a C type, which is skipped.
     pub(super) fn convention_of_c(&mut self) -> Option<&'static str> {
         let prefix = find(FORMS, self.one_of(b"BC")?)?;
         let length = self.natural()?;

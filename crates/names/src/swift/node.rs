@@ -1,14 +1,14 @@
-//! What a name of Swift is read into.
+//! Nodes of the demangler's stack.
 
 use std::rc::Rc;
 
-/// No name of real code is longer; what is said by numbers could be.
+/// Maximum length of a text, in bytes.
 const LONGEST: usize = 1 << 14;
 
-/// Of what is deeper in others, these are not known by themselves.
+/// Maximum depth of nested contexts that are kept as nodes.
 const DEEPEST: usize = 64;
 
-/// A text for details, and one for labels.
+/// The full and the short form of a name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Text {
     pub full: Rc<str>,
@@ -20,7 +20,7 @@ impl Text {
         Self { full: text.into(), short: text.into() }
     }
 
-    /// The text behind `prefix`.
+    /// The text with `prefix` before it.
     pub fn after(&self, prefix: &str) -> Self {
         Self { full: join(prefix, "", &self.full), short: join(prefix, "", &self.short) }
     }
@@ -36,7 +36,7 @@ impl Text {
         }
     }
 
-    /// `a.b`, of which one may be empty.
+    /// `first.second`; without the dot if `first` is empty.
     pub fn path(first: &Self, second: &Self) -> Self {
         let dot = |first: &str| if first.is_empty() { "" } else { "." };
         Self {
@@ -51,13 +51,13 @@ impl Text {
         })
     }
 
-    /// Returns true if it is longer than names are.
+    /// Returns true if it was cut.
     pub fn is_too_long(&self) -> bool {
         self.full.len() >= LONGEST || self.short.len() >= LONGEST
     }
 }
 
-/// Cuts what no name has: a short name can stand for a text that doubles again and again.
+/// Concatenates, up to [`LONGEST`].
 fn join(first: &str, between: &str, second: &str) -> Rc<str> {
     let mut text = [first, between, second].concat();
     if text.len() > LONGEST {
@@ -66,27 +66,27 @@ fn join(first: &str, between: &str, second: &str) -> Rc<str> {
     text.into()
 }
 
-/// An element of a tuple, or a parameter.
+/// An element of a tuple, or a parameter of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Element {
     pub label: Option<Rc<str>>,
     pub text: Text,
 }
 
-/// The type of a function.
+/// A function type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Signature {
     /// `<A where A: P>`.
     pub generics: Text,
     pub parameters: Vec<Element>,
-    /// `@Sendable`, with a blank behind it.
+    /// `@Sendable` and the like, each with a trailing blank.
     pub attributes: Rc<str>,
-    /// `async`, `throws`, each with a blank before it.
+    /// `async`, `throws`, each with a leading blank.
     pub effects: Rc<str>,
     pub result: Text,
 }
 
-/// Which module extends a type, and of which arguments.
+/// An extension of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Extension {
     pub module: Rc<str>,
@@ -94,7 +94,7 @@ pub(super) struct Extension {
 }
 
 impl Extension {
-    /// Of this type.
+    /// The text of the extension, given that of the type.
     pub fn of(&self, extended: &Text) -> Text {
         let full = format!("(extension in {}):{}{}", self.module, extended.full, self.generics);
         Text { full: full.into(), short: Rc::clone(&extended.short) }
@@ -104,43 +104,43 @@ impl Extension {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Identifier,
-    /// An identifier with what tells it from its like: `f #1`, `(f in _1234)`, `+ infix`.
+    /// A declaration's name with a discriminator or fixity: `f #1`, `(f in _1234)`, `+ infix`.
     Declared,
-    /// A file's mark, for what has no name.
+    /// A file discriminator without an identifier.
     File,
     Module,
-    /// A module's extension of a type.
+    /// The context of what an extension declares.
     Extension(Extension),
-    /// A type with a name.
+    /// A struct, an enum or a type alias.
     Nominal,
     Class,
     Protocol,
-    /// A type of type arguments: how it reads with others.
+    /// Any other type.
     Type,
-    /// Whatever has these protocols.
+    /// An existential type.
     Existential,
     Tuple(Vec<Element>),
     Function(Rc<Signature>),
-    /// A function's type, with how each value is passed.
+    /// A lowered function type.
     Lowered,
-    /// A function, a variable, or what is derived from one.
+    /// A function, variable or closure.
     Entity,
-    /// What has no context: metadata, thunks of types.
+    /// A thunk, metadata, or a witness.
     Global,
-    /// An empty list.
+    /// `y`: an empty list.
     Empty,
-    /// The first one of a list is before this.
+    /// `_`: the node before it is the first one of a list.
     First,
     Variadic,
-    /// `throws`, `async` and other properties of a function's type.
+    /// `throws`, `async` and other annotations of a function type.
     Mark,
     Requirement,
-    /// A type parameter that stands for any number of types.
+    /// A generic parameter pack.
     Pack,
-    /// Parameters of a generic function.
+    /// A generic signature.
     Signature,
     Conformance,
-    /// Which protocol a conformance is to.
+    /// The protocol of a conformance.
     ConformanceTo,
     Retroactive,
 }
@@ -149,13 +149,13 @@ pub(super) enum Kind {
 pub(super) struct Node {
     pub kind: Kind,
     pub text: Text,
-    /// It is in a function: `x in f()`.
+    /// Declared in a function: `x in f()`.
     pub is_local: bool,
-    /// Of a type: what it is in, and its own name.
+    /// Context and own name of a declaration.
     pub parts: Option<Rc<(Node, Text)>>,
-    /// How many it is in.
+    /// Number of contexts around it.
     pub depth: usize,
-    /// Where it ends in the mangled name.
+    /// Offset of its end in the mangled name.
     pub end: usize,
 }
 
@@ -164,7 +164,7 @@ impl Node {
         Self { kind, text, is_local: false, parts: None, depth: 0, end: 0 }
     }
 
-    /// What stands in a module, a type or a function.
+    /// A declaration in a module, type or function.
     pub fn in_context(kind: Kind, context: Self, own: Text) -> Self {
         let is_local = context.kind == Kind::Entity || context.is_local;
         let text = if is_local {
@@ -199,18 +199,18 @@ impl Node {
         )
     }
 
-    /// Returns true for what may stand for a declaration's name.
+    /// Returns true if it can be a declaration's name.
     pub fn is_name(&self) -> bool {
         matches!(self.kind, Kind::Identifier | Kind::Declared)
     }
 
-    /// Returns true for what a whole name may stand for.
+    /// Returns true if a whole mangled name can be this.
     pub fn is_symbol(&self) -> bool {
         (self.is_type() || matches!(self.kind, Kind::Entity | Kind::Global))
             && !self.text.is_too_long()
     }
 
-    /// The text as a part of another type: `(() -> ())?`.
+    /// The text, in brackets if it is a function type or a composition: `(() -> ())?`.
     pub fn in_brackets(&self) -> Text {
         let is_long = matches!(self.kind, Kind::Function(_) | Kind::Lowered)
             || self.text.full.contains(" & ");

@@ -1,10 +1,10 @@
-//! What the compiler makes of functions and types: thunks, specializations, metadata.
+//! Symbols that the compiler generates: thunks, specializations, metadata, witnesses.
 
 use super::Reader;
 use super::find;
 use super::node::{Kind, Node, Text};
 
-/// What a thunk is for, behind `T`.
+/// Thunks, by the letter behind `T`.
 const THUNKS: &[(u8, &str)] = &[
     (b'c', "curry thunk of "),
     (b'j', "dispatch thunk of "),
@@ -21,7 +21,7 @@ const THUNKS: &[(u8, &str)] = &[
     (b'S', "protocol self-conformance witness for "),
 ];
 
-/// What there is of a type, behind `M`.
+/// Metadata of a type, by the letter behind `M`.
 const METADATA: &[(u8, &str)] = &[
     (b'a', "type metadata accessor for "),
     (b'b', "canonical specialized generic type metadata accessor for "),
@@ -42,7 +42,7 @@ const METADATA: &[(u8, &str)] = &[
     (b's', "ObjC resilient class stub for "),
 ];
 
-/// What there is of a conformance, behind `W`.
+/// Witness tables of a conformance, by the letter behind `W`.
 const WITNESSES: &[(u8, &str)] = &[
     (b'P', "protocol witness table for "),
     (b'a', "protocol witness table accessor for "),
@@ -52,7 +52,7 @@ const WITNESSES: &[(u8, &str)] = &[
     (b'r', "resilient protocol witness table for "),
 ];
 
-/// What is done with values of a type, outside of the functions that do it, behind `WO`.
+/// Outlined operations, by the letter behind `WO`.
 const OUTLINED: &[(u8, &str)] = &[
     (b'y', "outlined copy of "),
     (b'e', "outlined consume of "),
@@ -73,7 +73,7 @@ const OUTLINED: &[(u8, &str)] = &[
     (b'j', "outlined enum project data for load of "),
 ];
 
-/// What a table of a type's has, behind `w`.
+/// `VALUE-WITNESS-KIND`.
 const VALUES: &[(&str, &str)] = &[
     ("al", "allocateBuffer"),
     ("ca", "assignWithCopy"),
@@ -106,7 +106,7 @@ impl Reader<'_> {
         Some(Node::new(Kind::Global, text))
     }
 
-    /// What there is of a type.
+    /// Pops a type and prepends `prefix` to its text.
     pub(super) fn of_type(&mut self, prefix: &str) -> Option<Node> {
         let of = self.pop_type()?;
         Self::global(of.text.after(prefix))
@@ -203,7 +203,7 @@ impl Reader<'_> {
                 b'B' => self.marked("back deployment fallback for "),
                 _ => None,
             },
-            // With the numbers of arguments that are left out.
+            // With the indexes of dropped arguments.
             b't' => {
                 loop {
                     self.natural();
@@ -286,7 +286,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Something that was compiled more than once: for labels, and for what is the same in each build, it is one with the others.
+    /// Pops an entity of which this is a specialization, a part or the like. Short form and identity are those of the entity.
     fn variant(&mut self, prefix: &str) -> Option<Node> {
         let of = self.pop(Node::is_symbol)?;
         self.end.get_or_insert(of.end);
@@ -294,7 +294,7 @@ impl Reader<'_> {
         Self::global(text)
     }
 
-    /// A generic function that was compiled for these types.
+    /// A specialization of a generic function.
     fn specialized(&mut self, letter: u8) -> Option<Node> {
         let serialized = self.pass()?;
         let kind = match letter {
@@ -307,7 +307,7 @@ impl Reader<'_> {
         self.variant(&format!("{kind} <{serialized}{}> of ", types.full))
     }
 
-    /// Which pass of the compiler made it; returns what else is said of it.
+    /// `SPEC-INFO`; returns its text.
     fn pass(&mut self) -> Option<&'static str> {
         self.takes(b'm');
         let is_serialized = self.takes(b'q');
@@ -316,12 +316,12 @@ impl Reader<'_> {
         Some(if is_serialized { "serialized, " } else { "" })
     }
 
-    /// What the arguments of a specialized function are; names and types that belong to them are on the stack.
+    /// `ARG-SPEC-KIND* '_' ARG-SPEC-KIND`; pops the identifiers and types that these consume.
     fn changed_arguments(&mut self) -> Option<()> {
         let mut of_names = Vec::new();
         loop {
             match self.next() {
-                // What is behind it says how the result is changed.
+                // One for the result follows.
                 b'_' => break,
                 b'n' | b'x' | b'i' | b's' | b'r' => {}
                 b'c' => of_names.push(b'c'),

@@ -1,4 +1,4 @@
-//! Types, of which functions that differ in nothing else are told apart by.
+//! Types: builtin, function, tuple, metatype and existential types.
 
 use std::rc::Rc;
 
@@ -6,7 +6,7 @@ use super::Reader;
 use super::find;
 use super::node::{Element, Kind, Node, Signature, Text};
 
-/// Types that the compiler has, behind `B`.
+/// Builtin types, by the letter behind `B`.
 const BUILTIN: &[(u8, &str)] = &[
     (b'b', "BridgeObject"),
     (b'B', "UnsafeValueBuffer"),
@@ -68,13 +68,13 @@ impl Reader<'_> {
         Some(Node::of_type(Text::same(&format!("Builtin.{name}"))))
     }
 
-    /// A type with something said before it.
+    /// Pops a type and prepends `prefix` to its text.
     pub(super) fn annotated(&mut self, prefix: &str) -> Option<Node> {
         let of = self.pop_type()?;
         Some(Node::of_type(of.text.after(prefix)))
     }
 
-    /// `Int.Type`.
+    /// `m`: a metatype, `Int.Type`.
     pub(super) fn meta_type(&mut self) -> Option<Node> {
         let of = self.pop_type()?;
         let is_existential = of.kind == Kind::Existential && !of.text.full.ends_with("Any");
@@ -102,7 +102,7 @@ impl Reader<'_> {
         Some(Node::new(Kind::Tuple(elements), text))
     }
 
-    /// Types up to the one that is the first of its list.
+    /// Pops a type list.
     pub(super) fn type_list(&mut self) -> Option<Vec<Text>> {
         let mut types = Vec::new();
         if !self.pops(&Kind::Empty) {
@@ -118,7 +118,7 @@ impl Reader<'_> {
         Some(types)
     }
 
-    /// The type of a function, of which all parts are on the stack.
+    /// Pops a function signature: annotations, parameters, result.
     pub(super) fn pop_function(&mut self) -> Option<Signature> {
         let (mut attributes, mut effects, mut is_sent) = (String::new(), String::new(), false);
         while let Some(mark) = self.pop(|node| node.kind == Kind::Mark) {
@@ -145,7 +145,7 @@ impl Reader<'_> {
         Some(Signature { generics, parameters, attributes, effects, result })
     }
 
-    /// Parameters or results, as a tuple.
+    /// Pops parameters or results, as a tuple.
     fn pop_values(&mut self) -> Option<Node> {
         let elements = if self.pops(&Kind::Empty) {
             Vec::new()
@@ -243,7 +243,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Properties of functions, and of parameters.
+    /// `Y…`: annotations of function types and parameters.
     pub(super) fn annotation(&mut self) -> Option<Node> {
         match self.next() {
             b'a' => Some(Node::mark("async")),
