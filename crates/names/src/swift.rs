@@ -1,4 +1,5 @@
-//! Demangler for Swift: `$s4shop4CartV3add4itemySS_tF` is `shop.Cart.add(item: Swift.String) -> ()`, or `Cart.add(item:)` for short.
+//! Demangler for Swift: `$s4shop4CartV3add4itemySS_tF` is `shop.Cart.add(item: Swift.String) -> ()`, in short form
+//! `Cart.add(item:)`.
 //!
 //! A mangled name is a list of operators in postfix order: each pops its operands from a stack of nodes and pushes one node.
 //! Specification: <https://github.com/swiftlang/swift/blob/main/docs/ABI/Mangling.rst>. Not decoded: macros, derivatives, and
