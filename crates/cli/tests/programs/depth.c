@@ -42,6 +42,8 @@ static NOINLINE long right(long depth) {
 int main(int argc, char **argv) {
     long depth = argc > 1 ? atol(argv[1]) : 3000;
 
-    for (long rounds = argc > 2 ? atol(argv[2]) : -1; rounds != 0; rounds--)
+    for (long rounds = argc > 2 ? atol(argv[2]) : -1; rounds != 0; rounds--) {
+        begin_round();
         sink += (uint64_t)(left(depth) + right(depth));
+    }
 }

@@ -25,9 +25,14 @@ __attribute__((noinline)) unsigned warm(unsigned long times) {
 }
 __attribute__((noinline)) unsigned work(uint64_t nanoseconds) {
     unsigned sum = 0;
+    uint64_t chance = 0;
     uint64_t end = read_clock(CLOCK_PROCESS_CPUTIME_ID) + nanoseconds;
-    while (read_clock(CLOCK_PROCESS_CPUTIME_ID) < end)
-        sum += hot(750000) + warm(250000);
+    while (read_clock(CLOCK_PROCESS_CPUTIME_ID) < end) {
+        /* Rounds of different lengths: equal ones can be in step with the clock that samples them. */
+        chance = chance * 6364136223846793005u + 1442695040888963407u;
+        unsigned long times = 125000 + (chance >> 33) % 250000;
+        sum += hot(3 * times) + warm(times);
+    }
     return sum;
 }
 
@@ -47,5 +52,7 @@ int main(int argc, char **argv) {
     memcpy(moved_begin, copy, size);
     puts("moved");
     fflush(stdout);
-    return (int)work((argc > 1 ? strtoull(argv[1], 0, 10) : 500) * 1000000) & 1;
+    volatile unsigned sum = work((argc > 1 ? strtoull(argv[1], 0, 10) : 500) * 1000000);
+    (void)sum;
+    return 0;
 }

@@ -57,6 +57,9 @@ int main(int argc, char **argv) {
     for (long rounds = argc > 1 ? atol(argv[1]) : -1; rounds != 0; rounds--) {
         pthread_t thread;
 
+        // Both ways of a round are as long.
+        if (rounds % 2 == 0)
+            begin_round();
         if (pthread_create(&thread, NULL, rounds % 2 ? left : right, NULL))
             return 1;
         pthread_join(thread, NULL);
