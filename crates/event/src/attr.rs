@@ -1,32 +1,31 @@
-//! `struct perf_event_attr`: what an event counts, and what its records hold.
+//! `struct perf_event_attr`: the event to count and the contents of its records.
 //!
 //! Source: `include/uapi/linux/perf_event.h`.
 
 use crate::cursor::{ByteOrder, Cursor};
 
-/// `struct perf_event_attr` as the kernel lays it out in memory, up to `config4`
-/// (`PERF_ATTR_SIZE_VER9`, 144 bytes).
+/// `struct perf_event_attr` in the kernel's memory layout, up to `config4` (`PERF_ATTR_SIZE_VER9`, 144 bytes).
 ///
-/// A kernel that knows a shorter structure accepts this one as long as what it does not know is
-/// zero. Unions of the C structure have the name of the member that sampling uses.
+/// A kernel that knows only a shorter structure accepts this one if all bytes beyond the part that it knows are zero. A
+/// union of the C structure has the name of the member that is used for sampling.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attr {
-    /// Which kind of event ([`type_id`], or the number of a PMU from sysfs).
+    /// Type of the event ([`type_id`], or the number of a PMU from sysfs).
     pub type_: u32,
     /// Size of this structure in bytes.
     pub size: u32,
-    /// Which event of that kind ([`hardware`], [`software`], a tracepoint's id, …).
+    /// Event of that type ([`hardware`], [`software`], a tracepoint's ID, …).
     pub config: u64,
-    /// Events between samples, or samples a second if [`flag::FREQ`] is set.
+    /// Number of events between samples, or samples per second if [`flag::FREQ`] is set.
     pub sample_period: u64,
     /// Contents of a sample, bits of [`sample_type`].
     pub sample_type: u64,
-    /// Contents of a read of the event, bits of [`read_format`].
+    /// Contents of a read(2) of the event, bits of [`read_format`].
     pub read_format: u64,
-    /// The bit fields, bits of [`flag`], `disabled` being bit 0.
+    /// The bit fields as one word, bits of [`flag`]; `disabled` is bit 0.
     pub flags: u64,
-    /// Bytes (or, without [`flag::WATERMARK`], samples) after which a reader is woken.
+    /// Number of bytes (without [`flag::WATERMARK`]: samples) in the buffer after which a reader is woken.
     pub wakeup: u32,
     /// Breakpoint type.
     pub bp_type: u32,
@@ -34,27 +33,27 @@ pub struct Attr {
     pub config1: u64,
     /// Extension of `config1`; breakpoint length or probe offset.
     pub config2: u64,
-    /// Which branches are recorded, bits of [`branch_sample`].
+    /// Branches to record, bits of [`branch_sample`].
     pub branch_sample_type: u64,
-    /// Which user registers a sample holds: one bit for each register (see [`crate::regs`]).
+    /// User registers in a sample, one bit per register (see [`crate::regs`]).
     pub sample_regs_user: u64,
-    /// How many bytes of the user stack a sample holds at most; a multiple of 8.
+    /// Maximum number of bytes of the user stack in a sample; a multiple of 8.
     pub sample_stack_user: u32,
-    /// Clock of the time stamps, if [`flag::USE_CLOCKID`] is set.
+    /// Clock of the timestamps if [`flag::USE_CLOCKID`] is set.
     pub clockid: i32,
-    /// Which registers at the point of sampling a sample holds.
+    /// Registers at the point of sampling in a sample, one bit per register.
     pub sample_regs_intr: u64,
-    /// Bytes of the AUX area after which a reader is woken.
+    /// Number of bytes in the AUX area after which a reader is woken.
     pub aux_watermark: u32,
-    /// Longest callchain; 0 for the limit that `/proc/sys/kernel/perf_event_max_stack` sets.
+    /// Maximum length of a callchain; 0 for the limit in `/proc/sys/kernel/perf_event_max_stack`.
     pub sample_max_stack: u16,
     /// Reserved.
     pub reserved_2: u16,
-    /// Bytes of AUX data in a sample.
+    /// Number of bytes of AUX data in a sample.
     pub aux_sample_size: u32,
     /// `aux_action`, since Linux 6.14.
     pub aux_action: u32,
-    /// Passed to the signal handler if [`flag::SIGTRAP`] is set. Linux 5.13.
+    /// Value passed to the signal handler if [`flag::SIGTRAP`] is set. Linux 5.13.
     pub sig_data: u64,
     /// Extension of `config2`. Linux 6.3.
     pub config3: u64,
@@ -63,7 +62,7 @@ pub struct Attr {
 }
 
 impl Attr {
-    /// All zero, but for the size.
+    /// Returns a structure with its size set and all other fields zero.
     pub const fn new() -> Self {
         Self {
             type_: 0,
@@ -93,14 +92,14 @@ impl Attr {
         }
     }
 
-    /// The same with the bits of `flags` set.
+    /// Returns the structure with the bits of `flags` set.
     #[must_use]
     pub const fn with(mut self, flags: u64) -> Self {
         self.flags |= flags;
         self
     }
 
-    /// The same with the bits of `flags` cleared.
+    /// Returns the structure with the bits of `flags` cleared.
     #[must_use]
     pub const fn without(mut self, flags: u64) -> Self {
         self.flags &= !flags;
@@ -112,12 +111,12 @@ impl Attr {
         self.flags & flags == flags
     }
 
-    /// How little skid is asked for: 0 (any) to 3 (none).
+    /// Requested skid constraint: 0 (any skid) to 3 (no skid).
     pub const fn precise_ip(&self) -> u8 {
         (self.flags >> PRECISE_IP_SHIFT & 3) as u8
     }
 
-    /// The same with `precise_ip` set to `level`, 0 to 3.
+    /// Returns the structure with `precise_ip` set to `level`, 0 to 3.
     #[must_use]
     pub const fn with_precise_ip(mut self, level: u8) -> Self {
         self.flags =
@@ -125,9 +124,9 @@ impl Attr {
         self
     }
 
-    /// Reads a structure that another machine or an older kernel wrote, as in a `perf.data` header:
-    /// members beyond the end of `bytes` are zero, bytes beyond the last known member are ignored.
-    /// `size` is the structure's own field.
+    /// Reads a structure that another machine or an older kernel wrote, for example in a `perf.data` header. Fields
+    /// beyond the end of `bytes` are zero; bytes beyond the last known field are ignored. `size` is the value of the
+    /// structure's own field.
     ///
     /// ```
     /// use pyrograph_event::{Attr, ByteOrder};
@@ -139,7 +138,7 @@ impl Attr {
         let known = bytes.len().min(padded.len()) / 8 * 8;
         padded[..known].copy_from_slice(&bytes[..known]);
         let mut attr = Self::new();
-        // The padded copy is as long as the members together, so that reading cannot fail.
+        // The padded copy is as long as all fields together, so reading cannot fail.
         let _ = attr.fill(&mut Cursor::new(&padded, order));
         if order == ByteOrder::Big {
             attr.flags = flags_from_big_endian(attr.flags);
@@ -184,8 +183,8 @@ impl Default for Attr {
 
 const PRECISE_IP_SHIFT: u32 = 15;
 
-/// A big-endian machine fills bit fields from the other end of the word. All are one bit wide, but
-/// for `precise_ip`, whose two bits keep their order.
+/// A big-endian machine allocates bit fields from the most significant bit. All fields are one bit wide except
+/// `precise_ip`, whose two bits keep their order.
 fn flags_from_big_endian(flags: u64) -> u64 {
     let reversed = flags.reverse_bits();
     let (low, high) = (reversed >> PRECISE_IP_SHIFT & 1, reversed >> (PRECISE_IP_SHIFT + 1) & 1);
@@ -206,8 +205,8 @@ pub mod type_id {
     pub const RAW: u32 = 4;
     /// A hardware breakpoint.
     pub const BREAKPOINT: u32 = 5;
-    /// Where the PMU's number stands in `config` of [`HARDWARE`] and [`HW_CACHE`] events, on
-    /// machines whose cores differ. Linux 5.13.
+    /// Bit offset of the PMU's number in `config` of [`HARDWARE`] and [`HW_CACHE`] events, on machines with different
+    /// kinds of cores. Linux 5.13.
     pub const PMU_SHIFT: u32 = 32;
 }
 
@@ -284,8 +283,7 @@ pub mod read_format {
     pub const LOST: u64 = 1 << 4;
 }
 
-/// Bits of [`Attr::branch_sample_type`] (`enum perf_branch_sample_type`) that bear on the layout of
-/// a sample.
+/// Bits of [`Attr::branch_sample_type`] (`enum perf_branch_sample_type`) that affect the layout of a sample.
 pub mod branch_sample {
     /// The branch stack starts with an index. Linux 5.7.
     pub const HW_INDEX: u64 = 1 << 17;
@@ -295,13 +293,13 @@ pub mod branch_sample {
 
 /// Bits of [`Attr::flags`].
 pub mod flag {
-    /// Off until enabled.
+    /// The event is off until it is enabled.
     pub const DISABLED: u64 = 1 << 0;
-    /// Children are measured, too.
+    /// Children are counted, too.
     pub const INHERIT: u64 = 1 << 1;
-    /// Must always be on the PMU.
+    /// The event must always be on the PMU.
     pub const PINNED: u64 = 1 << 2;
-    /// The only group on the PMU.
+    /// The event's group must be the only one on the PMU.
     pub const EXCLUSIVE: u64 = 1 << 3;
     /// User mode is not counted.
     pub const EXCLUDE_USER: u64 = 1 << 4;
@@ -311,21 +309,21 @@ pub mod flag {
     pub const EXCLUDE_HV: u64 = 1 << 6;
     /// The idle task is not counted.
     pub const EXCLUDE_IDLE: u64 = 1 << 7;
-    /// MMAP records of executable mappings.
+    /// MMAP records are written for executable mappings.
     pub const MMAP: u64 = 1 << 8;
-    /// COMM records.
+    /// COMM records are written.
     pub const COMM: u64 = 1 << 9;
     /// `sample_period` is a frequency.
     pub const FREQ: u64 = 1 << 10;
-    /// Counts for each task.
+    /// Counts are kept per task for inherited events.
     pub const INHERIT_STAT: u64 = 1 << 11;
     /// The next `exec` enables the event.
     pub const ENABLE_ON_EXEC: u64 = 1 << 12;
-    /// FORK and EXIT records.
+    /// FORK and EXIT records are written.
     pub const TASK: u64 = 1 << 13;
-    /// `wakeup` is in bytes.
+    /// `wakeup` is a number of bytes.
     pub const WATERMARK: u64 = 1 << 14;
-    /// MMAP records also of mappings that are not executable.
+    /// MMAP records are also written for mappings that are not executable.
     pub const MMAP_DATA: u64 = 1 << 17;
     /// All records end with the fields of [`crate::SampleId`].
     pub const SAMPLE_ID_ALL: u64 = 1 << 18;
@@ -333,31 +331,31 @@ pub mod flag {
     pub const EXCLUDE_HOST: u64 = 1 << 19;
     /// Guests are not counted.
     pub const EXCLUDE_GUEST: u64 = 1 << 20;
-    /// No kernel part in callchains.
+    /// Callchains have no kernel part.
     pub const EXCLUDE_CALLCHAIN_KERNEL: u64 = 1 << 21;
-    /// No user part in callchains.
+    /// Callchains have no user part.
     pub const EXCLUDE_CALLCHAIN_USER: u64 = 1 << 22;
-    /// MMAP2 records in place of MMAP. Linux 3.16.
+    /// MMAP2 records are written instead of MMAP. Linux 3.16.
     pub const MMAP2: u64 = 1 << 23;
-    /// COMM records have a flag for those that an `exec` caused. Linux 3.16.
+    /// COMM records have a flag that is set if an `exec` caused the change. Linux 3.16.
     pub const COMM_EXEC: u64 = 1 << 24;
-    /// `clockid` is the clock of time stamps. Linux 4.1.
+    /// `clockid` is the clock of the timestamps. Linux 4.1.
     pub const USE_CLOCKID: u64 = 1 << 25;
-    /// SWITCH records. Linux 4.3.
+    /// SWITCH records are written. Linux 4.3.
     pub const CONTEXT_SWITCH: u64 = 1 << 26;
     /// The ring buffer is written backward. Linux 4.7.
     pub const WRITE_BACKWARD: u64 = 1 << 27;
-    /// NAMESPACES records. Linux 4.12.
+    /// NAMESPACES records are written. Linux 4.12.
     pub const NAMESPACES: u64 = 1 << 28;
-    /// KSYMBOL records. Linux 5.1.
+    /// KSYMBOL records are written. Linux 5.1.
     pub const KSYMBOL: u64 = 1 << 29;
-    /// BPF_EVENT records. Linux 5.1.
+    /// BPF_EVENT records are written. Linux 5.1.
     pub const BPF_EVENT: u64 = 1 << 30;
-    /// AUX records in place of samples. Linux 5.4.
+    /// AUX records are written instead of samples. Linux 5.4.
     pub const AUX_OUTPUT: u64 = 1 << 31;
-    /// CGROUP records. Linux 5.7.
+    /// CGROUP records are written. Linux 5.7.
     pub const CGROUP: u64 = 1 << 32;
-    /// TEXT_POKE records. Linux 5.9.
+    /// TEXT_POKE records are written. Linux 5.9.
     pub const TEXT_POKE: u64 = 1 << 33;
     /// MMAP2 records hold the file's build ID. Linux 5.12.
     pub const BUILD_ID: u64 = 1 << 34;
@@ -367,7 +365,7 @@ pub mod flag {
     pub const REMOVE_ON_EXEC: u64 = 1 << 36;
     /// The event raises SIGTRAP. Linux 5.13.
     pub const SIGTRAP: u64 = 1 << 37;
-    /// User callchains come later, in CALLCHAIN_DEFERRED records. Linux 6.19.
+    /// User callchains follow later, in CALLCHAIN_DEFERRED records. Linux 6.19.
     pub const DEFER_CALLCHAIN: u64 = 1 << 38;
     /// This event writes the CALLCHAIN_DEFERRED records. Linux 6.19.
     pub const DEFER_OUTPUT: u64 = 1 << 39;

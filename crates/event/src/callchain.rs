@@ -1,8 +1,8 @@
-//! Callchains: addresses, innermost first, with markers of where they are from.
+//! Callchains: addresses, innermost first, with markers of the context that they belong to.
 
 use crate::cursor::{ByteOrder, word};
 
-/// Where the addresses that follow in a callchain are from (`enum perf_callchain_context`).
+/// Context of the addresses that follow it in a callchain (`enum perf_callchain_context`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Context {
     /// The hypervisor.
@@ -11,7 +11,8 @@ pub enum Context {
     Kernel,
     /// User space.
     User,
-    /// User space, which follows in a [`crate::CallchainDeferred`] record. One word follows: its cookie.
+    /// User space, whose addresses follow in a [`crate::CallchainDeferred`] record. The next word is the cookie of that
+    /// record.
     UserDeferred,
     /// A guest.
     Guest,
@@ -19,15 +20,15 @@ pub enum Context {
     GuestKernel,
     /// A guest's user space.
     GuestUser,
-    /// A marker that this crate does not know, as it stands in the record.
+    /// A marker that this crate does not know: the word in the record.
     Unknown(u64),
 }
 
 impl Context {
-    /// The smallest word that is a marker and not an address: `PERF_CONTEXT_MAX`, −4095.
+    /// Smallest word that is a marker and not an address: `PERF_CONTEXT_MAX`, −4095.
     const FIRST: u64 = 4095_u64.wrapping_neg();
 
-    /// The marker that `word` is, if it is not an address.
+    /// Decodes a marker; `None` if `word` is an address.
     #[inline]
     pub fn from_word(word: u64) -> Option<Self> {
         if word < Self::FIRST {
@@ -54,27 +55,27 @@ pub struct Callchain<'a> {
 }
 
 impl<'a> Callchain<'a> {
-    /// `bytes` may start at any address; of a last word that is not whole nothing is seen.
+    /// Creates a callchain from its words. `bytes` need not be aligned; an incomplete last word is ignored.
     pub fn new(bytes: &'a [u8], order: ByteOrder) -> Self {
         Self { bytes, order }
     }
 
-    /// How many words there are, markers included.
+    /// Number of words, markers included.
     pub fn len(&self) -> usize {
         self.bytes.len() / 8
     }
 
-    /// Returns true if there is none.
+    /// Returns true if there are no words.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The words as the kernel wrote them, markers included.
+    /// Iterates over the words as the kernel wrote them, markers included.
     pub fn iter(&self) -> CallchainIter<'a> {
         CallchainIter { chunks: self.bytes.as_chunks().0.iter(), order: self.order }
     }
 
-    /// The words by their kinds: marker, address, or cookie.
+    /// Iterates over the words, classified as marker, address, or cookie.
     pub fn entries(&self) -> Entries<'a> {
         Entries { words: self.iter(), cookie_next: false }
     }
@@ -98,7 +99,7 @@ impl<'a> IntoIterator for &Callchain<'a> {
     }
 }
 
-/// The words of a [`Callchain`].
+/// Iterator over the words of a [`Callchain`].
 #[derive(Clone, Debug)]
 pub struct CallchainIter<'a> {
     chunks: std::slice::Iter<'a, [u8; 8]>,
@@ -129,15 +130,15 @@ impl ExactSizeIterator for CallchainIter<'_> {}
 /// One word of a callchain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Entry {
-    /// Addresses from here on are of this context.
+    /// The context of the addresses that follow.
     Context(Context),
-    /// An address: where the program was, or where a call returns to.
+    /// An address: the instruction pointer or a return address.
     Address(u64),
-    /// Which [`crate::CallchainDeferred`] record holds the user part.
+    /// Cookie of the [`crate::CallchainDeferred`] record that holds the user part.
     Cookie(u64),
 }
 
-/// The words of a [`Callchain`] by their kinds.
+/// Iterator over the classified words of a [`Callchain`].
 #[derive(Clone, Debug)]
 pub struct Entries<'a> {
     words: CallchainIter<'a>,

@@ -1,15 +1,16 @@
-//! The clock of records. The kernel writes that of the machine into them; `CLOCK_MONOTONIC` of a process may be another.
+//! The clock of records. The kernel writes times of the machine's `CLOCK_MONOTONIC` into them; `CLOCK_MONOTONIC` of a
+//! process may differ from it (time namespaces).
 
 use std::fs;
 use std::sync::OnceLock;
 
-/// Nanoseconds by which `CLOCK_MONOTONIC` of this process is ahead of the machine's, which records have: 0 but in a time
-/// namespace (time_namespaces(7)).
+/// Nanoseconds by which `CLOCK_MONOTONIC` of this process is ahead of the machine's, which records use. 0 except in a
+/// time namespace (time_namespaces(7)).
 pub fn ahead() -> i64 {
     static AHEAD: OnceLock<i64> = OnceLock::new();
     *AHEAD.get_or_init(|| {
-        // The file is about what is started by this process. That is this one's own namespace, unless it has just asked for
-        // another.
+        // The file describes the namespace of children. That is this process's own namespace, too, unless it has just
+        // requested another one.
         let namespace = |name: &str| fs::read_link(format!("/proc/self/ns/{name}")).ok();
         let is_own = namespace("time") == namespace("time_for_children");
         let offsets = fs::read_to_string("/proc/self/timens_offsets").ok().filter(|_| is_own);
@@ -17,7 +18,7 @@ pub fn ahead() -> i64 {
     })
 }
 
-/// A time of this process's `CLOCK_MONOTONIC`, in nanoseconds, as records have it.
+/// Converts a time of this process's `CLOCK_MONOTONIC`, in nanoseconds, to the clock of records.
 pub fn as_recorded(now: u64) -> u64 {
     let ahead = ahead();
     if ahead < 0 {
@@ -27,7 +28,7 @@ pub fn as_recorded(now: u64) -> u64 {
     }
 }
 
-/// The line `monotonic SECONDS NANOSECONDS`.
+/// Parses the line `monotonic SECONDS NANOSECONDS`; returns nanoseconds.
 fn monotonic(offsets: &str) -> Option<i64> {
     let mut words =
         offsets.lines().find_map(|line| line.strip_prefix("monotonic"))?.split_whitespace();

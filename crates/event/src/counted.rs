@@ -1,50 +1,50 @@
-//! Stacks that programs in the kernel have unwound and counted: the in-kernel engine returns them, and what
-//! makes a profile takes them.
+//! Stacks that the in-kernel engine has unwound and counted, as it hands them to the code that builds a profile.
 //!
-//! Plain data: how it leaves the kernel is the engine's matter, and what it means for a profile the taker's.
+//! Plain data: neither its transport out of the kernel nor its meaning for a profile is defined here.
 
 use crate::interpreter::Calls;
 
-/// One stack, and how often it was counted. `F`: the frames of its user part, leaf first, as [`UserFrame`]s.
+/// One stack and its counts. `F` yields the frames of the user part, leaf first, as [`UserFrame`]s.
 #[derive(Clone, Copy, Debug)]
 pub struct Counted<'a, F> {
-    /// The process.
+    /// ID of the process.
     pub pid: i32,
-    /// The thread.
+    /// ID of the thread.
     pub tid: i32,
-    /// The process's name at that moment.
+    /// The process's name at the time of the event.
     pub process: &'a [u8],
-    /// The thread's name at that moment.
+    /// The thread's name at the time of the event.
     pub thread: &'a [u8],
-    /// The CPU that it was on, where CPUs are kept apart.
+    /// The CPU, if counts are kept per CPU.
     pub cpu: Option<u32>,
-    /// The kind of event.
+    /// Kind of event.
     pub kind: Kind,
-    /// How often it happened.
+    /// Number of events.
     pub events: u64,
-    /// Sum of what the events stand for: nanoseconds, bytes, …
+    /// Sum of the events' values: nanoseconds, bytes, …
     pub value: u64,
-    /// The kernel part of the stack, leaf first: the address where it was, then return addresses.
+    /// Kernel part of the stack, leaf first: the instruction pointer, then return addresses.
     pub kernel: &'a [u64],
-    /// The user part of the stack; `None` for threads of the kernel, and where it was not asked for.
+    /// User part of the stack; `None` for kernel threads, or if it was not requested.
     pub user: Option<UserStack<'a, F>>,
-    /// The thread that ended the wait.
+    /// The thread that ended the wait, if it was recorded.
     pub waker: Option<Waker<'a, F>>,
-    /// When it happened, if times are kept: nanoseconds of `CLOCK_MONOTONIC`, to 16 microseconds; or to a millisecond, if
-    /// they are kept of JIT-compiled code alone: which function was at an address may depend on it.
+    /// Time of the event, in nanoseconds of `CLOCK_MONOTONIC`, if times are kept. The resolution is 16 microseconds. It
+    /// is a millisecond if times are kept only for stacks in JIT-compiled code, where the time may decide which function
+    /// was at an address.
     pub time: Option<u64>,
 }
 
-/// The user part of a stack.
+/// User part of a stack.
 #[derive(Clone, Copy, Debug)]
 pub struct UserStack<'a, F> {
-    /// Its frames, leaf first.
+    /// Frames, leaf first.
     pub frames: F,
-    /// The reason why its outer part is missing, if it is.
+    /// Reason why the outer part is missing, if it is.
     pub cut: Option<Cut>,
-    /// A caller in it was found by what instructions say, for want of an unwind table.
+    /// True if a caller was found by analysing instructions, because there was no unwind table.
     pub guessed: bool,
-    /// Calls of interpreted languages in it.
+    /// Calls of interpreted languages in the stack.
     pub calls: Calls<'a>,
 }
 
@@ -53,55 +53,58 @@ pub struct UserStack<'a, F> {
 pub struct UserFrame {
     /// Number of the file; `None` for code that is in no file.
     pub module: Option<u32>,
-    /// Place of the code, inside of a call: a file offset, or an address in the process.
+    /// Address of the code: a file offset, or an address in the process if there is no file. For a caller it is inside
+    /// the call instruction.
     pub address: u64,
 }
 
 /// The thread that ended a wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Waker<'a, F> {
-    /// The process; 0 if it was none.
+    /// ID of the process; 0 if an interrupt ended the wait.
     pub pid: i32,
-    /// The process's name; `[interrupt]` if it was none.
+    /// The process's name; `[interrupt]` if an interrupt ended the wait.
     pub process: &'a [u8],
-    /// The thread's name.
+    /// The thread's name; `[interrupt]` if an interrupt ended the wait.
     pub thread: &'a [u8],
-    /// The kernel part of its stack, as in [`Counted::kernel`].
+    /// Kernel part of the stack, as in [`Counted::kernel`].
     pub kernel: &'a [u64],
-    /// The user part of its stack.
+    /// User part of the stack.
     pub user: Option<UserStack<'a, F>>,
 }
 
-/// In the number of a [`Kind::Call`]: it is one of those that 32-bit programs have. One less stands for all that are not smaller.
+/// Flag in the number of a [`Kind::Call`]: the number is one of the 32-bit system call table. `COMPAT_CALL - 1`
+/// represents all system calls with that or a higher number.
 pub const COMPAT_CALL: u32 = 1 << 29;
 
 /// Kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A perf event: the thread ran.
+    /// A perf event: the thread was running.
     Event,
-    /// A wait: the thread did not run, for this reason.
+    /// A wait: the thread was not running, for this reason.
     Wait(Wait),
     /// A tracepoint, or a probe in a program.
     Probe,
-    /// A system call, by its number, with [`COMPAT_CALL`] if that is one of 32-bit programs.
+    /// A system call, by its number, with [`COMPAT_CALL`] if it belongs to the 32-bit table.
     Call(u32),
-    /// A wait for a lock of the kernel, whose kind the `LCB_F_` flags of `include/trace/events/lock.h` say.
+    /// A wait for a kernel lock. The value has the `LCB_F_` flags of `include/trace/events/lock.h`, which give the kind
+    /// of lock.
     KernelLock(u32),
-    /// A socket has sent this.
+    /// Data that a socket sent.
     Sent(Socket),
-    /// A socket has received this.
+    /// Data that a socket received.
     Received(Socket),
-    /// A wait for a lock of a program, or for a condition or the like.
+    /// A wait for a futex: a lock of a program, a condition variable or the like.
     Futex {
-        /// It is a lock.
+        /// True if it is a lock.
         lock: bool,
     },
-    /// The thread was woken: the only stack is that of [`Counted::waker`].
+    /// The thread was woken; the only stack is that of [`Counted::waker`].
     Woken,
 }
 
-/// Kinds of sockets.
+/// Kind of a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Socket {
     /// Address family (`AF_INET`).
@@ -113,53 +116,53 @@ pub struct Socket {
 /// Reasons why a thread does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// It sleeps until something happens that is none of the others.
+    /// It sleeps, for a reason other than the ones below.
     Sleep,
-    /// It is in the system call `futex`, and waits for a lock.
+    /// It waits for a lock, in the system call `futex`.
     Lock,
-    /// It is in the system call `futex`, and waits for a condition, a semaphore, the end of a thread.
+    /// It waits for a condition variable, a semaphore, or the end of a thread, in the system call `futex`.
     Condition,
     /// It waits for a block device.
     Io,
-    /// It waits for something else in the kernel, and no signal wakes it.
+    /// It waits for something else in the kernel, and signals do not wake it.
     Uninterruptible,
-    /// It is runnable, and another thread has the CPU.
+    /// It is runnable, but another thread has the CPU.
     Preempted,
 }
 
 /// Reasons why the outer part of a user stack is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// It has more frames than are kept.
+    /// The stack has more frames than are kept.
     TooManyFrames,
-    /// It is larger than the copy that a sample has of it.
+    /// The stack is larger than the copy in the sample.
     CopyTooSmall,
-    /// It could not be read.
+    /// The stack could not be read.
     Unreadable,
-    /// A return address leads to no code that is mapped.
+    /// A return address is not in mapped code.
     Unmapped,
-    /// The unwind table of a file was not ready yet, and its stack was not copied.
+    /// The unwind table of a file was not ready yet, and the stack was not copied to user space.
     TablePending,
-    /// The unwind table of a file was left out for want of memory.
+    /// The unwind table of a file was left out for lack of memory.
     TableOmitted,
-    /// Code without an unwind table, and without a frame pointer that leads on.
+    /// There is no unwind table for the code, and the frame pointer does not lead to a caller.
     NoTable,
-    /// The unwind table says what cannot be followed.
+    /// The unwind table has a rule that cannot be followed.
     BadRule,
-    /// It leads off the stack: to another one that is not at hand, or to a damaged frame.
+    /// The next frame is outside of the stack: on another stack that is not available, or the frame is damaged.
     OffStack,
-    /// A 32-bit program.
+    /// The program is a 32-bit program.
     Compat,
-    /// All of it: of so many waits, only a part had their stacks taken.
+    /// The whole stack is missing: there were so many waits that stacks were taken for only a part of them.
     NotTaken,
-    /// In a file of a process that cannot be seen from this PID namespace.
+    /// The code is in a file of a process that is not visible in this PID namespace.
     Invisible,
-    /// A precise event at a return: its registers are the caller's already.
+    /// The sample is of a precise event at a return instruction, so that its registers are already the caller's.
     Moved,
 }
 
 impl Cut {
-    /// All reasons, in the order in which they are declared.
+    /// All reasons, in the order of their declaration.
     pub const ALL: [Self; 13] = [
         Self::TooManyFrames,
         Self::CopyTooSmall,

@@ -1,50 +1,50 @@
-//! Reading numbers off the front of a record.
+//! Reads numbers from the front of a record.
 
 use crate::header::kind;
 
-/// Order of a number's bytes.
+/// Byte order of numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ByteOrder {
     /// Least significant byte first: x86-64, aarch64 and nearly all others.
     #[default]
     Little,
-    /// Most significant byte first: s390x, and `perf.data` files from there.
+    /// Most significant byte first: s390x, and `perf.data` files from such machines.
     Big,
 }
 
-/// Why a record could not be decoded.
+/// Reason why a record could not be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DecodeError {
-    /// Less than a header is there.
+    /// There are fewer bytes than a header has.
     #[error("record of {len} bytes is shorter than its header")]
     Header {
-        /// How many bytes there are.
+        /// Number of bytes available.
         len: usize,
     },
-    /// The header's size cannot be right.
+    /// The size in the header is below the header's own size, or larger than the bytes available.
     #[error("{} record says it has {size} bytes where {len} are", kind::name(*.kind))]
     Size {
         /// The record's type.
         kind: u32,
-        /// Its size by its header.
+        /// The size in the record's header.
         size: u16,
-        /// How many bytes there are.
+        /// Number of bytes available.
         len: usize,
     },
-    /// The record is too short for the contents that the event's attributes ask for.
+    /// The record is too short for the contents that the event's attributes request.
     #[error("{} record of {size} bytes ends within its {field}", kind::name(*.kind))]
     Truncated {
         /// The record's type.
         kind: u32,
         /// Its size in bytes.
         size: u16,
-        /// The missing part.
+        /// The part that is incomplete.
         field: &'static str,
     },
 }
 
-/// The part of a record that has not been read yet.
+/// Reader over the unread rest of a record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
@@ -56,7 +56,7 @@ impl<'a> Cursor<'a> {
         Self { bytes, order }
     }
 
-    /// The next `len` bytes.
+    /// Takes the next `len` bytes; `None` if there are fewer.
     #[inline]
     pub(crate) fn take(&mut self, len: u64) -> Option<&'a [u8]> {
         let (taken, rest) = self.bytes.split_at_checked(usize::try_from(len).ok()?)?;
@@ -64,13 +64,13 @@ impl<'a> Cursor<'a> {
         Some(taken)
     }
 
-    /// The next `count` 64-bit words, as bytes.
+    /// Takes the next `count` 64-bit words, as bytes; `None` if there are fewer.
     #[inline]
     pub(crate) fn words(&mut self, count: u64) -> Option<&'a [u8]> {
         self.take(count.checked_mul(8)?)
     }
 
-    /// The rest.
+    /// Returns all unread bytes.
     pub(crate) fn rest(self) -> &'a [u8] {
         self.bytes
     }
@@ -109,7 +109,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// One 64-bit number.
+/// Decodes one 64-bit number.
 #[inline]
 pub(crate) fn word(bytes: [u8; 8], order: ByteOrder) -> u64 {
     match order {
@@ -118,7 +118,7 @@ pub(crate) fn word(bytes: [u8; 8], order: ByteOrder) -> u64 {
     }
 }
 
-/// The 64-bit number at index `index` of `bytes`, which need not be aligned.
+/// Decodes the 64-bit number at index `index` of `bytes`, which need not be aligned.
 #[inline]
 pub(crate) fn word_at(bytes: &[u8], index: usize, order: ByteOrder) -> Option<u64> {
     let start = index.checked_mul(8)?;

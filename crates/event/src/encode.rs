@@ -1,4 +1,4 @@
-//! Writing the records that stand for what was there before the recording began.
+//! Encodes the records that describe the processes and mappings from before the recording began.
 
 use crate::attr::sample_type;
 use crate::cursor::ByteOrder;
@@ -7,7 +7,7 @@ use crate::layout::Layout;
 use crate::record::{Comm, FileId, Mmap2, SampleId, Task};
 
 impl Comm<'_> {
-    /// Appends this as a COMM record of `layout` to `out`.
+    /// Appends the record to `out`, as a COMM record with this layout.
     pub fn encode(&self, layout: &Layout, out: &mut Vec<u8>) {
         let misc = if self.exec { misc::COMM_EXEC } else { 0 };
         let mut to = Writer::start(layout, out, kind::COMM, misc);
@@ -18,7 +18,7 @@ impl Comm<'_> {
 }
 
 impl Task {
-    /// Appends this as a FORK record of `layout` to `out`.
+    /// Appends the record to `out`, as a FORK record with this layout.
     pub fn encode_fork(&self, layout: &Layout, out: &mut Vec<u8>) {
         let misc = if self.synthesized { misc::FORK_EXEC } else { 0 };
         let mut to = Writer::start(layout, out, kind::FORK, misc);
@@ -30,7 +30,7 @@ impl Task {
 }
 
 impl Mmap2<'_> {
-    /// Appends this as an MMAP2 record of `layout` to `out`.
+    /// Appends the record to `out`, as an MMAP2 record with this layout.
     pub fn encode(&self, layout: &Layout, out: &mut Vec<u8>) {
         let mut bits = CpuMode::USER_BITS;
         if matches!(self.file, FileId::BuildId(_)) {
@@ -72,7 +72,7 @@ impl CpuMode {
     const USER_BITS: u16 = 2;
 }
 
-/// A record while it is written: the size in its header is filled in at the end.
+/// A record that is being written. The size in its header is filled in at the end.
 struct Writer<'a> {
     layout: &'a Layout,
     out: &'a mut Vec<u8>,
@@ -115,8 +115,8 @@ impl<'a> Writer<'a> {
         self.u32(second.cast_unsigned());
     }
 
-    /// The bytes before the first NUL, at most `PATH_MAX` of them, then 1 to 8 NULs up to a
-    /// multiple of 8, as the kernel pads.
+    /// Writes the bytes before the first NUL, at most `PATH_MAX - 1` of them, then 1 to 8 NULs up to a multiple of 8,
+    /// which is the kernel's padding.
     fn string(&mut self, bytes: &[u8]) {
         const PATH_MAX: usize = 4096;
         self.out.extend(bytes.iter().take_while(|byte| **byte != 0).take(PATH_MAX - 1));
@@ -124,7 +124,7 @@ impl<'a> Writer<'a> {
         self.out.resize(self.start + (len / 8 + 1) * 8, 0);
     }
 
-    /// The fields at the end of all records but samples, and the size.
+    /// Writes the fields at the end of all records except samples, then fills in the size.
     fn finish(mut self, id: &SampleId) {
         let layout = self.layout;
         let has = |bit| layout.sample_id_all && layout.sample_type & bit != 0;
@@ -147,7 +147,7 @@ impl<'a> Writer<'a> {
         if has(sample_type::IDENTIFIER) {
             self.u64(id.id.unwrap_or(0));
         }
-        // At most 8 + 64 + 4096 + 48 bytes.
+        // The size fits: a record has at most 8 + 64 + 4096 + 48 bytes.
         let size = (self.out.len() - self.start) as u16;
         let at = self.start + Header::SIZE - 2;
         self.out[at..at + 2].copy_from_slice(&match layout.order {

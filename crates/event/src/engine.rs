@@ -1,78 +1,77 @@
-//! Facts about the in-kernel engine, for those who report them: features of the kernel that it makes use of, and
-//! its unwind tables.
+//! Facts about the in-kernel engine, for reports: the kernel features that it uses, and its unwind tables.
 
 use std::time::Duration;
 
-/// Unwind tables in the kernel.
+/// Statistics of the unwind tables in the kernel.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TableStats {
-    /// Files that have a table, which is there.
+    /// Number of files whose table is loaded.
     pub tables: u64,
-    /// Their rows.
+    /// Number of rows in these tables.
     pub rows: u64,
-    /// Bytes that these take.
+    /// Memory of these tables, in bytes.
     pub bytes: u64,
-    /// Files whose table is left out: there is no room for it.
+    /// Number of files whose table was left out because there was no room for it.
     pub omitted: u64,
-    /// Files whose table was read from the cache.
+    /// Number of files whose table was read from the cache.
     pub cached: u64,
-    /// How long it took to make them, or to read them.
+    /// Time spent building the tables or reading them from the cache.
     pub time: Duration,
 }
 
-/// Events that were not counted, by why.
+/// Number of events that were not counted, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LostBy {
     /// The table of counts was full.
     pub counts: u64,
-    /// There was no room to hand their stack out.
+    /// There was no room to emit the stack to user space.
     pub stacks: u64,
-    /// The CPU was at work on others.
+    /// The programs were already handling another event on the same CPU.
     pub busy: u64,
-    /// They were counted, but their stack was never handed out.
+    /// The event was counted, but its stack was never emitted to user space.
     pub unknown: u64,
 }
 
 impl LostBy {
-    /// All of them.
+    /// Number of events that were not counted, for any reason.
     pub fn total(&self) -> u64 {
         self.counts + self.stacks + self.busy + self.unknown
     }
 }
 
-/// Features of the kernel that the in-kernel engine makes use of, by age.
+/// Features of the kernel that the in-kernel engine uses, oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Feature {
-    /// Descriptions of its types (BTF).
+    /// Type information of the kernel (BTF).
     Types,
-    /// Ring buffers of BPF programs.
+    /// BPF ring buffers.
     RingBuffers,
-    /// Values that BPF programs keep for each thread.
+    /// Values that BPF programs store per thread (task local storage).
     ThreadStorage,
-    /// Numbers that are given to a program where it is attached.
+    /// A number that is passed to a BPF program for each of its attachments.
     AttachCookies,
-    /// The user registers of a thread.
+    /// Access to the user registers of a thread.
     UserRegisters,
-    /// Loops in BPF programs.
+    /// The helper for loops in BPF programs.
     Loops,
-    /// Reading the memory of a thread that does not run.
+    /// Access to the memory of a thread that is not running.
     OtherThreads,
-    /// Tracepoints of waits for the kernel's own locks.
+    /// Tracepoints for waits for the kernel's own locks.
     KernelLocks,
-    /// Mappings in maple trees.
+    /// Mappings of a process in a maple tree.
     MapleTrees,
-    /// Memory for rows of maps that are made while a program runs.
+    /// Memory for entries of BPF maps that is allocated while a program runs.
     MapMemory,
-    /// Tracepoints of what sockets send and receive.
+    /// Tracepoints for data that sockets send and receive.
     Sockets,
-    /// Tracepoints of requests to block devices when they are made.
+    /// Tracepoints for requests to block devices at the time when they are made.
     BlockRequests,
-    /// A tracepoint of when a thread goes on.
+    /// A tracepoint for a thread that continues to run.
     Resume,
 }
 
 impl Feature {
-    /// All of them, by age. What programs need that is older than all of these is not among them.
+    /// All features, oldest first. Features that the programs need and that are older than all of these are not listed.
     pub const ALL: [Self; 13] = [
         Self::Types,
         Self::RingBuffers,
@@ -89,7 +88,7 @@ impl Feature {
         Self::Resume,
     ];
 
-    /// Its name in the kernel, or what it is.
+    /// The feature's name in the kernel, or a description.
     pub fn name(self) -> &'static str {
         match self {
             Self::Types => "descriptions of its types",
@@ -108,7 +107,7 @@ impl Feature {
         }
     }
 
-    /// The first kernel that has it, or the setting that it is built with.
+    /// First kernel version that has the feature, or the kernel configuration option that enables it.
     pub fn since(self) -> &'static str {
         match self {
             Self::Types => "CONFIG_DEBUG_INFO_BTF",
@@ -125,7 +124,7 @@ impl Feature {
         }
     }
 
-    /// Nothing can be recorded in the kernel without it.
+    /// Returns true if the in-kernel engine does not work without the feature.
     pub fn is_required(self) -> bool {
         matches!(self, Self::Types | Self::RingBuffers | Self::ThreadStorage | Self::UserRegisters)
     }

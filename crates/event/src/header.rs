@@ -1,6 +1,6 @@
 //! Headers of records: type, flags and size.
 //!
-//! Source: `struct perf_event_header` and what follows it in `include/uapi/linux/perf_event.h`.
+//! Source: `struct perf_event_header` and the definitions after it in `include/uapi/linux/perf_event.h`.
 
 use crate::cursor::{ByteOrder, Cursor, DecodeError};
 
@@ -29,10 +29,10 @@ pub mod kind {
     pub const TEXT_POKE: u32 = 20;
     pub const AUX_OUTPUT_HW_ID: u32 = 21;
     pub const CALLCHAIN_DEFERRED: u32 = 22;
-    /// Types from here on are not the kernel's: perf writes them into `perf.data`.
+    /// First type that the kernel does not write: types from here on are written by perf, into `perf.data`.
     pub const FIRST_OF_PERF: u32 = 64;
 
-    /// The type's name as the kernel's header has it, without `PERF_RECORD_`.
+    /// Name of the type in the kernel's header, without `PERF_RECORD_`; `unknown` for other types.
     pub fn name(kind: u32) -> &'static str {
         const NAMES: [&str; 23] = [
             "unknown",
@@ -63,27 +63,27 @@ pub mod kind {
     }
 }
 
-/// Bits of [`Header::misc`]. Some bits have a meaning that depends on the record's type.
+/// Bits of [`Header::misc`]. The meaning of some bits depends on the record's type.
 pub mod misc {
-    /// The bits that hold the [`crate::CpuMode`].
+    /// Mask of the bits that hold the [`crate::CpuMode`].
     pub const CPU_MODE: u16 = 7;
     /// MMAP, MMAP2: the mapping is not executable.
     pub const MMAP_DATA: u16 = 1 << 13;
-    /// COMM: an `exec` changed the name.
+    /// COMM: the name was changed by an `exec`.
     pub const COMM_EXEC: u16 = 1 << 13;
-    /// FORK: found in `/proc`, not written by the kernel.
+    /// FORK: the record was synthesized from `/proc`, not written by the kernel.
     pub const FORK_EXEC: u16 = 1 << 13;
     /// SWITCH, SWITCH_CPU_WIDE: the task left the CPU.
     pub const SWITCH_OUT: u16 = 1 << 13;
     /// SAMPLE: the instruction pointer has no skid.
     pub const EXACT_IP: u16 = 1 << 14;
-    /// SWITCH, SWITCH_CPU_WIDE: the task left the CPU while it could have run on.
+    /// SWITCH, SWITCH_CPU_WIDE: the task left the CPU although it was runnable (it was preempted).
     pub const SWITCH_OUT_PREEMPT: u16 = 1 << 14;
-    /// MMAP2: a build ID stands in place of device and inode.
+    /// MMAP2: the record holds a build ID instead of device and inode.
     pub const MMAP_BUILD_ID: u16 = 1 << 14;
 }
 
-/// `struct perf_event_header`: what every record starts with.
+/// `struct perf_event_header`: the start of every record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The record's type ([`kind`]).
@@ -117,13 +117,13 @@ impl Header {
         Some(Self { kind: from.u32()?, misc: from.u16()?, size: from.u16()? })
     }
 
-    /// In which mode the CPU was.
+    /// The CPU's mode.
     pub fn cpu_mode(&self) -> CpuMode {
         CpuMode::from_misc(self.misc)
     }
 }
 
-/// In which mode the CPU was.
+/// Mode of the CPU when the record was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the names say it")]
 pub enum CpuMode {
@@ -136,7 +136,7 @@ pub enum CpuMode {
 }
 
 impl CpuMode {
-    /// The CPU mode in [`Header::misc`].
+    /// Decodes the CPU mode in [`Header::misc`].
     pub fn from_misc(misc: u16) -> Self {
         match misc & misc::CPU_MODE {
             1 => Self::Kernel,

@@ -1,39 +1,40 @@
-//! Interpreters, as the programs in the kernel need to know them, and the calls of their languages, as the programs
-//! emit them. Plain data.
+//! Descriptions of interpreters, as the kernel programs need them, and the calls of interpreted languages, as the
+//! programs emit them. Plain data.
 
-/// An interpreter: where the calls of its language are in the memory of a process. Addresses are those in its file.
+/// Description of an interpreter: where in the memory of a process the calls of its language are found. Addresses are
+/// virtual addresses in the interpreter's ELF file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interpreter {
     /// The language.
     pub language: Language,
-    /// To be added to a file offset of code for its address in the file.
+    /// Value to add to the file offset of code to get its address in the file.
     pub to_address: u64,
-    /// Addresses of variables, in the order that the language's walker in the kernel has.
+    /// Addresses of variables, in the order in which the language's walker in the kernel expects them.
     pub symbols: [u64; Self::SYMBOLS],
-    /// The variable of a thread that leads to its calls.
+    /// Location of the thread's variable that leads to its calls.
     pub place: ThreadPlace,
-    /// Offsets in structures, bytes, in the order that the language's walker has; [`Self::NO_OFFSET`]: there is no such
-    /// thing.
+    /// Offsets in structures, in bytes, in the order in which the language's walker expects them; [`Self::NO_OFFSET`] for
+    /// a field that does not exist.
     pub offsets: [u32; Self::OFFSETS],
-    /// The pieces of memory that name a function; the first is the function itself.
+    /// The pieces of memory from which a function's name is read. The first is the function object itself.
     pub plan: Vec<ChunkPlan>,
-    /// Bits of a pointer in these pieces that are no part of the address.
+    /// Mask of the tag bits in pointers in these pieces, which are not part of the address.
     pub tag: u32,
 }
 
 impl Interpreter {
-    /// How many variables a walker needs at most.
+    /// Maximum number of variables that a walker needs.
     pub const SYMBOLS: usize = 4;
-    /// How many offsets.
+    /// Maximum number of offsets that a walker needs.
     pub const OFFSETS: usize = 32;
-    /// How many pieces of memory name a function at most.
+    /// Maximum number of pieces of memory that name a function.
     pub const CHUNKS: usize = 32;
-    /// The most bytes of one of these pieces.
+    /// Maximum size of one of these pieces, in bytes.
     pub const CHUNK_BYTES: u16 = 160;
-    /// In place of an offset.
+    /// Placeholder for an offset that does not exist.
     pub const NO_OFFSET: u32 = u32::MAX;
 
-    /// Offsets by their places in the walker's order; the others are none.
+    /// Builds the table of offsets from pairs of index and offset; all others are [`Self::NO_OFFSET`].
     pub fn offsets<const N: usize>(fields: [(usize, u32); N]) -> [u32; Self::OFFSETS] {
         let mut offsets = [Self::NO_OFFSET; Self::OFFSETS];
         for (field, offset) in fields {
@@ -43,7 +44,7 @@ impl Interpreter {
     }
 }
 
-/// Languages whose calls the programs find. The numbers are those of `enum language` in the programs.
+/// Languages that the kernel programs can walk. The values are those of `enum language` in the programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Language {
@@ -64,11 +65,11 @@ pub enum Language {
 }
 
 impl Language {
-    /// All of them.
+    /// All languages.
     pub const ALL: [Self; 7] =
         [Self::Python, Self::Perl, Self::Php, Self::Ruby, Self::JavaScript, Self::Lua, Self::Java];
 
-    /// Its name on the command line.
+    /// The language's name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Python => "python",
@@ -82,149 +83,154 @@ impl Language {
     }
 }
 
-/// How a thread's variable is found.
+/// Location of a per-thread variable of an interpreter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThreadPlace {
-    /// It is no thread's: a global variable at an address in the file.
+    /// Not per thread: a global variable at this address in the file.
     Global(u64),
-    /// So far from what `fs` points to.
+    /// Offset from the thread pointer (`fs` base): thread-local storage of the program itself.
     Thread(u64),
-    /// The same; the distance is in the file's memory, at this address.
+    /// Like [`Self::Thread`], but the offset is read from the process's memory, at this address in the file.
     ThreadAt(u64),
-    /// In the block of variables of a library, whose number is in the file's memory.
+    /// Thread-local storage of a library: an offset in the block that the dynamic thread vector (DTV) has for the
+    /// library. The library's TLS module ID is read from the process's memory.
     Library {
-        /// Where the number is.
+        /// Address of the TLS module ID, in the file.
         number_at: u64,
-        /// The distance in the block.
+        /// Offset of the variable in the block.
         offset: u64,
-        /// Bytes of a row in the thread's table of blocks (glibc: 16, musl: 8).
+        /// Size of a DTV entry in bytes (glibc: 16, musl: 8).
         row: u32,
     },
-    /// The value of a key of `pthread_key_create`.
+    /// Value of a key of `pthread_key_create`.
     Key {
-        /// Where the key is.
+        /// Address of the key, in the file.
         key_at: u64,
-        /// How far from what `fs` points to the values of the first 32 keys begin.
+        /// Offset from the thread pointer (`fs` base) to the values of the first 32 keys.
         values: u64,
     },
 }
 
-/// A piece of memory: so many bytes of where the word at `offset` of another piece points to.
+/// Plan for reading a piece of memory: `len` bytes from the address in the word at `offset` of another piece.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChunkPlan {
-    /// The number of the other piece, which must come before.
+    /// Number of the other piece, which must be an earlier one; or [`Self::OWNER`] or [`Self::FUNCTION`].
     pub from: u16,
-    /// Where in it.
+    /// Offset of the pointer in the other piece, in bytes.
     pub offset: u16,
-    /// Bytes.
+    /// Number of bytes to read.
     pub len: u16,
-    /// The bytes lie behind an array of words, the number of whose last element is in this piece, at this offset.
+    /// If set, the bytes to read follow an array of 8-byte words, which begins at the address. The index of the array's
+    /// last element is the word at this place: (piece, offset).
     pub behind: Option<(u16, u16)>,
-    /// Where in it is, in the upper half of a word, how many pairs of words come before the word at `offset`; 0: none do.
+    /// Offset, in the other piece, of a word whose upper half is a number of pairs of words; the pointer is that many
+    /// pairs after `offset`. 0: the pointer is at `offset`.
     pub pairs: u16,
 }
 
 impl ChunkPlan {
-    /// In place of another piece: what the function belongs to ([`Function::owner`]).
+    /// Value of `from`: read from the address of the function's owner ([`Function::owner`]).
     pub const OWNER: u16 = u16::MAX;
-    /// In place of another piece: bytes of the function itself, as far behind its start as `offset` says.
+    /// Value of `from`: read from the function itself, `offset` bytes after its start.
     pub const FUNCTION: u16 = u16::MAX - 1;
 
-    /// `len` bytes of where the word at `offset` of piece `from` points to. Pieces are far shorter than an offset of 16
-    /// bits can say.
+    /// Plans to read `len` bytes from the address in the word at `offset` of piece `from`. The cast to 16 bits loses
+    /// nothing: offsets are below the size of a piece.
     pub const fn new(from: u16, offset: u32, len: u16) -> Self {
         Self { from, offset: offset as u16, len, behind: None, pairs: 0 }
     }
 }
 
-/// A function that was called, with the memory that names it.
+/// A function that was called, with the memory from which its name is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// The process.
+    /// ID of the process.
     pub pid: i32,
     /// Number of the interpreter's file.
     pub module: u32,
-    /// Its address.
+    /// Address of the function object.
     pub function: u64,
-    /// Bits that another function at the same address would not have.
+    /// Hash that distinguishes it from another function at the same address.
     pub identity: u32,
-    /// What it belongs to, where it does not say that itself: the class of a method in Ruby; 0: nothing.
+    /// Address of the function's owner, if the function has no pointer to it: the class of a method in Ruby. 0 if there
+    /// is none.
     pub owner: u64,
-    /// The pieces: addresses, and as many bytes as could be read.
+    /// The pieces: the address of each, and the bytes that could be read.
     pub chunks: Vec<(u64, Vec<u8>)>,
 }
 
-/// Calls of interpreters in a process, leaf first, as words of the programs in the kernel.
+/// Calls of interpreted functions in one stack, leaf first, encoded in words as the kernel programs emit them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Calls<'a> {
-    /// The process, the number of calls, and two words a call; none if there are no calls.
+    /// The process ID, the number of calls, and two words per call; empty if there are no calls.
     words: &'a [u64],
 }
 
-/// The calls that the programs keep (`MAX_CALLS` of `shared.h`), and of these the innermost (`INNER_CALLS`).
+/// Maximum number of calls that the programs keep (`MAX_CALLS` in `shared.h`), and how many of them are the innermost
+/// ones (`INNER_CALLS`).
 const MAX_CALLS: u64 = 1024;
 const INNER_CALLS: u64 = 512;
 
-/// One step of [`Calls`].
+/// One decoded entry of [`Calls`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
-    /// The calls of an interpreter begin: the number of its file.
+    /// Start of the calls of an interpreter, with the number of its file.
     Interpreter(u32),
-    /// A function.
+    /// A call of a function.
     Function {
-        /// Its address.
+        /// Address of the function object.
         function: u64,
-        /// Bits that another function at the same address would not have.
+        /// Hash that distinguishes it from another function at the same address.
         identity: u32,
-        /// Line, or how far into its instructions the call is; 0 where it is not asked for.
+        /// Line of the call, or its offset in the function's instructions; 0 if not requested.
         offset: u32,
     },
-    /// The program or script itself, at a line.
+    /// The program or script itself, with the line of the call.
     Main(u32),
     /// An evaluated string or block.
     Eval {
-        /// The line in it.
+        /// Line of the call in it.
         line: u32,
-        /// The native frame that it is left to when it fails, counted from the leaf, if that is known.
+        /// Native frame to which control returns if the evaluated code fails, counted from the leaf, if known.
         catch: Option<u32>,
     },
-    /// Here ends what one run of the interpreter's loop has called. The native frame whose part of the stack holds it,
-    /// counted from the leaf, if that is known.
+    /// End of the calls of one run of the interpreter's loop. The value is the native frame of that run, found by a stack
+    /// address of the call and counted from the leaf, if known.
     End(Option<u32>),
-    /// Calls are missing: there were too many.
+    /// Calls are missing because there were too many.
     Truncated,
-    /// Calls are missing: a virtual thread's, whose frames are in the heap until it returns to them.
+    /// Calls of a virtual thread are missing: their frames are in the heap until the thread returns to them.
     Frozen,
 }
 
 impl<'a> Calls<'a> {
-    /// Words before the calls.
+    /// Number of words before the calls.
     const HEAD: usize = 2;
-    /// The most words of a stack.
+    /// Maximum number of words of one stack.
     pub const MOST_WORDS: usize = Self::HEAD + 2 * MAX_CALLS as usize;
 
-    /// From the words that the programs emit.
+    /// Creates a list from the words that the programs emit.
     pub fn new(words: &'a [u64]) -> Self {
         Self { words }
     }
 
-    /// Returns true if there are none.
+    /// Returns true if there are no calls.
     pub fn is_empty(&self) -> bool {
         self.words.len() <= Self::HEAD
     }
 
-    /// The process.
+    /// ID of the process; 0 if there are no words.
     pub fn pid(&self) -> i32 {
         self.words.first().map_or(0, |word| *word as i32)
     }
 
-    /// The calls, leaf first.
+    /// Iterates over the calls, leaf first.
     pub fn iter(&self) -> impl Iterator<Item = Call> + 'a {
         let count = self.words.get(1).copied().unwrap_or(0);
         let (pairs, _) = self.words.get(Self::HEAD..).unwrap_or(&[]).as_chunks::<2>();
         let inner = pairs.len().min(INNER_CALLS as usize);
         let (inner, outer) = pairs.split_at(inner);
-        // The outer ones are in a ring.
+        // The outermost calls are kept in a ring buffer.
         let start = if count > MAX_CALLS { (count % INNER_CALLS) as usize } else { 0 };
         let (late, early) = outer.split_at(start.min(outer.len()));
         let gap = (count > MAX_CALLS).then_some(Call::Truncated);
@@ -233,7 +239,7 @@ impl<'a> Calls<'a> {
         inner.chain(gap).chain(early.iter().chain(late).flat_map(decode))
     }
 
-    /// A call, and the end behind it.
+    /// Decodes a call and the end of the run after it, if there is one.
     fn decode([function, place]: [u64; 2]) -> impl Iterator<Item = Call> {
         const OFFSET: u64 = 0xff_ffff;
         let offset = (place & OFFSET) as u32;

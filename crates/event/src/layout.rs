@@ -1,11 +1,11 @@
-//! Layout of records, as it follows from an event's attributes.
+//! Layout of an event's records, derived from the event's attributes.
 
 use crate::attr::{Attr, flag, sample_type};
 use crate::cursor::{ByteOrder, Cursor, DecodeError, word};
 use crate::header::{Header, kind};
 use crate::record::{Record, SampleId};
 
-/// How to decode the records of an event.
+/// Layout of the records of an event, for decoding them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     pub(crate) sample_type: u64,
@@ -13,14 +13,14 @@ pub struct Layout {
     pub(crate) branch_sample_type: u64,
     pub(crate) regs_user: u64,
     pub(crate) regs_intr: u64,
-    /// The period of all samples, if it is in none of them.
+    /// Period of all samples, if it is fixed and samples do not contain it.
     pub(crate) period: Option<u64>,
     pub(crate) sample_id_all: bool,
     pub(crate) build_id: bool,
     pub(crate) order: ByteOrder,
 }
 
-/// The fields at the end of all records but samples, in their order.
+/// Fields at the end of all records except samples, in their order.
 const TRAILER: u64 = sample_type::TID
     | sample_type::TIME
     | sample_type::ID
@@ -29,13 +29,13 @@ const TRAILER: u64 = sample_type::TID
     | sample_type::IDENTIFIER;
 
 impl Layout {
-    /// For records that this machine's kernel writes.
+    /// Layout of records that this machine's kernel writes.
     pub fn new(attr: &Attr) -> Self {
         let order = if cfg!(target_endian = "big") { ByteOrder::Big } else { ByteOrder::Little };
         Self::with_order(attr, order)
     }
 
-    /// For records that a machine of this byte order wrote.
+    /// Layout of records that were written on a machine with this byte order.
     pub fn with_order(attr: &Attr, order: ByteOrder) -> Self {
         Self {
             sample_type: attr.sample_type,
@@ -51,12 +51,12 @@ impl Layout {
         }
     }
 
-    /// The period of all samples, if it is fixed and in none of them.
+    /// Period of all samples, if it is fixed and samples do not contain it.
     pub fn fixed_period(&self) -> Option<u64> {
         self.period
     }
 
-    /// The byte order.
+    /// Byte order of the records.
     pub fn order(&self) -> ByteOrder {
         self.order
     }
@@ -66,13 +66,14 @@ impl Layout {
         self.sample_type
     }
 
-    /// Contents of a sample's counts, bits of [`read_format`](crate::read_format).
+    /// Contents of the counts in a sample, bits of [`read_format`](crate::read_format).
     pub fn read_format(&self) -> u64 {
         self.read_format
     }
 
-    /// The same for records whose event may ask for build IDs, as another event of the same file does.
-    /// The records that `perf record` itself writes of what was mapped before have no event.
+    /// Returns the layout with support for build IDs in MMAP2 records, even if this event does not request them. Needed
+    /// if another event in the same file does: the records that `perf record` itself writes for mappings from before the
+    /// recording belong to no event.
     #[must_use]
     pub fn with_build_ids(mut self) -> Self {
         self.build_id = true;
@@ -83,7 +84,7 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// If the record is shorter than its header says, or than what it holds must be.
+    /// If `bytes` are fewer than the size in the header, or if the record is too short for its contents.
     pub fn decode<'a>(&self, bytes: &'a [u8]) -> Result<Record<'a>, DecodeError> {
         let header = Header::parse(bytes, self.order)?;
         let record = &bytes[..usize::from(header.size)];
@@ -93,8 +94,8 @@ impl Layout {
         self.decode_other(header, record)
     }
 
-    /// When the record was written, in nanoseconds, without decoding the rest of it. `None` where
-    /// the event's records hold no time, and for the records that perf itself writes (type 64 and up).
+    /// Time of the record in nanoseconds, without decoding the rest. `None` if the event's records have no time, and for
+    /// records that perf itself writes (type 64 and up).
     ///
     /// `record` is one whole record.
     #[inline]
@@ -105,8 +106,8 @@ impl Layout {
         self.peek(record, sample_type::TIME, before, after)
     }
 
-    /// Which event wrote the record, without decoding the rest of it: this gives which layout the
-    /// record has where several events share a buffer. `None` where records do not hold it.
+    /// ID of the event that wrote the record, without decoding the rest. If several events share a buffer, it selects the
+    /// layout of the record. `None` if records have no ID.
     ///
     /// `record` is one whole record.
     #[inline]
@@ -118,8 +119,8 @@ impl Layout {
         self.peek(record, sample_type::ID, before, sample_type::STREAM_ID | sample_type::CPU)
     }
 
-    /// The word `field`, which in a sample comes after the words `before`, and in other records
-    /// stands before the words `after` at the end.
+    /// Reads the word `field`. In a sample it follows the words `before`; in other records it precedes the words `after`,
+    /// which are at the end.
     #[inline]
     fn peek(&self, record: &[u8], field: u64, before: u64, after: u64) -> Option<u64> {
         if self.sample_type & field == 0 {
@@ -140,12 +141,12 @@ impl Layout {
         record.get(start..)?.first_chunk().map(|chunk| word(*chunk, self.order))
     }
 
-    /// How many bytes [`SampleId`] takes at the end of all records but samples.
+    /// Number of bytes of the [`SampleId`] at the end of all records except samples.
     pub(crate) fn trailer_len(&self) -> usize {
         if self.sample_id_all { 8 * (self.sample_type & TRAILER).count_ones() as usize } else { 0 }
     }
 
-    /// Splits a record's body (what follows the header) into what is its own and its [`SampleId`].
+    /// Splits a record's body (the bytes after the header) into its own fields and its [`SampleId`].
     pub(crate) fn split_trailer<'a>(&self, body: &'a [u8]) -> Option<(Cursor<'a>, SampleId)> {
         let (own, trailer) = body.split_at_checked(body.len().checked_sub(self.trailer_len())?)?;
         let mut from = Cursor::new(trailer, self.order);

@@ -1,17 +1,16 @@
-//! Records from several buffers, in the order of time.
+//! Merges records from several buffers in the order of time.
 
-/// Puts records of several nearly sorted buffers in the order of time, round by round.
+/// Sorts records from several nearly sorted buffers by time, round by round.
 ///
-/// Each CPU has a buffer of its own, and a reader empties them one after another: that is a round.
-/// A record is written soon after its time is taken, so that what a round's reading comes upon is,
-/// but for what happened during that very round, complete: once a round is over, no record will come
-/// that is older than the newest of the round *before*. [`RoundQueue::flush_round`] hands out what
-/// is not newer than that. The live reader makes a round of each wake-up; in `perf.data` each ends
-/// with a `FINISHED_ROUND` record.
+/// Each CPU has its own buffer, and a reader empties one buffer after the other: that is a round. A record is written
+/// soon after its time is taken. A round may miss records of the time during which it reads, but no older ones. So once a
+/// round is over, no record can come any more that is older than the newest record of the round *before*.
+/// [`RoundQueue::flush_round`] returns the records that are not newer than that one. The live reader makes a round of
+/// each wake-up; in `perf.data` each round ends with a `FINISHED_ROUND` record.
 ///
-/// `T` refers to a record: an offset in a mapped file, or a place in a copied buffer.
-/// Equal times keep the order in which they came. Sorting is by runs (the standard library's stable
-/// sort), so that buffers that are sorted already are merged, in linear time.
+/// `T` refers to a record: an offset in a mapped file, or a position in a copied buffer. Records with equal times keep
+/// their order. The standard library's stable sort detects sorted runs, so buffers that are already sorted are merged in
+/// linear time.
 ///
 /// ```
 /// use pyrograph_event::RoundQueue;
@@ -28,13 +27,13 @@
 #[derive(Clone, Debug)]
 pub struct RoundQueue<T> {
     waiting: Vec<(u64, T)>,
-    /// The newest time of the round before this one: nothing older can come any more.
+    /// Newest time at the end of the previous round: no older record can come any more.
     complete: u64,
-    /// The newest time that has come.
+    /// Newest time so far.
     newest: u64,
 }
 
-/// Records that are handed out, with their times, in order.
+/// Iterator that removes records from the queue, with their times, in order.
 pub type Flush<'a, T> = std::vec::Drain<'a, (u64, T)>;
 
 impl<T> Default for RoundQueue<T> {
@@ -44,27 +43,27 @@ impl<T> Default for RoundQueue<T> {
 }
 
 impl<T> RoundQueue<T> {
-    /// Adds a record. One that holds no time should get the time of the record before it in its
-    /// buffer, so that it stays there.
+    /// Adds a record. A record without a time should get the time of the record before it in its buffer, which keeps it
+    /// in place.
     #[inline]
     pub fn push(&mut self, time: u64, record: T) {
         self.newest = self.newest.max(time);
         self.waiting.push((time, record));
     }
 
-    /// Ends a round: hands out all records that are not newer than the newest of the round before.
+    /// Ends a round and returns all records that are not newer than the newest record of the round before.
     pub fn flush_round(&mut self) -> Flush<'_, T> {
         let complete = std::mem::replace(&mut self.complete, self.newest);
         self.flush_until(complete)
     }
 
-    /// Hands out all records: nothing more will come.
+    /// Returns all records. To be called when no more records will come.
     pub fn flush_all(&mut self) -> Flush<'_, T> {
         self.complete = self.newest;
         self.flush_until(u64::MAX)
     }
 
-    /// Hands out all records that are not newer than a time, whatever rounds there were.
+    /// Returns all records that are not newer than `last`, independent of rounds.
     pub fn flush_until(&mut self, last: u64) -> Flush<'_, T> {
         self.waiting.sort_by_key(|(time, _)| *time);
         let end = self.waiting.partition_point(|(time, _)| *time <= last);

@@ -8,28 +8,28 @@ use crate::header::{Header, kind, misc};
 use crate::layout::Layout;
 use crate::sample::{ReadValues, Sample};
 
-/// Who, where and when: `struct sample_id`. Which parts are known depends on the event's
-/// attributes; records other than samples hold them only with `sample_id_all`.
+/// Process, thread, time, CPU and event of a record: `struct sample_id`. The known fields depend on the event's
+/// attributes; records other than samples have them only if `sample_id_all` is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleId {
-    /// Process (thread group). 0 is the idle task; −1 a task that is already gone.
+    /// Process (thread group). 0 is the idle task; −1 is a task that has already exited.
     pub pid: Option<i32>,
-    /// Thread. 0 is the idle task; −1 a task that is already gone.
+    /// Thread. 0 is the idle task; −1 is a task that has already exited.
     pub tid: Option<i32>,
     /// Nanoseconds on the event's clock.
     pub time: Option<u64>,
     /// The CPU's number.
     pub cpu: Option<u32>,
-    /// Which event.
+    /// ID of the event.
     pub id: Option<u64>,
-    /// Which instance of the event: inherited ones share an `id`, but not this.
+    /// ID of the event's instance: inherited instances have the same `id`, but different stream IDs.
     pub stream_id: Option<u64>,
 }
 
-/// A file was mapped, as kernels before 3.16 record it.
+/// A file was mapped, in the form of kernels before 3.16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mmap<'a> {
-    /// Process; −1 for the kernel itself.
+    /// Process; −1 if the mapping is the kernel's own.
     pub pid: i32,
     /// Thread.
     pub tid: i32,
@@ -41,13 +41,13 @@ pub struct Mmap<'a> {
     pub offset: u64,
     /// The file's path, or a name such as `[vdso]` or `//anon`.
     pub path: &'a [u8],
-    /// The mapping is executable.
+    /// True if the mapping is executable.
     pub executable: bool,
-    /// Who, where and when.
+    /// Process, thread, time, CPU and event of the record.
     pub id: SampleId,
 }
 
-/// Which file is mapped.
+/// Identity of a mapped file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileId {
     /// By device and inode.
@@ -58,7 +58,8 @@ pub enum FileId {
         minor: u32,
         /// The inode; 0 if no file is mapped.
         inode: u64,
-        /// Which file of those that had this inode, where the file system keeps that.
+        /// Generation of the inode, which distinguishes successive files with the same inode number, if the file system
+        /// keeps it.
         generation: u64,
     },
     /// By its build ID.
@@ -73,7 +74,7 @@ pub struct BuildId {
 }
 
 impl BuildId {
-    /// Of `bytes`, at most the first 20.
+    /// Creates a build ID from the first 20 of `bytes`, or fewer.
     pub fn new(bytes: &[u8]) -> Self {
         let len = bytes.len().min(20);
         let mut id = Self { bytes: [0; 20], len: len as u8 };
@@ -81,7 +82,7 @@ impl BuildId {
         id
     }
 
-    /// The bytes.
+    /// The bytes of the build ID.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
@@ -96,7 +97,7 @@ impl std::fmt::Debug for BuildId {
 /// A file was mapped, or a mapping's protection changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mmap2<'a> {
-    /// Process; −1 for the kernel itself.
+    /// Process; −1 if the mapping is the kernel's own.
     pub pid: i32,
     /// Thread.
     pub tid: i32,
@@ -106,87 +107,87 @@ pub struct Mmap2<'a> {
     pub len: u64,
     /// Offset in the file, in bytes.
     pub offset: u64,
-    /// Which file.
+    /// The mapped file.
     pub file: FileId,
-    /// `PROT_READ` and so on.
+    /// Protection flags: `PROT_READ` and so on.
     pub protection: u32,
-    /// `MAP_SHARED` and so on.
+    /// Mapping flags: `MAP_SHARED` and so on.
     pub flags: u32,
     /// The file's path, or a name such as `[vdso]` or `//anon`.
     pub path: &'a [u8],
-    /// Who, where and when.
+    /// Process, thread, time, CPU and event of the record.
     pub id: SampleId,
 }
 
-/// A thread got a name.
+/// A thread's name was set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Comm<'a> {
     /// Process.
     pub pid: i32,
     /// Thread.
     pub tid: i32,
-    /// The name, of at most 15 bytes; often UTF-8.
+    /// The name, at most 15 bytes; often UTF-8.
     pub name: &'a [u8],
-    /// The name changed by `exec`: then all that was mapped before is gone.
+    /// True if `exec` changed the name. All mappings from before it are gone then.
     pub exec: bool,
-    /// Who, where and when.
+    /// Process, thread, time, CPU and event of the record.
     pub id: SampleId,
 }
 
 /// A thread or process started (FORK) or ended (EXIT).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Task {
-    /// The process that started or ended, or whose thread did.
+    /// The process that started or ended, or the process of the thread that did.
     pub pid: i32,
-    /// Its parent.
+    /// Parent of the process.
     pub parent_pid: i32,
     /// The thread that started or ended.
     pub tid: i32,
-    /// The thread that started it.
+    /// Parent of the thread: the thread that started it.
     pub parent_tid: i32,
-    /// When, on the event's clock.
+    /// Time on the event's clock.
     pub time: u64,
-    /// FORK: found in `/proc` and not written by the kernel, so that the parent's mappings, as they are
-    /// known, need not be those that the process has: its own are in the records that follow.
+    /// FORK: the record was synthesized from `/proc`, not written by the kernel. The mappings known for the parent then
+    /// need not be the child's; the child's own mappings are in the records that follow.
     pub synthesized: bool,
-    /// Who, where and when.
+    /// Process, thread, time, CPU and event of the record.
     pub id: SampleId,
 }
 
-/// Records were lost, since the buffer was full.
+/// Records were lost because the buffer was full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// Which event.
+    /// ID of the event.
     pub event_id: u64,
-    /// How many.
+    /// Number of lost records.
     pub count: u64,
-    /// Who, where and when.
+    /// Process, thread, time, CPU and event of the record.
     pub id: SampleId,
 }
 
-/// Samples were lost by the hardware.
+/// The hardware lost samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostSamples {
-    /// How many.
+    /// Number of lost samples.
     pub count: u64,
-    /// Who, where and when.
+    /// Process, thread, time, CPU and event of the record.
     pub id: SampleId,
 }
 
-/// The kernel stopped sampling for a while, or resumed.
+/// The kernel paused sampling because of its rate (THROTTLE), or resumed it (UNTHROTTLE).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Throttle {
-    /// When.
+    /// Time of the change.
     pub time: u64,
-    /// Which event.
+    /// ID of the event.
     pub event_id: u64,
-    /// Which instance of the event.
+    /// ID of the event's instance.
     pub stream_id: u64,
-    /// Who, where and when.
+    /// Process, thread, time, CPU and event of the record.
     pub id: SampleId,
 }
 
-/// An inherited event's count at the end of its task.
+/// Count of an inherited event at the exit of its task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Read<'a> {
     /// Process.
@@ -195,37 +196,37 @@ pub struct Read<'a> {
     pub tid: i32,
     /// The counts.
     pub values: ReadValues<'a>,
-    /// Who, where and when.
+    /// Process, thread, time, CPU and event of the record.
     pub id: SampleId,
 }
 
-/// The task of the event came to, or left, the CPU.
+/// The event's task was switched to a CPU or away from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switch {
-    /// It left.
+    /// True if the task left the CPU.
     pub out: bool,
-    /// It left while it could have run on.
+    /// True if it left the CPU although it was runnable.
     pub preempted: bool,
-    /// Who, where and when.
+    /// Process, thread, time, CPU and event of the record.
     pub id: SampleId,
 }
 
-/// A CPU switched tasks.
+/// A CPU switched tasks; recorded by events that count whole CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SwitchCpuWide {
-    /// The task in [`SampleId`] left; else it came.
+    /// True if the task in [`SampleId`] left the CPU; false if it was switched to the CPU.
     pub out: bool,
-    /// It left while it could have run on.
+    /// True if it left the CPU although it was runnable.
     pub preempted: bool,
-    /// The other task's process: who comes next, or who was there before.
+    /// Process of the other task: the next one if `out` is set, otherwise the previous one.
     pub other_pid: i32,
-    /// The other task's thread.
+    /// Thread of the other task.
     pub other_tid: i32,
-    /// Who, where and when.
+    /// Process, thread, time, CPU and event of the record.
     pub id: SampleId,
 }
 
-/// A task's namespaces.
+/// Namespaces of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Namespaces<'a> {
     /// Process.
@@ -234,19 +235,19 @@ pub struct Namespaces<'a> {
     pub tid: i32,
     links: &'a [u8],
     order: ByteOrder,
-    /// Who, where and when.
+    /// Process, thread, time, CPU and event of the record.
     pub id: SampleId,
 }
 
 impl<'a> Namespaces<'a> {
-    /// Device and inode of each: network, UTS, IPC, PID, user, mount, cgroup, in this order.
+    /// Device and inode of each namespace: network, UTS, IPC, PID, user, mount, cgroup, in this order.
     pub fn links(&self) -> impl Iterator<Item = (u64, u64)> + use<'a> {
         let mut from = Cursor::new(self.links, self.order);
         std::iter::from_fn(move || Some((from.u64()?, from.u64()?)))
     }
 }
 
-/// A symbol of the kernel came or went: BPF programs, trampolines.
+/// A kernel symbol was registered or unregistered: a BPF program or a trampoline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ksymbol<'a> {
     /// First address.
@@ -255,87 +256,87 @@ pub struct Ksymbol<'a> {
     pub len: u32,
     /// 1 for a BPF program, 2 for out-of-line code such as a trampoline.
     pub symbol_type: u16,
-    /// It went.
+    /// True if the symbol was unregistered.
     pub unregister: bool,
-    /// Its name.
+    /// Name of the symbol.
     pub name: &'a [u8],
-    /// Who, where and when.
+    /// Process, thread, time, CPU and event of the record.
     pub id: SampleId,
 }
 
-/// A BPF program was loaded (1) or unloaded (2).
+/// A BPF program was loaded or unloaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BpfEvent {
-    /// Which of these.
+    /// 1 if the program was loaded, 2 if it was unloaded.
     pub event_type: u16,
     /// Flags.
     pub flags: u16,
-    /// The program.
+    /// ID of the program.
     pub program: u32,
-    /// The program's tag.
+    /// Tag of the program.
     pub tag: [u8; 8],
-    /// Who, where and when.
+    /// Process, thread, time, CPU and event of the record.
     pub id: SampleId,
 }
 
-/// A cgroup came to be.
+/// A cgroup was created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cgroup<'a> {
-    /// The number in samples.
+    /// ID of the cgroup, as in samples.
     pub cgroup: u64,
-    /// Its path below the hierarchy's root.
+    /// Path relative to the root of the hierarchy.
     pub path: &'a [u8],
-    /// Who, where and when.
+    /// Process, thread, time, CPU and event of the record.
     pub id: SampleId,
 }
 
-/// The kernel changed its own code.
+/// The kernel modified its own code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TextPoke<'a> {
-    /// Where.
+    /// Address of the modified code.
     pub address: u64,
-    /// The bytes before.
+    /// The bytes before the modification.
     pub old: &'a [u8],
-    /// The bytes since.
+    /// The bytes after the modification.
     pub new: &'a [u8],
-    /// Who, where and when.
+    /// Process, thread, time, CPU and event of the record.
     pub id: SampleId,
 }
 
-/// Data came into the AUX area.
+/// Data was written into the AUX area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Aux {
-    /// Where, in bytes since the start.
+    /// Position of the data: number of AUX bytes before it.
     pub offset: u64,
-    /// How many bytes.
+    /// Number of bytes.
     pub size: u64,
     /// `PERF_AUX_FLAG_*`.
     pub flags: u64,
-    /// Who, where and when.
+    /// Process, thread, time, CPU and event of the record.
     pub id: SampleId,
 }
 
-/// The user part of callchains that were sampled in the kernel. Linux 6.19.
+/// User part of callchains that were sampled in the kernel. Linux 6.19.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallchainDeferred<'a> {
-    /// Which callchains: those with this cookie, of this thread.
+    /// Cookie of the callchains that it completes, which are of the same thread.
     pub cookie: u64,
-    /// The user part.
+    /// The user part of the callchain.
     pub callchain: Callchain<'a>,
-    /// Who, where and when.
+    /// Process, thread, time, CPU and event of the record.
     pub id: SampleId,
 }
 
-/// A record of a type that is not decoded.
+/// A record whose type is not decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unknown<'a> {
-    /// Its header.
+    /// Header of the record.
     pub header: Header,
     /// The bytes after the header, the fields of [`SampleId`] included.
     pub body: &'a [u8],
 }
 
-/// One record.
+/// A decoded record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each variant holds a type of its name, which has the docs")]
 #[expect(
@@ -366,13 +367,13 @@ pub enum Record<'a> {
     Unknown(Unknown<'a>),
 }
 
-/// The bytes before the first NUL: names are padded with NULs to a multiple of 8 bytes.
+/// Returns the bytes before the first NUL. Names are padded with NULs to a multiple of 8 bytes.
 fn c_string(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
 impl Layout {
-    /// Decodes any record but a sample. `record` is exactly one record.
+    /// Decodes any record except a sample. `record` is exactly one record.
     pub(crate) fn decode_other<'a>(
         &self,
         header: Header,
@@ -491,12 +492,13 @@ impl Layout {
         })
     }
 
-    /// Which file is mapped: a build ID (u8 size, u8 and u16 reserved, u8 build ID[20]) or device and inode.
+    /// Decodes the identity of a mapped file: a build ID (u8 size, u8 and u16 reserved, u8 build ID[20]) or device and
+    /// inode.
     ///
-    /// The flag alone is not enough. A mapping is announced to all events one after the other, and Linux 5.12
-    /// and later sets the flag for the first that asks for build IDs and never clears it: all events after
-    /// that get device and inode under the flag, whoever they belong to. The device's major number is then
-    /// where the size would be.
+    /// The flag alone does not distinguish them. The kernel announces a mapping to one event after the other. Linux 5.12
+    /// and later sets the flag for the first event that requests build IDs and never clears it: all events after that
+    /// one, no matter which process opened them, get device and inode with the flag set. The device's major number is
+    /// then in the place of the size.
     fn file_id(&self, header: Header, bytes: &[u8]) -> Option<FileId> {
         let [size, reserved @ .., _] = *bytes.first_chunk::<5>()?;
         let is_build_id = self.build_id
@@ -516,7 +518,7 @@ impl Layout {
     }
 }
 
-/// Returns true if [`Layout::decode_body`] knows the type.
+/// Returns true if [`Layout::decode_body`] decodes this type.
 fn is_decoded(kind: u32) -> bool {
     (kind::MMAP..=kind::CALLCHAIN_DEFERRED).contains(&kind)
         && !matches!(kind, kind::SAMPLE | kind::ITRACE_START | kind::AUX_OUTPUT_HW_ID)

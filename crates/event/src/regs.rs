@@ -1,19 +1,19 @@
-//! Sampled registers, and their numbers.
+//! Sampled registers and their numbers.
 //!
 //! Sources: `arch/x86/include/uapi/asm/perf_regs.h`, `arch/arm64/include/uapi/asm/perf_regs.h`.
 
 use crate::cursor::{ByteOrder, word_at};
 
-/// In which mode the sampled task ran (`enum perf_sample_regs_abi`).
+/// Mode of the sampled task (`enum perf_sample_regs_abi`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Abi {
-    /// As a 32-bit program: pointers on its stack are 4 bytes wide.
+    /// A 32-bit program: pointers on its stack are 4 bytes wide.
     Bits32,
-    /// As a 64-bit program.
+    /// A 64-bit program.
     Bits64,
 }
 
-/// Registers of a sample, by the numbers in [`x86_64`] or [`aarch64`].
+/// Registers of a sample, accessed by the numbers in [`x86_64`] or [`aarch64`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Regs<'a> {
     /// The task's mode.
@@ -24,17 +24,17 @@ pub struct Regs<'a> {
 }
 
 impl<'a> Regs<'a> {
-    /// `bytes` holds one word for each set bit of `mask`, lowest first.
+    /// Creates the registers of a sample. `bytes` holds one word for each set bit of `mask`, lowest bit first.
     pub fn new(abi: Abi, mask: u64, bytes: &'a [u8], order: ByteOrder) -> Self {
         Self { abi, mask, bytes, order }
     }
 
-    /// Which registers there are: one bit for each.
+    /// Mask of the sampled registers, one bit per register number.
     pub fn mask(&self) -> u64 {
         self.mask
     }
 
-    /// The register with this number, if it was sampled.
+    /// Value of the register with this number, if it was sampled.
     #[inline]
     pub fn get(&self, register: u32) -> Option<u64> {
         let bit = 1_u64.checked_shl(register)?;
@@ -44,7 +44,7 @@ impl<'a> Regs<'a> {
         word_at(self.bytes, (self.mask & (bit - 1)).count_ones() as usize, self.order)
     }
 
-    /// Numbers and values of all that were sampled, in ascending order.
+    /// Iterates over numbers and values of the sampled registers, in ascending order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (u32, u64)> + use<'a> {
         let regs = *self;
         (0..u64::BITS).filter_map(move |register| Some((register, regs.get(register)?)))
@@ -91,10 +91,10 @@ pub mod aarch64 {
     pub const UNWIND: u64 = (1 << 33) - 1;
 }
 
-/// Registers that unwinding may need on the machine this runs on.
+/// Registers that unwinding may need on the target architecture.
 #[cfg(target_arch = "x86_64")]
 pub const UNWIND: u64 = x86_64::UNWIND;
-/// Registers that unwinding may need on the machine this runs on.
+/// Registers that unwinding may need on the target architecture.
 #[cfg(target_arch = "aarch64")]
 pub const UNWIND: u64 = aarch64::UNWIND;
 

@@ -1,9 +1,9 @@
-//! Requests to count in the kernel: the in-kernel engine is given this, and whoever plans a recording
-//! makes it. Plain data, as [`crate::counted`] is, which comes of it.
+//! Requests to the in-kernel engine: what to count. The planner of a recording creates them; the results are in
+//! [`crate::counted`]. Plain data.
 
 use std::path::PathBuf;
 
-/// Triggers: events for which the programs take a stack.
+/// Triggers: the events for which the programs take a stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Trigger {
     /// Perf events, which the caller opens.
@@ -11,91 +11,91 @@ pub enum Trigger {
     PerfEvents,
     /// A tracepoint of the kernel.
     Tracepoint {
-        /// Its category: `sched`.
+        /// Category: `sched`.
         category: String,
-        /// Its name: `sched_switch`.
+        /// Name: `sched_switch`.
         name: String,
     },
     /// A function of a program or library.
     Function {
-        /// Its file.
+        /// File of the program or library.
         path: PathBuf,
-        /// Its name.
+        /// Name of the function.
         name: String,
-        /// How far behind its start; 0 where its calls trigger.
+        /// Offset in the function, in bytes; 0 to trigger on its calls.
         offset: usize,
-        /// Each time that it returns, not that it is called; then there is no offset.
+        /// True to trigger on each return of the function instead of its calls; `offset` is then 0.
         returns: bool,
     },
-    /// Places in a program or library.
+    /// Instructions in a program or library.
     Places {
-        /// Their file.
+        /// File of the program or library.
         path: PathBuf,
-        /// The places.
+        /// The instructions.
         places: Vec<Place>,
     },
-    /// The functions of a C library that allocate memory: counted are the bytes that are requested.
+    /// Memory allocation functions of a C library. The counted value is the number of requested bytes.
     Allocations {
-        /// The library's file.
+        /// File of the library.
         path: PathBuf,
-        /// Only memory that is not freed before the end.
+        /// True to count only memory that is not freed before the end of the recording.
         live: bool,
     },
     /// System calls.
     Calls {
-        /// Their numbers.
+        /// Numbers of the system calls.
         numbers: Vec<u32>,
-        /// Measure of each of them.
+        /// Measured quantity of each call.
         measure: Measure,
-        /// Only those that read or write regular files.
+        /// True to count only calls that read or write regular files.
         files: bool,
     },
-    /// Requests to block devices, from when they are made until they are done.
+    /// Requests to block devices, from submission to completion.
     BlockRequests {
-        /// Measure of each of them.
+        /// Measured quantity of each request.
         measure: Measure,
     },
-    /// Waits for locks, of the kernel and of programs, in nanoseconds.
+    /// Waits for locks of the kernel and of programs, in nanoseconds.
     Locks,
-    /// Data that sockets send and receive, in bytes.
+    /// Data sent and received by sockets, in bytes.
     Sockets,
-    /// Nothing: waits alone are counted.
+    /// No trigger: only waits are counted.
     None,
 }
 
-/// A place in a file.
+/// An instruction in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Offset in the file.
+    /// Offset of the instruction in the file.
     pub offset: u64,
-    /// Offset of a counter that is not 0 while someone listens; 0 if there is none.
+    /// File offset of the USDT semaphore, a counter that is not 0 while a tracer is attached; 0 if there is none.
     pub semaphore: u64,
 }
 
-/// Measures of calls and requests.
+/// Measured quantities of calls and requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Measure {
-    /// How many there are.
+    /// Their number.
     #[default]
     Count,
-    /// How long they take, in nanoseconds.
+    /// Their duration in nanoseconds.
     Time,
-    /// How many bytes they move.
+    /// The number of bytes that they transfer.
     Bytes,
 }
 
-/// Waits that are counted: the time from when a thread stops to run until it goes on.
+/// Waits to count: the time from when a thread stops running until it continues.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Waits {
-    /// None.
+    /// Do not count waits.
     #[default]
     None,
-    /// With the stacks of the threads that wait.
+    /// Count waits, with the stacks of the waiting threads.
     Alone,
-    /// With these, and the stacks of the threads that wake them.
+    /// Count waits, with the stacks of the waiting threads and of the threads that wake them.
     WithWakers,
-    /// With the stacks of the threads that wake them alone. A wait ends when it is ended, and not only when
-    /// the thread goes on.
+    /// Count waits, with the stacks of the waking threads only. A wait then ends at the wakeup, not when the thread runs
+    /// again.
     Wakers,
 }

@@ -1,4 +1,4 @@
-//! Samples: where a thread was, and what else was asked for.
+//! Samples: where a thread was, and the other data that the event requests.
 
 use crate::attr::{branch_sample, read_format, sample_type};
 use crate::callchain::Callchain;
@@ -8,45 +8,45 @@ use crate::layout::Layout;
 use crate::record::SampleId;
 use crate::regs::{Abi, Regs};
 
-/// A sample. What the event's `sample_type` does not ask for is `None` or empty.
+/// A sample. Fields that the event's `sample_type` does not request are `None` or empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample<'a> {
-    /// In which mode the CPU was.
+    /// Mode of the CPU.
     pub mode: CpuMode,
-    /// The instruction pointer has no skid.
+    /// True if the instruction pointer has no skid.
     pub exact_ip: bool,
-    /// Who, where and when.
+    /// Process, thread, time, CPU and event of the sample.
     pub id: SampleId,
     /// The instruction pointer.
     pub ip: Option<u64>,
-    /// The address of the data, page fault or breakpoint, as the event defines it.
+    /// Address of the data, page fault or breakpoint; its meaning depends on the event.
     pub addr: Option<u64>,
-    /// How much of what the event counts the sample stands for.
+    /// Amount of what the event counts (cycles, nanoseconds, …) that the sample represents.
     pub period: Option<u64>,
-    /// Counts of the event or its group.
+    /// Counts of the event or of its group.
     pub read: Option<ReadValues<'a>>,
     /// The callchain.
     pub callchain: Callchain<'a>,
-    /// Data of the event itself: a tracepoint's fields.
+    /// Raw data of the event, such as the fields of a tracepoint.
     pub raw: Option<&'a [u8]>,
-    /// The last branches.
+    /// The most recent branches.
     pub branches: Option<BranchStack<'a>>,
-    /// Registers in user mode. `None` for a kernel thread, too.
+    /// User-mode registers. `None` for kernel threads, too.
     pub user_regs: Option<Regs<'a>>,
-    /// A copy of the top of the user stack. `None` for a kernel thread, too.
+    /// Copy of the top of the user stack. `None` for kernel threads, too.
     pub user_stack: Option<UserStack<'a>>,
-    /// How dear the sampled access or transaction was. With `WEIGHT_STRUCT` three numbers:
-    /// 32, 16 and 16 bits, lowest first.
+    /// Cost of the sampled access or transaction. With `WEIGHT_STRUCT` it holds three numbers: 32, 16 and 16 bits, lowest
+    /// first.
     pub weight: Option<u64>,
-    /// Where data came from (`union perf_mem_data_src`).
+    /// Source of the data in the memory hierarchy (`union perf_mem_data_src`).
     pub data_src: Option<u64>,
-    /// About a hardware transaction.
+    /// Flags of a hardware transaction.
     pub transaction: Option<u64>,
     /// Registers at the point of sampling.
     pub intr_regs: Option<Regs<'a>>,
-    /// The physical address of the data.
+    /// Physical address of the data.
     pub phys_addr: Option<u64>,
-    /// The cgroup, as [`crate::Cgroup`] numbers it.
+    /// ID of the cgroup, as in [`crate::Cgroup`].
     pub cgroup: Option<u64>,
     /// Size in bytes of the page that holds the data.
     pub data_page_size: Option<u64>,
@@ -56,26 +56,26 @@ pub struct Sample<'a> {
     pub aux: Option<&'a [u8]>,
 }
 
-/// A copy of the top of a user stack: `bytes[0]` is at the user stack pointer.
+/// Copy of the top of a user stack: `bytes[0]` is at the user stack pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserStack<'a> {
     /// The bytes that could be copied.
     pub bytes: &'a [u8],
-    /// How many bytes there was room for. If as many could be copied, the stack may go on.
+    /// Number of bytes reserved for the copy. If all of them were used, the stack may continue beyond it.
     pub capacity: usize,
 }
 
 impl UserStack<'_> {
-    /// Returns true if the copy ends for want of room, and not where the stack does.
+    /// Returns true if the copy fills its capacity, so that it may end before the stack does.
     pub fn is_cut(&self) -> bool {
         self.bytes.len() >= self.capacity
     }
 }
 
 impl Layout {
-    /// Returns true if a record is exactly as long as what it holds. `record` is one whole record.
+    /// Returns true if a record is exactly as long as its fields require. `record` is one whole record.
     pub fn fits(&self, record: &[u8]) -> bool {
-        /// Later versions of the kernel may have more fields.
+        /// Bits that are known. Later kernels may have more fields.
         const KNOWN: u64 = (1 << 25) - 1;
         let Ok(header) = Header::parse(record, self.order) else { return false };
         if header.kind != kind::SAMPLE {
@@ -87,7 +87,7 @@ impl Layout {
         is_whole && (self.sample_type & !KNOWN != 0 || from.rest().is_empty())
     }
 
-    /// `record` is exactly one record.
+    /// Decodes a sample. `record` is exactly one record.
     #[inline]
     pub(crate) fn decode_sample<'a>(
         &self,
@@ -103,7 +103,8 @@ impl Layout {
         })
     }
 
-    /// The fields, in the order of `perf_output_sample`. `field` is the one where reading stopped.
+    /// Decodes the fields, in the order of `perf_output_sample`. `field` is set to the part that is being read, for error
+    /// messages.
     #[inline]
     fn sample_fields<'a>(
         &self,
@@ -160,7 +161,7 @@ impl Layout {
         Some(sample)
     }
 
-    /// The fields of fixed size that samples start with.
+    /// Decodes the fields of fixed size at the start of a sample.
     #[inline]
     fn sample_prefix<'a>(&self, header: Header, from: &mut Cursor<'a>) -> Option<Sample<'a>> {
         let has = |bit| self.sample_type & bit != 0;
@@ -204,7 +205,7 @@ impl Layout {
         })
     }
 
-    /// `u64 abi`, and, unless that is "none", one word for each bit of `mask`.
+    /// Decodes `u64 abi`, followed, unless that is `PERF_SAMPLE_REGS_ABI_NONE`, by one word for each bit of `mask`.
     #[inline]
     fn sampled_regs<'a>(&self, mask: u64, from: &mut Cursor<'a>) -> Option<Option<Regs<'a>>> {
         let abi = match from.u64()? {
@@ -217,7 +218,7 @@ impl Layout {
     }
 }
 
-/// `u64 size`, and, unless that is 0, as many bytes and `u64 dyn_size`.
+/// Decodes `u64 size`, followed, unless that is 0, by `size` bytes and `u64 dyn_size`.
 #[inline]
 fn user_stack<'a>(from: &mut Cursor<'a>) -> Option<Option<UserStack<'a>>> {
     let size = from.u64()?;
@@ -229,31 +230,32 @@ fn user_stack<'a>(from: &mut Cursor<'a>) -> Option<Option<UserStack<'a>>> {
     Some(Some(UserStack { bytes: &room[..copied], capacity: room.len() }))
 }
 
-/// Result of reading an event (`struct read_format`): one count, or those of a group.
+/// Result of reading an event (`struct read_format`): one count, or the counts of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadValues<'a> {
-    /// How long the event was enabled, in nanoseconds.
+    /// Time for which the event was enabled, in nanoseconds.
     pub time_enabled: Option<u64>,
-    /// How long the event was counted, in nanoseconds.
+    /// Time for which the event actually counted, in nanoseconds.
     pub time_running: Option<u64>,
     bytes: &'a [u8],
     format: u64,
     order: ByteOrder,
 }
 
-/// One count.
+/// Count of one event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadValue {
     /// The count.
     pub value: u64,
-    /// Which event.
+    /// ID of the event.
     pub id: Option<u64>,
-    /// How many of its samples were lost.
+    /// Number of lost samples of the event.
     pub lost: Option<u64>,
 }
 
 impl<'a> ReadValues<'a> {
-    /// Without `GROUP` the times stand between the value and its id; with it, before all values.
+    /// Decodes the counts. Without `GROUP` the times are between the value and its ID; with `GROUP` they precede all
+    /// values.
     pub(crate) fn parse(from: &mut Cursor<'a>, layout: &Layout) -> Option<Self> {
         let format = layout.read_format;
         let has = |bit| format & bit != 0;
@@ -283,13 +285,13 @@ impl<'a> ReadValues<'a> {
         Some(values)
     }
 
-    /// The counts, the group's leader first.
+    /// Iterates over the counts; a group's leader is first.
     pub fn iter(&self) -> impl Iterator<Item = ReadValue> + use<'a> {
         let values = *self;
         (0..values.len()).filter_map(move |index| values.get(index))
     }
 
-    /// How many counts there are.
+    /// Number of counts.
     pub fn len(&self) -> usize {
         if self.format & read_format::GROUP == 0 {
             1
@@ -298,7 +300,7 @@ impl<'a> ReadValues<'a> {
         }
     }
 
-    /// Returns true if there is none: a group never is.
+    /// Returns true if there are no counts. The kernel never writes an empty group.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -325,10 +327,10 @@ impl<'a> ReadValues<'a> {
 const TIMES: u64 = read_format::TOTAL_TIME_ENABLED | read_format::TOTAL_TIME_RUNNING;
 const ONE_WORD_EACH: u64 = TIMES | read_format::ID | read_format::LOST;
 
-/// The last branches that the CPU took, newest first.
+/// The most recent branches that the CPU took, newest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BranchStack<'a> {
-    /// Index of the newest in the hardware's own buffer.
+    /// Index of the newest branch in the hardware's own buffer.
     pub hardware_index: Option<u64>,
     bytes: &'a [u8],
     counters: &'a [u8],
@@ -338,23 +340,23 @@ pub struct BranchStack<'a> {
 /// One branch (`struct perf_branch_entry`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Branch {
-    /// The branch's address.
+    /// Address of the branch instruction.
     pub from: u64,
-    /// Its target.
+    /// Address of its target.
     pub to: u64,
-    /// It was predicted wrongly. If neither this nor `predicted` is set, it is not known.
+    /// True if it was mispredicted. If neither this nor `predicted` is set, the prediction is not known.
     pub mispredicted: bool,
-    /// It was predicted rightly.
+    /// True if it was predicted correctly.
     pub predicted: bool,
-    /// In a hardware transaction.
+    /// True if it was in a hardware transaction.
     pub in_transaction: bool,
-    /// It aborted a hardware transaction.
+    /// True if it aborted a hardware transaction.
     pub abort: bool,
-    /// Cycles since the branch before; 0 if not known.
+    /// Cycles since the previous branch; 0 if not known.
     pub cycles: u16,
-    /// `PERF_BR_*`; 0 if not known.
+    /// Type of the branch, `PERF_BR_*`; 0 if not known.
     pub branch_type: u8,
-    /// Counts of other events since the branch before, in the hardware's encoding.
+    /// Counts of other events since the previous branch, in the hardware's encoding.
     pub counters: Option<u64>,
 }
 
@@ -368,17 +370,17 @@ impl<'a> BranchStack<'a> {
         Some(Self { hardware_index, bytes, counters, order: layout.order })
     }
 
-    /// How many branches there are.
+    /// Number of branches.
     pub fn len(&self) -> usize {
         self.bytes.len() / 24
     }
 
-    /// Returns true if there is none.
+    /// Returns true if there are no branches.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The branches, newest first.
+    /// Iterates over the branches, newest first.
     pub fn iter(&self) -> impl Iterator<Item = Branch> + use<'a> {
         let stack = *self;
         (0..stack.len()).filter_map(move |index| stack.get(index))
@@ -387,7 +389,7 @@ impl<'a> BranchStack<'a> {
     fn get(&self, index: usize) -> Option<Branch> {
         let word = |part| word_at(self.bytes, 3 * index + part, self.order);
         let flags = word(2)?;
-        // Bit fields start at the other end of the word on a big-endian machine.
+        // Bit fields start at the most significant bit on a big-endian machine.
         let bits = |start: u32, len: u32| {
             let shift = if self.order == ByteOrder::Big { 64 - start - len } else { start };
             flags >> shift & ((1 << len) - 1)

@@ -1,92 +1,93 @@
-//! The scheduler's events as programs in the kernel hand them out, one by one or counted. Plain data.
+//! Scheduler events as the kernel programs emit them, one by one or counted. Plain data.
 
-/// A task, as programs in the kernel number them: 0 are the idle tasks, and [`UNKNOWN`] is one for which there was no memory.
+/// Number of a task, assigned by the kernel programs. 0 is the number of all idle tasks, [`UNKNOWN`] of all tasks for
+/// which there was no memory.
 pub type TaskNumber = u32;
 
-/// The number of tasks for which there was no memory.
+/// Number of all tasks for which there was no memory.
 pub const UNKNOWN: TaskNumber = u32::MAX;
 
-/// Something that the scheduler did.
+/// A scheduler event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SchedRecord {
     /// Nanoseconds of `CLOCK_MONOTONIC`.
     pub time: u64,
     /// The CPU on which it happened.
     pub cpu: u32,
-    /// What happened.
+    /// The kind of event and its details.
     pub change: SchedChange,
 }
 
-/// What the scheduler did.
+/// Kinds of scheduler events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchedChange {
-    /// A CPU went from one task to another.
+    /// A CPU switched from one task to another.
     Switch {
-        /// The task that stopped to run.
+        /// The task that stopped running.
         previous: TaskNumber,
-        /// Its state, in bits as include/linux/sched.h has them; 0: it could run on.
+        /// State of that task, in the bits of include/linux/sched.h; 0 if it was still runnable.
         state: u32,
-        /// What is known of its wait.
+        /// Details of its wait.
         wait: Wait,
-        /// The task that runs now.
+        /// The task that started running.
         next: TaskNumber,
     },
-    /// A task was woken, and is on a queue since.
+    /// A task was woken and put on a run queue.
     Wakeup {
         /// The task.
         task: TaskNumber,
-        /// Who woke it.
+        /// The task that woke it.
         waker: TaskNumber,
-        /// The CPU of the queue.
+        /// The CPU of the run queue.
         target: u32,
-        /// It has just been started.
+        /// True if the task has just been created.
         is_new: bool,
     },
-    /// A task was moved to another CPU.
+    /// A task was migrated to another CPU.
     Migrate {
         /// The task.
         task: TaskNumber,
-        /// The CPU that it leaves.
+        /// The CPU from which it was moved.
         from: u32,
-        /// The CPU that it moves to.
+        /// The CPU to which it was moved.
         to: u32,
     },
-    /// A task started another one.
+    /// A task created another one.
     Fork {
-        /// The task that started it.
+        /// The task that created it.
         parent: TaskNumber,
         /// The new task.
         child: TaskNumber,
     },
-    /// A task has another name, or other IDs: it executed a program, and was not the first thread of its process.
+    /// A task got a new name, or new IDs: it called `execve` and was not the first thread of its process.
     Rename {
         /// The task.
         task: TaskNumber,
-        /// What it is called from now on.
+        /// The new IDs and name.
         names: TaskNames,
     },
-    /// A task has ended.
+    /// A task exited.
     Exit {
         /// The task.
         task: TaskNumber,
     },
-    /// The CPU went into an idle state, or left it (`None`).
+    /// The CPU entered an idle state, or left it (`None`).
     Idle {
-        /// The state's number.
+        /// Number of the idle state.
         state: Option<u32>,
     },
-    /// The CPU has another frequency.
+    /// The CPU changed its frequency.
     Frequency {
-        /// In kHz.
+        /// Frequency in kHz.
         frequency: u32,
     },
-    /// A number is that of this task. Comes before its first event in the buffer, but may be later in time.
+    /// Description of a task. It comes before the task's first event in the buffer, but its time may be later.
     Task {
-        /// The number.
+        /// Number of the task.
         task: TaskNumber,
-        /// What it is called.
+        /// IDs and name of the task.
         names: TaskNames,
-        /// Who started it; 0 if that was not seen.
+        /// The task that created it; 0 if its creation was not seen.
         parent: TaskNumber,
     },
 }
@@ -94,72 +95,74 @@ pub enum SchedChange {
 /// The IDs and the name of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskNames {
-    /// The process's ID; −1 if it cannot be seen from this PID namespace.
+    /// Process ID; −1 if it is not visible in this PID namespace.
     pub pid: i32,
-    /// The thread's ID; −1 if it cannot be seen from this PID namespace.
+    /// Thread ID; −1 if it is not visible in this PID namespace.
     pub tid: i32,
-    /// The thread's name, up to the first zero.
+    /// Name of the thread, up to the first NUL.
     pub name: [u8; 16],
 }
 
-/// What is known of why a task waits.
+/// Details of a task's wait.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wait {
-    /// The system call that it is in.
+    /// Number of the system call that the task is in.
     pub call: Option<u32>,
-    /// The type of the file that it reads or writes: bits of `S_IFMT`; 0 if it does not, or the file has none.
+    /// Type of the file that the task reads or writes, bits of `S_IFMT`. 0 if it reads or writes none, or if the file has
+    /// no type.
     pub file: u16,
-    /// The kernel counts it as waiting for a device.
+    /// True if the kernel counts the wait as I/O wait.
     pub for_io: bool,
-    /// It waits for no descriptor, but for time to pass.
+    /// True if the task called poll, select or the like without descriptors, so that it waits for time to pass.
     pub for_time: bool,
 }
 
-/// The times of a task or a CPU since the recording began.
+/// Times of a task or a CPU since the start of the recording.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SchedCounts {
-    /// The number of the task; 0 if it is of a CPU.
+    /// Number of the task; 0 for a CPU.
     pub task: TaskNumber,
-    /// What the task is called.
+    /// IDs and name of the task.
     pub names: TaskNames,
-    /// The CPU, if it is of one.
+    /// The CPU; `None` for a task.
     pub cpu: Option<u32>,
-    /// The task has ended.
+    /// True if the task has exited.
     pub has_ended: bool,
-    /// How long it ran, in nanoseconds.
+    /// Time spent running, in nanoseconds.
     pub run_time: u64,
-    /// How often it was given a CPU.
+    /// Number of times that the task was switched to a CPU.
     pub switches: u64,
-    /// The sum of its delays, in nanoseconds.
+    /// Sum of the scheduling delays, in nanoseconds.
     pub delay: u64,
-    /// The extremes of its delays in the last two intervals.
+    /// Shortest and longest delay in each of the last two intervals.
     pub extremes: [Extremes; 2],
-    /// How many delays are in each range: four for each power of two, the first up to 2⁴ ns.
+    /// Histogram of the delays: number of delays in each range. The first range ends at 2⁴ ns; then there are four for
+    /// each power of two.
     pub ranges: Vec<u32>,
-    /// For how long tasks had this CPU each time; nothing if it is of a task.
+    /// Lengths of the time slices on this CPU, from switch to switch; empty for a task.
     pub on_cpu: Ranges,
-    /// For how long those that came to this CPU had had none.
+    /// For tasks that were switched to this CPU: time since they last left a CPU. Empty for a task.
     pub off_cpu: Ranges,
 }
 
-/// Times, of which only their sum and how many are in each range is known.
+/// Durations, of which only the sum and a histogram are known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ranges {
-    /// Their sum, in nanoseconds.
+    /// Sum of the durations, in nanoseconds.
     pub total: u64,
-    /// How many are in each range, as in [`SchedCounts::ranges`].
+    /// Number of durations in each range, as in [`SchedCounts::ranges`].
     pub counts: Vec<u32>,
 }
 
-/// The extremes of delays in an interval.
+/// Shortest and longest delay in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Extremes {
-    /// The number of the interval, from 1 on; 0 if there are none.
+    /// Number of the interval, from 1; 0 if there were no delays.
     pub interval: u32,
-    /// The shortest delay, in nanoseconds.
+    /// Shortest delay, in nanoseconds.
     pub least: u64,
-    /// The longest one.
+    /// Longest delay, in nanoseconds.
     pub longest: u64,
-    /// When that began: nanoseconds of `CLOCK_MONOTONIC`.
+    /// Start of the longest delay, in nanoseconds of `CLOCK_MONOTONIC`.
     pub longest_since: u64,
 }

@@ -1,164 +1,166 @@
-//! System calls as they are traced, one by one or counted, by programs in the kernel or by ptrace. Plain data.
+//! Traced system calls, one by one or counted, as kernel programs or ptrace report them. Plain data.
 
 use pyrograph_syscall::Copied;
 
 use crate::request::Trigger;
 
-/// Something that a traced thread did.
+/// An action of a traced thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Traced<'a> {
-    /// When it began: nanoseconds of `CLOCK_MONOTONIC`.
+    /// Start of the action, in nanoseconds of `CLOCK_MONOTONIC`.
     pub time: u64,
     /// ID of the process.
     pub process: i32,
     /// ID of the thread.
     pub thread: i32,
-    /// Name of the thread, of which the kernel keeps 15 bytes.
+    /// Name of the thread; the kernel keeps 15 bytes.
     pub name: &'a [u8],
-    /// What it did.
+    /// The action and its details.
     pub action: Action<'a>,
-    /// Its stack at that time.
+    /// Stack of the thread at that time.
     pub stack: Stack<'a>,
 }
 
-/// What a traced thread did.
+/// Kinds of actions of a traced thread.
 #[derive(Clone, Copy, Debug)]
 pub enum Action<'a> {
-    /// It made a system call.
+    /// The thread made a system call.
     Call(Call<'a>),
-    /// It was given a signal.
+    /// The thread received a signal.
     Signal {
-        /// The number of the signal.
+        /// Number of the signal.
         number: i32,
-        /// Why it was sent: `si_code` of sigaction(2).
+        /// Reason for the signal: `si_code` of sigaction(2).
         code: i32,
-        /// What follows in `siginfo_t` from its 16th byte on: the sender's process and user, and a status; or an address.
+        /// The two words of `siginfo_t` from its 16th byte on: PID and user ID of the sender, and a status; or an
+        /// address.
         fields: [u64; 2],
     },
-    /// It started a process, which has a copy of its descriptors.
+    /// The thread started a process, which has a copy of its file descriptors.
     Fork {
-        /// ID of the process.
+        /// ID of the new process.
         child: i32,
     },
-    /// It came to an event that is traced beside calls.
+    /// The thread reached an event that is traced in addition to system calls.
     Event {
-        /// The number of the event: its place among those that were asked for.
+        /// Index of the event in the list of requested events.
         number: usize,
-        /// The data of a tracepoint; of the return of a function, what it returned.
+        /// Raw data of a tracepoint; for the return of a function, its return value.
         data: &'a [u8],
     },
-    /// It accessed memory that was not mapped yet, or not there.
+    /// The thread accessed memory that was not mapped yet, or not in memory (a page fault).
     Fault {
-        /// A page had to be read.
+        /// True for a major fault: the page had to be read from a file or device.
         major: bool,
-        /// The address of the instruction.
+        /// Address of the instruction.
         ip: u64,
-        /// The address that it accessed.
+        /// The accessed address.
         address: u64,
-        /// That is of the heap.
+        /// True if the accessed address is in the heap.
         heap: bool,
     },
-    /// It ended; the status is that of wait(2).
+    /// The thread exited. The status is encoded as in wait(2).
     Exit {
-        /// The status.
+        /// Exit status.
         status: i32,
     },
 }
 
-/// The stack of a traced thread.
+/// Stack of a traced thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub enum Stack<'a> {
-    /// It was not asked for, or there is none.
+    /// The stack was not requested, or there is none.
     #[default]
     NotTaken,
-    /// There was no room for it.
+    /// The stack was lost, because there was no room for it.
     Lost,
-    /// It was copied.
+    /// A copy of the stack.
     Taken(&'a ThreadStack),
 }
 
-/// A thread's stack as it was copied.
+/// Copy of a thread's stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadStack {
-    /// When it was copied: nanoseconds of `CLOCK_MONOTONIC`.
+    /// Time of the copy, in nanoseconds of `CLOCK_MONOTONIC`.
     pub time: u64,
-    /// The general registers by DWARF number, and the instruction pointer; all are 0 in threads of the kernel.
+    /// General registers by DWARF number, then the instruction pointer; all 0 for kernel threads.
     pub registers: [u64; 17],
-    /// The bytes from the stack pointer on.
+    /// Bytes of the stack, from the stack pointer on.
     pub bytes: Vec<u8>,
-    /// The thread's first frames, where these are further up than the bytes reach: an address, and what was there.
+    /// The outermost frames of the thread, if `bytes` do not reach them: an address and the bytes there.
     pub root: Option<(u64, Vec<u8>)>,
-    /// How many bytes of the stack there are above the copied ones.
+    /// Number of bytes from the end of `bytes` to the end of the stack.
     pub missing: u64,
-    /// The kernel's part: addresses, the innermost first.
+    /// Kernel part of the stack: addresses, innermost first.
     pub kernel: Vec<u64>,
-    /// It is of a 32-bit program.
+    /// True for a 32-bit program.
     pub compat: bool,
 }
 
-/// An event that is traced beside calls.
+/// An event that is traced in addition to system calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventSource {
-    /// A tracepoint, a function, or places in a program.
+    /// A tracepoint, a function, or instructions in a program.
     pub trigger: Trigger,
-    /// Of a tracepoint: how many bytes all of its events have.
+    /// Tracepoint: size in bytes of the fixed part of its data.
     pub size: u32,
-    /// Of a tracepoint: the fields that hold the places of others.
+    /// Tracepoint: fields that hold length and position of another field (`__data_loc`, `__rel_loc`).
     pub places: Vec<DataPlace>,
 }
 
-/// A field that holds length and place of another (16 bits each).
+/// A field of a tracepoint that holds length and position of another field, 16 bits each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataPlace {
-    /// Where it is in the data, in bytes.
+    /// Offset of the field in the data, in bytes.
     pub offset: u16,
-    /// The place counts from behind this field, and not from the beginning of the data.
+    /// True if the position is relative to the end of this field (`__rel_loc`), false if relative to the start of the
+    /// data.
     pub relative: bool,
 }
 
 /// A system call.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a> {
-    /// Its number.
+    /// Number of the call.
     pub number: u32,
-    /// A 32-bit program made it: the numbers of its calls are others.
+    /// True if a 32-bit program made it; the number is then one of the 32-bit table.
     pub compat: bool,
-    /// Its arguments, as words.
+    /// Arguments, as words.
     pub arguments: [u64; 6],
-    /// What was copied of the program's memory, by the call's [`copies`](pyrograph_syscall::Call::copies).
+    /// Copies of the program's memory, as planned by the call's [`copies`](pyrograph_syscall::Call::copies).
     pub copied: &'a [Copied<'a>],
-    /// How it ended.
+    /// End of the call.
     pub end: CallEnd,
 }
 
 /// The end of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallEnd {
-    /// It returned.
+    /// The call returned.
     Returned {
-        /// Its result: an error number where it is from -4095 to -1.
+        /// Result; an error number if it is between -4095 and -1.
         result: i64,
-        /// How long it took, in nanoseconds.
+        /// Duration in nanoseconds.
         duration: u64,
     },
-    /// It returned, and had begun before tracing did.
+    /// The call returned, but it had begun before tracing started.
     Late {
-        /// Its result.
+        /// Result, as in [`Self::Returned`].
         result: i64,
     },
-    /// It never returns: the thread has ended in it.
+    /// The call never returns: the thread exited in it.
     Never,
-    /// It had begun before tracing did, and had not returned then.
+    /// The call was already in progress when tracing started.
     InProgress,
-    /// It had not returned when tracing ended, after so many nanoseconds.
+    /// The call had not returned when tracing ended.
     Unfinished {
-        /// The nanoseconds.
+        /// Time from its start to the end of tracing, in nanoseconds.
         after: u64,
     },
 }
 
 impl CallEnd {
-    /// The result, if the call has returned.
+    /// Result of the call, if it has returned.
     pub fn result(&self) -> Option<i64> {
         match self {
             Self::Returned { result, .. } | Self::Late { result } => Some(*result),
@@ -167,7 +169,7 @@ impl CallEnd {
     }
 }
 
-/// Calls of one number that a thread made, counted.
+/// Statistics of the calls of one number that a thread made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallCount {
     /// ID of the process.
@@ -176,36 +178,36 @@ pub struct CallCount {
     pub thread: i32,
     /// Name of the thread.
     pub name: Vec<u8>,
-    /// ID of the control group: the inode of its folder.
+    /// ID of the control group: the inode number of its directory.
     pub group: u64,
-    /// The number of the call.
+    /// Number of the call.
     pub number: u32,
-    /// A 32-bit program made them.
+    /// True if a 32-bit program made the calls.
     pub compat: bool,
-    /// How many returned.
+    /// Number of calls that returned.
     pub calls: u64,
-    /// How many of these failed, by error number.
+    /// Number of failed calls, by error number.
     pub errors: Vec<(i32, u64)>,
-    /// The time that they took, in nanoseconds.
+    /// Total duration in nanoseconds.
     pub total: u64,
-    /// The shortest time.
+    /// Shortest duration in nanoseconds.
     pub least: u64,
-    /// The longest time.
+    /// Longest duration in nanoseconds.
     pub longest: u64,
-    /// How many took how long: the first for less than 16 ns, then four for each power of two, and the last
-    /// for all that took longer.
+    /// Histogram of durations: number of calls in each range. The first range is below 16 ns, then there are four for
+    /// each power of two; the last range has all longer calls.
     pub latencies: Vec<u32>,
 }
 
-/// Calls that could not be handed out or counted, for lack of room.
+/// Calls that could not be emitted or counted, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LostCalls {
-    /// Calls that were not handed out: others were not taken fast enough.
+    /// Calls that were not emitted because the reader was too slow, so that the buffer was full.
     pub calls: u64,
-    /// Calls that were not counted: too many threads made too many kinds of calls at the same time.
+    /// Calls that were not counted because too many threads made too many kinds of calls at the same time.
     pub counts: u64,
-    /// Calls for which the kernel had no memory.
+    /// Calls for which the kernel could not allocate memory.
     pub memory: u64,
-    /// Events that came while another was taken on the same CPU, of whichever thread.
+    /// Events that occurred while another event was being handled on the same CPU, in any thread.
     pub nested: u64,
 }

@@ -2,29 +2,29 @@
 
 use crate::ValueType;
 
-/// When and how a profile was recorded, as far as its source says. Formats that have room for it
-/// keep it; no view depends on it.
+/// Metadata of a recording, as far as its source has it. Formats that have room for it keep it; no view depends on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct About {
-    /// When the recording began, in nanoseconds since 1970 (UTC).
+    /// Start of the recording, in nanoseconds since 1970-01-01 UTC.
     pub start: Option<u64>,
-    /// Its duration, in nanoseconds.
+    /// Duration of the recording, in nanoseconds.
     pub duration: Option<u64>,
-    /// After how many of what a sample was taken, as 10,000,000 ns of CPU time.
+    /// Sampling period, such as 10,000,000 ns of CPU time.
     pub period: Option<(ValueType, u64)>,
-    /// The machine that it was recorded on, where one was for all threads.
+    /// Name of the recorded machine, if it was the same for all threads.
     pub host: Option<String>,
-    /// Number of samples that were lost while it was recorded.
+    /// Number of samples that were lost during the recording.
     pub lost: u64,
-    /// Rows with times are sums of samples, or parts of long waits: how many there are says nothing.
+    /// True if rows with times are sums of several samples or parts of long waits, so that the number of rows is not the
+    /// number of samples.
     pub sums: bool,
-    /// Remarks of its author or tool.
+    /// Comments of the author or of the recording tool.
     pub comments: Vec<String>,
 }
 
 impl About {
-    /// Makes this speak of both: the time from the first beginning to the last end, the period if
-    /// it is the same, all comments.
+    /// Merges the metadata of `other`: the time from the earlier start to the later end, the period and the host if they
+    /// are equal, the sum of lost samples, and all comments.
     pub(crate) fn merge(&mut self, other: &Self) {
         let end = |about: &Self| Some(about.start?.saturating_add(about.duration?));
         let ends = end(self).zip(end(other)).map(|(ours, theirs)| ours.max(theirs));

@@ -1,4 +1,4 @@
-//! Addresses of instructions: where in which file the CPU was when a sample was taken.
+//! Addresses of instructions: the file, and the offset in it, of the instruction that was sampled.
 
 use std::hash::BuildHasher;
 
@@ -7,16 +7,17 @@ use hashbrown::HashTable;
 
 use crate::{AddressId, StringId};
 
-/// The place of one instruction. Text that is not known is [`StringId::EMPTY`].
+/// Location of an instruction. Text that is not known is [`StringId::EMPTY`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Address {
     /// Path of the file that holds the code, `[kernel.kallsyms]`, or the jitdump file of code made at run time.
     pub module: StringId,
     /// Build ID of the module, in hexadecimal digits.
     pub build_id: StringId,
-    /// Name of the function that holds it, as frames have it: the real one, not one that was inlined there.
+    /// Name of the function that contains it, as in frames. It is the function with machine code of its own, not one
+    /// inlined into it.
     pub function: StringId,
-    /// File offset in an ELF file; otherwise the address in memory.
+    /// File offset for an ELF file; otherwise the address in memory.
     pub offset: u64,
 }
 
@@ -35,7 +36,7 @@ impl Default for Addresses {
 }
 
 impl Addresses {
-    /// The identifier of `address`, which is added if it is new.
+    /// Returns the identifier of `address`, which is added if it is new.
     pub fn intern(&mut self, address: Address) -> AddressId {
         let hash = self.hasher.hash_one(address);
         let rows = &self.rows;
@@ -49,7 +50,7 @@ impl Addresses {
         id
     }
 
-    /// Replaces the function of each address, unless there is such an address already.
+    /// Replaces the function of each address. An address is left unchanged if the result exists already.
     pub(crate) fn set_functions(&mut self, function: impl Fn(StringId) -> StringId) {
         for row in 0..self.rows.len() {
             let old = self.rows[row];
@@ -69,7 +70,7 @@ impl Addresses {
         }
     }
 
-    /// The address with this identifier.
+    /// Returns the address with this identifier.
     pub fn get(&self, id: AddressId) -> Address {
         self.rows[id.index()]
     }
@@ -79,17 +80,17 @@ impl Addresses {
         self.rows.len()
     }
 
-    /// True if there is none.
+    /// Returns true if there are no addresses.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// All addresses, in the order in which they were first seen.
+    /// Iterates over all addresses, in the order in which they were added.
     pub fn iter(&self) -> impl Iterator<Item = Address> + '_ {
         self.rows.iter().copied()
     }
 
-    /// Bytes of memory that the table takes.
+    /// Memory of the table in bytes.
     pub fn bytes(&self) -> usize {
         self.rows.capacity() * size_of::<Address>() + self.index.allocation_size()
     }

@@ -1,4 +1,4 @@
-//! System calls of threads: one by one, with their arguments as text, and counted.
+//! System calls of threads, one by one with their arguments as text, or counted.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,81 +7,81 @@ use std::sync::Arc;
 use crate::durations::Durations;
 use crate::frame::FrameKind;
 
-/// Something that a traced thread did.
+/// An action of a traced thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThreadEvent {
-    /// When it began: nanoseconds since 1970-01-01 UTC; 0 if that is not known.
+    /// Start of the action, in nanoseconds since 1970-01-01 UTC; 0 if not known.
     pub time: u64,
-    /// The process's ID; 0 if it is not known.
+    /// Process ID; 0 if not known.
     pub process: i32,
-    /// The thread's ID; 0 if it is not known.
+    /// Thread ID; 0 if not known.
     pub thread: i32,
-    /// The thread's name; empty if it is not known.
+    /// Name of the thread; empty if not known.
     pub thread_name: String,
-    /// What it did.
+    /// The action and its details.
     pub action: ThreadAction,
-    /// Its stack at that time, the innermost frame first; empty if it is not known.
+    /// Stack of the thread at that time, innermost frame first; empty if not known.
     pub stack: Vec<Arc<StackLine>>,
 }
 
-/// A frame of a stack as text.
+/// A stack frame as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StackLine {
-    /// The function's name; of a marker, its text in brackets.
+    /// Name of the function; for a marker, its label in brackets.
     pub function: String,
-    /// How many bytes it is from the function's start, or from the start of the file if the function is not known; `None`
-    /// in an inlined one.
+    /// Offset from the start of the function in bytes, or from the start of the file if the function is not known. `None`
+    /// for an inlined function.
     pub offset: Option<u64>,
-    /// The file that holds it; empty if there is none.
+    /// File that contains the code; empty if there is none.
     pub module: String,
-    /// The file and line of its source: `main.c:12`; empty if it is not known.
+    /// Source file and line: `main.c:12`; empty if not known.
     pub source: String,
-    /// Its kind.
+    /// Kind of the frame.
     pub kind: FrameKind,
-    /// It was found by a guess.
+    /// True if the frame was found by a guess.
     pub guessed: bool,
 }
 
-/// What a traced thread did.
+/// Kinds of actions of a traced thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ThreadAction {
-    /// It made a system call.
+    /// The thread made a system call.
     Call(TracedCall),
-    /// It was given a signal.
+    /// The thread received a signal.
     Signal {
-        /// The signal's name: `SIGCHLD`.
+        /// Name of the signal: `SIGCHLD`.
         name: String,
-        /// Why it was sent, by whom: `si_code=CLD_EXITED, si_pid=1234`; empty if that is not known.
+        /// Reason and sender: `si_code=CLD_EXITED, si_pid=1234`; empty if not known.
         details: String,
     },
-    /// It came to an event: a tracepoint, or a place in a program.
+    /// The thread reached a traced event: a tracepoint, or an instruction in a program.
     Event {
-        /// The event's name: `sched:sched_switch`.
+        /// Name of the event: `sched:sched_switch`.
         name: String,
-        /// What is known of it; may be empty.
+        /// Fields of the event; may be empty.
         text: String,
     },
-    /// It accessed memory that was not mapped yet, or not there.
+    /// The thread accessed memory that was not mapped yet, or not in memory (a page fault).
     Fault {
-        /// A page had to be read.
+        /// True for a major fault: the page had to be read from a file or device.
         major: bool,
-        /// Where in the code: `memset+0x1d`.
+        /// Location of the instruction: `memset+0x1d`.
         place: String,
-        /// The address that it accessed.
+        /// The accessed address.
         address: u64,
-        /// What is there: a file and an offset in it, `heap`, `stack`, `anon`; empty if it is not known.
+        /// The memory at that address: a file and an offset in it, `heap`, `stack`, `anon`; empty if not known.
         target: String,
     },
-    /// It ended by itself, with an exit code.
+    /// The thread exited by itself.
     Exited {
-        /// The exit code.
+        /// Exit code.
         code: i32,
     },
-    /// A signal ended it.
+    /// The thread was killed by a signal.
     Killed {
-        /// The signal's name.
+        /// Name of the signal.
         signal: String,
-        /// Its memory was written into a file.
+        /// True if a core dump was written.
         dumped: bool,
     },
 }
@@ -89,47 +89,47 @@ pub enum ThreadAction {
 /// A system call as text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TracedCall {
-    /// The call's name.
+    /// Name of the call.
     pub name: Cow<'static, str>,
-    /// Name and value of each argument; names are empty where they are not known.
+    /// Name and value of each argument; the name is empty if not known.
     pub arguments: Vec<(Cow<'static, str>, String)>,
-    /// The result: `3</etc/passwd>`, `-1 ENOENT (No such file or directory)`, `?`.
+    /// Result as text: `3</etc/passwd>`, `-1 ENOENT (No such file or directory)`, `?`.
     pub result: String,
-    /// The number that it returned; `None` if it has not returned.
+    /// Result as a number; `None` if the call has not returned.
     pub value: Option<i64>,
-    /// The error's name, if it failed.
+    /// Name of the error, if the call failed.
     pub error: Option<Cow<'static, str>>,
-    /// How long it took, or had taken when tracing ended, in nanoseconds; `None` if that is not known.
+    /// Duration in nanoseconds, up to the end of tracing if the call had not returned; `None` if not known.
     pub duration: Option<u64>,
-    /// It had not returned when tracing ended, or, where the duration is not known, when tracing began.
+    /// True if the call had not returned when tracing ended or, if the duration is not known, when tracing started.
     pub unfinished: bool,
 }
 
-/// Calls of one name that a thread made.
+/// Statistics of the calls of one name that a thread made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallCount {
-    /// The process's ID.
+    /// Process ID.
     pub process: i32,
-    /// The process's name.
+    /// Name of the process.
     pub process_name: String,
-    /// The thread's ID.
+    /// Thread ID.
     pub thread: i32,
-    /// The thread's name.
+    /// Name of the thread.
     pub thread_name: String,
-    /// The control group's path; empty if it is not known, or not asked for.
+    /// Path of the control group; empty if not known or not requested.
     pub group: String,
-    /// The call's name.
+    /// Name of the call.
     pub name: String,
-    /// How many there were.
+    /// Number of calls.
     pub calls: u64,
-    /// How many of these failed, by the error's name: `ENOENT`.
+    /// Number of failed calls, by name of the error: `ENOENT`.
     pub errors: BTreeMap<String, u64>,
-    /// The time that they took, as far as it is known.
+    /// Durations of the calls, as far as known.
     pub times: Durations,
 }
 
 impl CallCount {
-    /// The count of a call that has returned; `None` for what else a thread does.
+    /// Statistics of a single call that has returned; `None` for all other events.
     pub fn of(event: &ThreadEvent) -> Option<Self> {
         let ThreadAction::Call(call) = &event.action else { return None };
         call.value?;
@@ -151,14 +151,14 @@ impl CallCount {
     }
 }
 
-/// Counts of calls that are added up.
+/// Sums of call statistics, by thread and call.
 #[derive(Clone, Debug, Default)]
 pub struct CallCounts {
     rows: BTreeMap<(i32, i32, String), CallCount>,
 }
 
 impl CallCounts {
-    /// Adds a count to that of the same calls of the same thread.
+    /// Adds a count to the sum of the same calls of the same thread.
     pub fn add(&mut self, count: CallCount) {
         let known = self.rows.entry((count.process, count.thread, count.name.clone()));
         let known = known.or_insert_with(|| CallCount {
@@ -172,12 +172,12 @@ impl CallCounts {
         for (error, failed) in count.errors {
             *known.errors.entry(error).or_default() += failed;
         }
-        // Names are the last ones: a program that was executed gives another.
+        // The last names are kept: executing a program changes them.
         (known.process_name, known.thread_name) = (count.process_name, count.thread_name);
         known.group = count.group;
     }
 
-    /// The counts, by process and thread.
+    /// Returns the sums, ordered by process, thread and name of the call.
     pub fn into_rows(self) -> Vec<CallCount> {
         self.rows.into_values().collect()
     }

@@ -1,10 +1,10 @@
-//! The invariants of a profile, in one place.
+//! Checks the invariants of a profile.
 
 use std::fmt;
 
 use crate::{Frame, FrameId, FrameKind, Profile, StackId, StringId};
 
-/// The first invariant that a profile breaks, and where.
+/// Description of the first invariant that a profile violates, and of the place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidProfile(String);
 
@@ -16,17 +16,18 @@ impl fmt::Display for InvalidProfile {
 
 impl std::error::Error for InvalidProfile {}
 
-/// Powers of ten up to this one fit in 64 bits.
+/// Exponent of the largest power of ten that fits in 64 bits.
 const MOST_DECIMALS: u8 = 19;
 
 impl Profile {
-    /// Checks what holds for every profile, whatever its source: identifiers are in range, callers come before their
-    /// callees, equal frames are one, markers have their labels, and columns and value types are as many.
+    /// Checks the invariants of a profile, which hold for every source: identifiers are in range, callers have smaller
+    /// identifiers than their callees, equal frames are interned once, markers have their labels, and there are as many
+    /// columns of values as value types.
     ///
-    /// Readers and recordings run it in debug builds, tests and fuzz targets. A profile that fails makes views panic or
-    /// lie.
+    /// Readers and recorders call it in debug builds, tests and fuzz targets. A profile that violates an invariant makes
+    /// views panic or show wrong results.
     ///
-    /// Times are not compared with [`About`](crate::About): files state a start and a duration of their own.
+    /// Times are not compared with [`About`](crate::About): files have a start and a duration of their own.
     ///
     /// # Errors
     ///

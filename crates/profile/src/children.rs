@@ -1,15 +1,15 @@
-//! The edges of a growing tree that its rows do not hold: which child of a node has which key.
+//! Edges of a growing tree, from a node and a key to the node's child.
 
-/// Finds a node's child by its key.
+/// Index of a tree's edges that finds a node's child by its key.
 ///
-/// A tree of millions of nodes is larger than the CPU's caches, so that a look costs what it waits for
-/// memory. But most nodes have one child, which came right after its parent: that is seen in the tree's own
-/// rows, next to the parent's, and is not in here. What is left is a fraction of the nodes, in a table with rows
-/// of eight bytes.
+/// A tree of millions of nodes is larger than the CPU's caches, so the cost of a lookup is its cache misses. But most
+/// nodes have a single child, which was added right after its parent. Such an edge is found in the tree's own rows, next
+/// to the parent's row, and is not stored here. The other edges are a fraction of the nodes. They are in a hash table
+/// with rows of eight bytes.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Children {
-    /// A power of two of rows, three quarters of them taken at most. An edge is in the first row that was
-    /// free from that of its hash on.
+    /// Hash table with linear probing. The number of rows is a power of two; at most three quarters are in use. An edge
+    /// is in the first row, starting at its hash, that was free when it was added.
     rows: Vec<Edge>,
     len: usize,
 }
@@ -17,13 +17,16 @@ pub(crate) struct Children {
 #[derive(Clone, Copy, Debug, Default)]
 struct Edge {
     hash: u32,
-    /// 0 if the row is free: that is the root, and nobody's child.
+    /// Child node; 0 if the row is free: node 0 is the root, which is no node's child.
     child: u32,
 }
 
 impl Children {
-    /// The child of `parent` with some key: its edge has this hash, and of it alone `is_it` is true, which may
-    /// be asked of any node below `new`. If there is none, that is `new` from now on, the tree's next row.
+    /// Finds the child of `parent` with a certain key. If there is none, adds `new`, which must be the tree's next row,
+    /// as that child and returns `None`.
+    ///
+    /// `hash` returns the hash of the edge. `is_it` returns true for the wanted child only; it may be called with any
+    /// node below `new`.
     #[inline]
     pub fn find_or_add(
         &mut self,
@@ -42,8 +45,8 @@ impl Children {
         self.other(hash(), new, is_it)
     }
 
-    /// The child of `parent` with some key, if there is one, as in [`Self::find_or_add`]; `is_it` may be asked
-    /// of the number after the last node's, too.
+    /// Finds the child of `parent` with a certain key, as [`Self::find_or_add`] does, without adding it. `is_it` may also
+    /// be called with the number after the last node.
     pub fn find(
         &self,
         parent: u32,
@@ -66,7 +69,7 @@ impl Children {
         None
     }
 
-    /// Bytes of memory that it takes.
+    /// Memory of the table in bytes.
     pub fn bytes(&self) -> usize {
         self.rows.capacity() * size_of::<Edge>()
     }
@@ -91,20 +94,20 @@ impl Children {
         }
     }
 
-    /// Looks at the row where an edge with this hash is, or would be, and returns who is there.
+    /// Reads the row at which the search for an edge with this hash begins. Returns its child, or 0.
     #[inline]
     pub fn fetch(&self, hash: u32) -> u32 {
         self.rows.get(hash as usize & self.rows.len().wrapping_sub(1)).map_or(0, |row| row.child)
     }
 
-    /// Doubles the rows, in place: the new half is all the memory that is touched for the first time.
+    /// Doubles the number of rows in place. Only the new half is memory that is touched for the first time.
     #[cold]
     fn grow(&mut self) {
         let half = self.rows.len();
         self.rows.resize((half * 2).max(64), Edge::default());
         let mask = self.rows.len() - 1;
-        // An edge moves to where its row in the upper half is, or back to a row that was left. Begun
-        // after a free row, no edge goes past one that is still to be moved.
+        // An edge moves to the row for its hash in the upper half, or to a row that has become free. The loop starts at a
+        // free row, so that no edge is placed beyond one that still has to be moved.
         let free = self.rows[..half].iter().position(|edge| edge.child == 0).unwrap_or(0);
         for from in (free..half).chain(0..free) {
             let edge = std::mem::take(&mut self.rows[from]);
@@ -119,8 +122,7 @@ impl Children {
     }
 }
 
-/// The hash of what has `key` below what has the hash `parent`: a multiplication, whose halves are
-/// folded into one.
+/// Hash of the edge with `key` below a node with the hash `parent`: a multiplication, whose halves are folded into one.
 #[inline]
 pub(crate) fn hash(parent: u32, key: u32) -> u32 {
     let pair = u64::from(parent) << 32 | u64::from(key);

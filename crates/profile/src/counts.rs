@@ -1,60 +1,60 @@
-//! Counts of events without stacks, as they are read.
+//! Counts of events, without stacks.
 
 use std::time::Duration;
 
-/// An event that is counted.
+/// A counted event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counter {
-    /// Its name.
+    /// Name of the event.
     pub name: String,
-    /// It counts nanoseconds.
+    /// True if the event counts nanoseconds.
     pub is_time: bool,
-    /// It counts in user mode only, since the kernel's is not permitted.
+    /// True if the event counts in user mode only, because counting in the kernel is not permitted.
     pub user_only: bool,
 }
 
-/// A count that was read.
+/// A count of one event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountValue {
-    /// The CPU or thread by which counts are kept apart; empty if by none.
+    /// CPU or thread of the count, if counts are kept per CPU or thread; otherwise empty.
     pub key: String,
     /// Index of the counter.
     pub counter: usize,
-    /// The count.
+    /// Value of the counter.
     pub value: u64,
-    /// Nanoseconds for which it was to count.
+    /// Time for which the counter was enabled, in nanoseconds.
     pub enabled: u64,
-    /// Nanoseconds for which it did.
+    /// Time for which the counter actually counted, in nanoseconds.
     pub running: u64,
 }
 
-/// Resources of a command.
+/// Resource usage of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CommandUsage {
     /// CPU time in user mode.
     pub user: Duration,
     /// CPU time in kernel mode.
     pub system: Duration,
-    /// The most memory, in bytes.
+    /// Peak memory usage in bytes.
     pub peak_memory: u64,
 }
 
 /// Counts of one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CountRun {
-    /// The counts.
+    /// Counts of all events.
     pub values: Vec<CountValue>,
-    /// The time that passed.
+    /// Elapsed time.
     pub elapsed: Duration,
-    /// Resources of the command, if it is one.
+    /// Resource usage, if a command was run.
     pub usage: Option<CommandUsage>,
 }
 
-/// Events that are not counted, and the reason that they have in common.
+/// Events that could not be counted for a common reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NotCounted {
-    /// Their names.
+    /// Names of the events.
     pub names: Vec<String>,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }

@@ -1,32 +1,32 @@
-//! Durations, counted in ranges.
+//! Histograms of durations.
 
-/// Durations, as numbers in ranges of them: four for each power of two.
+/// A histogram of durations, with four ranges for each power of two.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Durations {
-    /// How many there are.
+    /// Number of durations.
     pub count: u64,
-    /// Their sum, in nanoseconds.
+    /// Sum of the durations, in nanoseconds.
     pub total: u64,
-    /// The shortest one; 0 if there are none.
+    /// Shortest duration in nanoseconds; 0 if there are none.
     pub least: u64,
-    /// The longest one.
+    /// Longest duration in nanoseconds.
     pub longest: u64,
-    /// How many are in each range.
+    /// Number of durations in each range.
     ranges: Vec<u64>,
 }
 
 impl Durations {
-    /// Where the second range begins, in nanoseconds.
+    /// Start of the second range, in nanoseconds.
     pub const LEAST: u64 = 1 << Self::LEAST_BITS;
     const LEAST_BITS: u32 = 4;
 
-    /// Durations that were counted elsewhere, in the same ranges.
+    /// Creates a histogram from counts in the same ranges.
     pub fn from_ranges(total: u64, least: u64, longest: u64, ranges: &[u32]) -> Self {
         let ranges: Vec<u64> = ranges.iter().copied().map(u64::from).collect();
         Self { count: ranges.iter().sum(), total, least, longest, ranges }
     }
 
-    /// Adds a duration.
+    /// Adds a duration in nanoseconds.
     pub fn add(&mut self, time: u64) {
         let range = Self::range_of(time);
         if self.ranges.len() <= range {
@@ -39,7 +39,7 @@ impl Durations {
         self.total = self.total.saturating_add(time);
     }
 
-    /// Adds others.
+    /// Adds all durations of another histogram.
     pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {
             return;
@@ -64,7 +64,7 @@ impl Durations {
         }
     }
 
-    /// Where a range begins, in nanoseconds.
+    /// Start of a range, in nanoseconds.
     fn begin(range: usize) -> u64 {
         let Some(range) = range.checked_sub(1) else { return 0 };
         let bits = range / 4 + Self::LEAST_BITS as usize;
@@ -72,19 +72,20 @@ impl Durations {
         base.saturating_add((base >> 2).saturating_mul(range as u64 % 4))
     }
 
-    /// The ranges that are not empty: where each begins and ends, in nanoseconds, and how many durations are in it.
+    /// Iterates over the ranges that are not empty: start and end in nanoseconds, and number of durations.
     pub fn ranges(&self) -> impl Iterator<Item = (u64, u64, u64)> {
         let all = self.ranges.iter().enumerate().filter(|(_, count)| **count > 0);
         all.map(|(range, count)| (Self::begin(range), Self::begin(range + 1), *count))
     }
 
-    /// The duration below which a share of all of them are (0.99: the 99th percentile), within an eighth of it.
+    /// Estimates a percentile (`share` 0.99: the 99th) in nanoseconds. The error is at most the width of a range: a
+    /// quarter of the value, or 16 ns for values below that.
     pub fn percentile(&self, share: f64) -> u64 {
         let rank = (share * self.count as f64).ceil().max(1.0) as u64;
         let mut before = 0;
         for (begin, end, count) in self.ranges() {
             if before + count >= rank {
-                // As if they were spread evenly over the range.
+                // Assumes that the durations are spread evenly over the range.
                 let part = (rank - before) as f64 / count as f64;
                 let time = begin as f64 + (end - begin) as f64 * part;
                 return (time as u64).clamp(self.least, self.longest);
@@ -94,7 +95,7 @@ impl Durations {
         self.longest
     }
 
-    /// Their mean; 0 if there are none.
+    /// Mean in nanoseconds; 0 if there are no durations.
     pub fn mean(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.total as f64 / self.count as f64 }
     }

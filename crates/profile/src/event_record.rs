@@ -1,28 +1,28 @@
-//! Records beside samples: what happened to threads, mappings, CPUs and the recording itself.
+//! Records other than samples: events of threads, mappings, CPUs and the recording itself.
 
 use std::borrow::Cow;
 
-/// Records that are asked for together.
+/// Groups of records that are requested together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RecordGroup {
-    /// Threads that start, end and get names.
+    /// Threads that start, exit or are named.
     Task,
-    /// Files and memory that are mapped.
+    /// Mappings of files and memory.
     Mmap,
-    /// Switches of threads.
+    /// Context switches.
     Switch,
     /// Namespaces of threads.
     Namespace,
-    /// Lost records.
+    /// Records of lost records.
     Lost,
     /// Control groups.
     Cgroup,
 }
 
-/// A record beside samples.
+/// A record other than a sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventRecord<'a> {
-    /// A thread got a name.
+    /// The name of a thread was set.
     Comm {
         /// The process.
         pid: i32,
@@ -30,22 +30,22 @@ pub enum EventRecord<'a> {
         tid: i32,
         /// The name.
         name: Cow<'a, str>,
-        /// It changed by `exec`.
+        /// True if `exec` changed the name.
         exec: bool,
     },
     /// A thread or process started.
     Fork(TaskRecord),
-    /// A thread or process ended.
+    /// A thread or process exited.
     Exit(TaskRecord),
     /// A file was mapped.
     Mmap(MappingRecord<'a>),
-    /// The thread of the event came to a CPU, or left it.
+    /// The event's thread was switched to a CPU or away from it.
     Switch {
-        /// It left.
+        /// True if the thread left the CPU.
         out: bool,
-        /// It left while it could have run on.
+        /// True if it left the CPU although it was runnable.
         preempted: bool,
-        /// Process and thread of the one that comes next, or was there before; known of whole CPUs.
+        /// Process and thread that run next, or ran before; known only for events that count whole CPUs.
         other: Option<(i32, i32)>,
     },
     /// Namespaces of a thread.
@@ -54,75 +54,75 @@ pub enum EventRecord<'a> {
         pid: i32,
         /// The thread.
         tid: i32,
-        /// Device and inode of each: network, UTS, IPC, PID, user, mount, cgroup.
+        /// Device and inode of each namespace: network, UTS, IPC, PID, user, mount, cgroup.
         links: Vec<(u64, u64)>,
     },
-    /// Records were lost, since the buffer was full.
+    /// Records were lost because the buffer was full.
     Lost {
-        /// How many.
+        /// Number of lost records.
         count: u64,
     },
-    /// A control group came to be.
+    /// A control group was created.
     Cgroup {
-        /// Its number in samples.
+        /// ID of the control group, as in samples.
         id: u64,
-        /// Its path below the hierarchy's root.
+        /// Path relative to the root of the hierarchy.
         path: Cow<'a, str>,
     },
 }
 
-/// The thread that started or ended, and the one that started it.
+/// Thread that started or exited, and its parent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TaskRecord {
-    /// Its process.
+    /// Process of the thread.
     pub pid: i32,
     /// The thread.
     pub tid: i32,
-    /// The parent's process.
+    /// Process of the parent.
     pub parent_pid: i32,
-    /// The parent's thread.
+    /// Thread of the parent.
     pub parent_tid: i32,
 }
 
-/// A mapping.
+/// A mapping of a file or of memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MappingRecord<'a> {
-    /// The process; −1 for the kernel itself.
+    /// The process; −1 if the mapping is the kernel's own.
     pub pid: i32,
     /// The thread.
     pub tid: i32,
     /// The first address.
     pub start: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub len: u64,
     /// The offset in the file, in bytes.
     pub offset: u64,
     /// The file's path, or a name such as `[vdso]`.
     pub path: Cow<'a, str>,
-    /// What else is recorded of it.
+    /// The other fields, which depend on the record's type.
     pub details: MappingDetails,
 }
 
-/// What is recorded of a mapping beside its place.
+/// Fields of a mapping that depend on the record's type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MappingDetails {
-    /// `PERF_RECORD_MMAP`, which has no more than this.
+    /// `PERF_RECORD_MMAP`, which has only this field.
     Short {
-        /// It is executable.
+        /// True if the mapping is executable.
         executable: bool,
     },
     /// `PERF_RECORD_MMAP2`.
     Long {
-        /// Which file.
+        /// The mapped file.
         file: MappedFile,
         /// `PROT_READ` (1), `PROT_WRITE` (2), `PROT_EXEC` (4).
         protection: u32,
-        /// It is shared between processes.
+        /// True if the mapping is shared between processes (`MAP_SHARED`).
         shared: bool,
     },
 }
 
-/// Which file is mapped.
+/// Identity of a mapped file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MappedFile {
     /// By device and inode.
@@ -133,7 +133,7 @@ pub enum MappedFile {
         minor: u32,
         /// The inode; 0 if no file is mapped.
         inode: u64,
-        /// Which file of those that had this inode.
+        /// Generation of the inode, which distinguishes successive files with the same inode number.
         generation: u64,
     },
     /// By its build ID.
@@ -141,7 +141,7 @@ pub enum MappedFile {
 }
 
 impl EventRecord<'_> {
-    /// The records it is asked for with.
+    /// Group to which the record belongs.
     pub fn group(&self) -> RecordGroup {
         match self {
             Self::Comm { .. } | Self::Fork(_) | Self::Exit(_) => RecordGroup::Task,
@@ -153,7 +153,7 @@ impl EventRecord<'_> {
         }
     }
 
-    /// Process and thread that it is about, if not those that it happened in.
+    /// Process and thread that the record is about, if the record names them.
     pub fn thread(&self) -> Option<(i32, i32)> {
         match self {
             Self::Comm { pid, tid, .. } | Self::Namespaces { pid, tid, .. } => Some((*pid, *tid)),

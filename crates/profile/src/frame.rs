@@ -1,4 +1,4 @@
-//! Frames: one place in a program, as a stack shows it.
+//! Frames: the entries of stacks, each a function or a place in one.
 
 use std::hash::BuildHasher;
 
@@ -7,29 +7,29 @@ use hashbrown::HashTable;
 
 use crate::{FrameId, Marker, StringId};
 
-/// Kind of the code of a frame.
+/// Kind of a frame's code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FrameKind {
-    /// Machine code of a program or shared library; also a frame of which nothing more is known.
+    /// Machine code of a program or shared library; also a frame whose kind is not known.
     #[default]
     User,
     /// The kernel or one of its modules.
     Kernel,
-    /// A call that the compiler inlined into the frame before it (towards the root).
+    /// A call that the compiler inlined into the frame before it (toward the root).
     Inlined,
-    /// Code made at run time.
+    /// Code generated at run time.
     Jit,
     /// A function of an interpreted language.
     Interpreted,
-    /// No code: a statement about the stack, such as that it is cut off.
+    /// No code: a remark about the stack, for example that it is truncated.
     Marker(Marker),
 }
 
 impl FrameKind {
-    /// Marks the codes of markers.
+    /// First code of the markers.
     const MARKERS: u8 = 16;
 
-    /// A number for it in files, which stays the same.
+    /// Returns a number for the kind that is written to files and never changes.
     pub fn code(self) -> u8 {
         match self {
             Self::User => 0,
@@ -37,7 +37,7 @@ impl FrameKind {
             Self::Inlined => 2,
             Self::Jit => 3,
             Self::Interpreted => 4,
-            // They came last.
+            // These two were added after `Remark` had its number.
             Self::Marker(Marker::Frozen) => Self::MARKERS + 16,
             Self::Marker(Marker::Lost) => Self::MARKERS + 17,
             Self::Marker(Marker::Remark) => Self::MARKERS + 15,
@@ -45,7 +45,7 @@ impl FrameKind {
         }
     }
 
-    /// The kind with this code.
+    /// Returns the kind with this number.
     pub fn of_code(code: u8) -> Option<Self> {
         let markers = Marker::ALL.into_iter().chain([Marker::Remark]).map(Self::Marker);
         [Self::User, Self::Kernel, Self::Inlined, Self::Jit, Self::Interpreted]
@@ -54,7 +54,7 @@ impl FrameKind {
             .find(|kind| kind.code() == code)
     }
 
-    /// Its name in tables and traces.
+    /// Name of the kind in tables and traces.
     pub fn name(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -67,10 +67,10 @@ impl FrameKind {
     }
 }
 
-/// One frame. Text that is not known is [`StringId::EMPTY`], numbers that are not known are 0.
+/// One frame. Text that is not known is [`StringId::EMPTY`]; numbers that are not known are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// Function name, demangled. Empty if there is no symbol: then `module` and `address` stand for it.
+    /// Function name, demangled. Empty if there is no symbol; the frame is then identified by `module` and `address`.
     pub function: StringId,
     /// Module that holds the code: an ELF file's path, a script, a package, `[kernel.kallsyms]`.
     pub module: StringId,
@@ -78,21 +78,21 @@ pub struct Frame {
     pub file: StringId,
     /// Source line, from 1.
     pub line: u32,
-    /// Line on which the function begins in its source file, from 1: the same in all frames of a function. No view
-    /// distinguishes functions by it. Compilers that take profiles count lines from there.
+    /// First line of the function in its source file, from 1. It is the same in all frames of a function; no view
+    /// distinguishes functions by it. Compilers that read profiles count lines from it.
     pub start_line: u32,
-    /// Address relative to its module (a file offset for an ELF file). Sources set it only where a
-    /// view needs it, for example when there is no symbol: an address in each frame would make
-    /// every call site a frame of its own.
+    /// Address relative to the module (a file offset for an ELF file). Sources set it only if a view needs it, for
+    /// example if there is no symbol: with an address in each frame, every call site would be a frame of its own.
     pub address: u64,
-    /// Kind of its code.
+    /// Kind of the code.
     pub kind: FrameKind,
-    /// Found by a guess, for want of an unwind table: it may be wrong, and what is outside of it with it.
+    /// True if the frame was found by a guess, because there was no unwind table. It may be wrong, and the frames outside
+    /// of it, too.
     pub guessed: bool,
 }
 
 impl Frame {
-    /// A frame of which nothing but the name is known.
+    /// Creates a frame of which only the function name and the kind are known.
     pub fn named(function: StringId, kind: FrameKind) -> Self {
         Self { function, kind, ..Self::default() }
     }
@@ -113,7 +113,7 @@ impl Default for Frames {
 }
 
 impl Frames {
-    /// The identifier of `frame`, which is added if it is new.
+    /// Returns the identifier of `frame`, which is added if it is new.
     pub fn intern(&mut self, frame: Frame) -> FrameId {
         let hash = self.hasher.hash_one(frame);
         let rows = &self.rows;
@@ -127,12 +127,12 @@ impl Frames {
         id
     }
 
-    /// Replaces the kind of each frame, unless there is such a frame already.
+    /// Replaces the kind of each frame. A frame is left unchanged if the result exists already.
     pub(crate) fn set_kinds(&mut self, kind: impl Fn(Frame) -> FrameKind) {
         self.replace(|frame| Frame { kind: kind(frame), ..frame });
     }
 
-    /// Replaces the function of each frame, unless there is such a frame already.
+    /// Replaces the function of each frame. A frame is left unchanged if the result exists already.
     pub(crate) fn set_functions(&mut self, function: impl Fn(StringId) -> StringId) {
         self.replace(|frame| Frame { function: function(frame.function), ..frame });
     }
@@ -156,24 +156,24 @@ impl Frames {
         }
     }
 
-    /// The identifier of `frame`, if it was interned.
+    /// Returns the identifier of `frame`, if it is in the table.
     pub fn find(&self, frame: Frame) -> Option<FrameId> {
         let hash = self.hasher.hash_one(frame);
         self.index.find(hash, |&id| self.rows[id.index()] == frame).copied()
     }
 
-    /// Adds a frame that may be there already.
+    /// Adds a frame without checking whether it exists already.
     #[cfg(test)]
     pub(crate) fn push_unchecked(&mut self, frame: Frame) {
         self.rows.push(frame);
     }
 
-    /// Bytes of memory that the table takes.
+    /// Memory of the table in bytes.
     pub fn bytes(&self) -> usize {
         self.rows.capacity() * size_of::<Frame>() + self.index.allocation_size()
     }
 
-    /// The frame with this identifier.
+    /// Returns the frame with this identifier.
     pub fn get(&self, id: FrameId) -> Frame {
         self.rows[id.index()]
     }
@@ -183,12 +183,12 @@ impl Frames {
         self.rows.len()
     }
 
-    /// True if there is none.
+    /// Returns true if there are no frames.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// All frames, in the order in which they were first seen.
+    /// Iterates over all frames, in the order in which they were added.
     pub fn iter(&self) -> impl Iterator<Item = Frame> + '_ {
         self.rows.iter().copied()
     }

@@ -1,52 +1,52 @@
-//! Names of functions with their parameters, and which functions need them to be told apart.
+//! Names of functions with their parameters, and the choice of the functions whose frames need them.
 
 use std::collections::BTreeMap;
 
 use crate::{Profile, StringId};
 
-/// What is known of functions beyond the names that frames have: with parameters, for details, and for comparisons with
-/// profiles in which overloads had to be told apart.
+/// Names of functions with their parameters, in addition to the names in frames. They are used for details, and for
+/// comparisons with profiles in which overloads had to be distinguished.
 ///
-/// A frame's function is named without parameters, `shop::price`, unless two functions of the profile would have the same
-/// name: then it is `shop::price(int)`.
+/// A frame's function is named without parameters, `shop::price`, unless two functions of the profile have the same name
+/// without them. Then it is `shop::price(int)`.
 #[derive(Clone, Debug, Default)]
 pub struct FullNames {
-    /// By the name that frames have.
+    /// Name with parameters, by the name in frames, which has none.
     of: BTreeMap<StringId, StringId>,
-    /// Functions whose frames have the full name: by that, the one without parameters.
+    /// Overloads: name without parameters, by the name in frames, which has them.
     whole: BTreeMap<StringId, StringId>,
 }
 
 impl FullNames {
-    /// The name with parameters of a function whose frames have it without.
+    /// Returns the name with parameters of a function whose name in frames has none.
     pub fn get(&self, function: StringId) -> Option<StringId> {
         self.of.get(&function).copied()
     }
 
-    /// The name without parameters of an overload, whose frames have it with them.
+    /// Returns the name without parameters of an overload, whose name in frames has them.
     pub fn plain(&self, function: StringId) -> Option<StringId> {
         self.whole.get(&function).copied()
     }
 
-    /// Says what the full name of a function is, whose frames have another one.
+    /// Sets the name with parameters of a function whose name in frames has none.
     pub fn insert(&mut self, function: StringId, full: StringId) {
         self.of.insert(function, full);
     }
 
-    /// The functions whose frames have names without parameters, and those with them.
+    /// Iterates over the functions whose names in frames have no parameters: that name, and the name with parameters.
     pub fn iter(&self) -> impl Iterator<Item = (StringId, StringId)> + '_ {
         self.of.iter().map(|(&function, &full)| (function, full))
     }
 
-    /// All that is known: the name without parameters, and the one with them.
+    /// Iterates over all functions: the name without parameters, and the name with them.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (StringId, StringId)> + '_ {
         self.iter().chain(self.whole.iter().map(|(&full, &plain)| (plain, full)))
     }
 }
 
 impl Profile {
-    /// The name for frames of a function with this name without parameters, and that with them. Call
-    /// [`Profile::tell_overloads_apart`] when all frames are there.
+    /// Returns the name to use in frames for a function with these names without and with parameters. Call
+    /// [`Profile::tell_overloads_apart`] after all frames have been added.
     pub fn function_named(&mut self, plain: &str, full: &str) -> StringId {
         let (plain, full) = (self.strings.intern(plain), self.strings.intern(full));
         if plain == full || self.full_names.of.get(&plain) == Some(&full) {
@@ -56,7 +56,7 @@ impl Profile {
         full
     }
 
-    /// Takes the parameters from names that no two functions have without them, and leaves them with those that do.
+    /// Removes the parameters from the names of functions that are unique without them. Overloads keep theirs.
     pub fn tell_overloads_apart(&mut self) {
         let FullNames { of, whole } = &mut self.full_names;
         let mut overloads: BTreeMap<StringId, Vec<StringId>> = BTreeMap::new();

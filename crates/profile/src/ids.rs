@@ -1,4 +1,4 @@
-//! The identifiers: `u32` newtypes, so that one kind is never taken for another.
+//! Identifiers: `u32` newtypes, so that the compiler distinguishes them.
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
@@ -7,16 +7,16 @@ macro_rules! id {
         pub struct $name(pub u32);
 
         impl $name {
-            /// The identifier of row `index` of its table.
+            /// Returns the identifier of row `index` of its table.
             ///
             /// # Panics
             ///
-            /// When `index` does not fit in 32 bits: four thousand million distinct rows.
+            /// If `index` does not fit in 32 bits: more than four thousand million distinct rows.
             pub fn from_index(index: usize) -> Self {
                 Self(u32::try_from(index).expect("more than 2^32 distinct rows in a profile"))
             }
 
-            /// The row in its table.
+            /// Index of the row in its table.
             pub fn index(self) -> usize {
                 self.0 as usize
             }
@@ -50,26 +50,26 @@ id!(
 );
 
 impl StringId {
-    /// The empty string, which stands for "not known" wherever a string is optional.
+    /// The empty string, which means "not known" wherever a string is optional.
     pub const EMPTY: Self = Self(0);
 
-    /// True if this is the empty string.
+    /// Returns true if this is the empty string.
     pub fn is_empty(self) -> bool {
         self == Self::EMPTY
     }
 }
 
 impl StackId {
-    /// The stack without frames, which every other stack grows from.
+    /// The stack without frames, the root of all other stacks.
     pub const ROOT: Self = Self(0);
 }
 
 impl ThreadId {
-    /// The thread of samples whose source names none.
+    /// The thread of samples whose source names no thread.
     pub const UNKNOWN: Self = Self(0);
 }
 
 impl NodeId {
-    /// The node above every other: the whole profile.
+    /// The root node, which represents the whole profile.
     pub const ROOT: Self = Self(0);
 }

@@ -1,63 +1,63 @@
-//! Recordings as their files describe them.
+//! Description of a recording, from its file.
 
 use std::time::SystemTime;
 
-/// Information that a file of a recording, as `perf.data`, holds about itself. Parts that it lacks are empty or `None`.
+/// Metadata in the file of a recording, such as `perf.data`. Parts that the file lacks are empty or `None`.
 #[derive(Clone, Debug, Default)]
 pub struct RecordingInfo {
-    /// The machine's name.
+    /// Name of the machine.
     pub host: Option<String>,
-    /// The kernel's version.
+    /// Version of the kernel.
     pub kernel: Option<String>,
-    /// The machine's architecture, as `uname -m` has it.
+    /// Architecture of the machine, in the form of `uname -m`.
     pub arch: Option<String>,
-    /// The CPU's name.
+    /// Name of the CPU model.
     pub cpu: Option<String>,
-    /// Number of CPUs that were online.
+    /// Number of online CPUs.
     pub cpus: Option<u32>,
-    /// Memory in bytes.
+    /// Size of the machine's memory in bytes.
     pub memory: Option<u64>,
-    /// perf's version.
+    /// Version of perf.
     pub perf: Option<String>,
-    /// perf's command line.
+    /// Command line of perf.
     pub command: Vec<String>,
-    /// When the file was written, as far as is known.
+    /// Time at which the file was written, as far as known.
     pub written: Option<SystemTime>,
-    /// The events.
+    /// The recorded events.
     pub events: Vec<EventInfo>,
-    /// Samples of all events.
+    /// Number of samples of all events.
     pub samples: u64,
-    /// Samples that were lost.
+    /// Number of lost samples.
     pub lost: u64,
-    /// Number of times that the kernel stopped sampling for a while.
+    /// Number of times that the kernel throttled sampling.
     pub throttled: u64,
-    /// Times of the first and the last sample, in nanoseconds on the recording's clock.
+    /// Times of the first and the last sample, in nanoseconds of the recording's clock.
     pub time: Option<(u64, u64)>,
-    /// The sampled processes, most samples first.
+    /// The sampled processes, by descending number of samples.
     pub processes: Vec<ProcessInfo>,
-    /// Damage of the file.
+    /// Descriptions of damage in the file.
     pub damage: Vec<String>,
 }
 
 /// An event of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct EventInfo {
-    /// Its name as it was asked for.
+    /// Name of the event, as it was requested.
     pub name: String,
-    /// Its samples.
+    /// Number of samples.
     pub samples: u64,
-    /// Its sample rate.
+    /// Sample rate.
     pub rate: SampleRate,
-    /// Fields in the samples of a tracepoint.
+    /// Fields of a tracepoint's samples.
     pub fields: Vec<FieldInfo>,
 }
 
 /// Sample rate of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleRate {
-    /// So often a second, as near as the kernel came to it.
+    /// Samples per second, as close to this number as the kernel gets.
     Frequency(u64),
-    /// Each time that it was counted so often.
+    /// Number of events per sample.
     Period(u64),
 }
 
@@ -67,26 +67,26 @@ impl Default for SampleRate {
     }
 }
 
-/// A field in the samples of a tracepoint.
+/// A field of a tracepoint's samples.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldInfo {
-    /// Its name.
+    /// Name of the field.
     pub name: String,
-    /// Its type as C has it.
+    /// C type of the field.
     pub kind: String,
-    /// Where in the raw data of a sample it is, in bytes.
+    /// Offset in the raw data of a sample, in bytes.
     pub offset: u32,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size: u32,
 }
 
 /// A process of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessInfo {
-    /// Its number; −1 for one that was gone already, 0 for the idle task.
+    /// Process ID; −1 for a process that had already exited, 0 for the idle task.
     pub pid: i32,
-    /// The last name that it had.
+    /// Last name of the process.
     pub name: String,
-    /// Its samples.
+    /// Number of samples.
     pub samples: u64,
 }

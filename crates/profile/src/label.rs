@@ -4,29 +4,29 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{Frame, FrameKind, Profile, StringId, Strings, Thread};
 
-/// Label of the process at the root of its stacks.
+/// Label of the process at the root of stacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProcessLabel {
-    /// Not at all; stacks of all processes are merged.
+    /// No label; stacks of all processes are merged.
     None,
-    /// Its name, or that of its thread where threads have names of their own, as other
-    /// profilers do; samples of which no name is known have none.
+    /// Name of the thread if it has one of its own, as in other profilers; otherwise name of the process. No label if
+    /// neither is known.
     #[default]
     Name,
     /// `name-PID`.
     Pid,
     /// `name-PID/TID`.
     PidTid,
-    /// `name-PID` with the process's own name, also for threads with names of their own.
+    /// `name-PID` with the name of the process, even if the thread has its own name.
     Process,
-    /// The thread's name; one name for threads whose names differ only in numbers, as `pool-*-thread-*`.
+    /// Name of the thread. Threads whose names differ only in numbers get one common name, such as `pool-*-thread-*`.
     Pool,
 }
 
-/// Options of the labels of frames.
+/// Options for labels.
 #[derive(Clone, Debug, Default)]
 pub struct LabelOptions {
-    /// The label of the process.
+    /// Label of the process.
     pub process: ProcessLabel,
     /// Mark kernel functions with `_[k]`.
     pub mark_kernel: bool,
@@ -34,11 +34,11 @@ pub struct LabelOptions {
     pub mark_jit: bool,
     /// Mark inlined functions with `_[i]`.
     pub mark_inlined: bool,
-    /// Mark frames that were found by a guess ([`Frame::guessed`]) with `_[g]`, before any other mark.
+    /// Mark frames that were found by a guess ([`Frame::guessed`]) with `_[g]`, in front of any other mark.
     pub mark_guessed: bool,
-    /// Add `:file:line` where it is known.
+    /// Append `:file:line` if known.
     pub source: bool,
-    /// Add the line where it is known: `function (file:line)`, the file without its folder.
+    /// Append the line if known: `function (file:line)`, the file without its directory.
     pub lines: bool,
 }
 
@@ -47,18 +47,17 @@ pub struct LabelOptions {
 pub struct Labels {
     /// The distinct labels.
     pub names: Strings,
-    /// The label of each frame, by its identifier.
+    /// Label of each frame, by frame identifier.
     pub frames: Vec<StringId>,
-    /// The label that stands at the root of each thread's stacks, by its identifier; empty where
-    /// there is none.
+    /// Label at the root of each thread's stacks, by thread identifier; empty if there is none.
     pub threads: Vec<StringId>,
 }
 
 impl Labels {
-    /// The label of a frame of which nothing is known.
+    /// Label of a frame of which nothing is known.
     pub const UNKNOWN: &str = "[unknown]";
 
-    /// The labels of `profile`.
+    /// Creates the labels of `profile`.
     pub fn new(profile: &Profile, options: &LabelOptions) -> Self {
         let mut names = Strings::default();
         let mut text = String::new();
@@ -76,7 +75,8 @@ impl Labels {
         Self { names, frames, threads }
     }
 
-    /// The label of each thread; empty where nothing is known of it, and in profiles whose stacks have it already.
+    /// Returns the label of each thread. It is empty if nothing is known of the thread, and for profiles whose stacks
+    /// already begin with one.
     pub fn of_threads(profile: &Profile, process: ProcessLabel) -> Vec<String> {
         let process = if profile.rooted { ProcessLabel::None } else { process };
         let strings = &profile.strings;
@@ -88,13 +88,13 @@ impl Labels {
     }
 }
 
-/// The process of each thread, with its own name. Where a source names threads only, that is the name of the thread
-/// which has the process's number.
+/// Labels of threads by process. If a source names only threads, the process has the name of the thread whose ID is the
+/// process ID.
 fn of_processes(profile: &Profile) -> Vec<String> {
     let mut main: BTreeMap<(StringId, i32), StringId> = BTreeMap::new();
     for thread in profile.threads.iter().filter(|of| of.name.is_empty() && of.tid == of.pid) {
         if let Some(pid) = thread.pid {
-            // The last one is that of the program that was run last.
+            // Later entries replace earlier ones: the last name is from the last executed program.
             main.insert((thread.host, pid), thread.process);
         }
     }
@@ -108,7 +108,7 @@ fn of_processes(profile: &Profile) -> Vec<String> {
     profile.threads.iter().map(own).collect()
 }
 
-/// The pool of each thread.
+/// Labels of threads by pool.
 fn of_pools(profile: &Profile) -> Vec<String> {
     let name = |thread| process_label(&profile.strings, thread, ProcessLabel::Name);
     let names: Vec<String> = profile.threads.iter().map(name).collect();
@@ -122,7 +122,7 @@ fn of_pools(profile: &Profile) -> Vec<String> {
     pools.iter().zip(&names).map(label).collect()
 }
 
-/// The name with `*` for each number.
+/// Replaces each number in a name by `*`.
 fn without_numbers(name: &str) -> String {
     let mut text = String::with_capacity(name.len());
     for c in name.chars() {
@@ -135,7 +135,7 @@ fn without_numbers(name: &str) -> String {
     text
 }
 
-/// Label at the root of a thread's stacks; empty if nothing is known of it.
+/// Label at the root of a thread's stacks; empty if neither name nor process ID is known.
 fn process_label(strings: &Strings, thread: Thread, label: ProcessLabel) -> String {
     let name = if thread.name.is_empty() { thread.process } else { thread.name };
     let known = !name.is_empty() || thread.pid.is_some();
@@ -150,8 +150,8 @@ fn process_label(strings: &Strings, thread: Thread, label: ProcessLabel) -> Stri
     }
 }
 
-/// The label of a frame. Without a symbol it is the module's file name and the offset in it, or the
-/// module alone in brackets, never a guess.
+/// Writes the label of a frame. Without a symbol it is the module's file name and the offset in it, or the module alone
+/// in brackets; never the nearest symbol.
 fn write_frame(label: &mut String, strings: &Strings, frame: Frame, options: &LabelOptions) {
     use std::fmt::Write;
 
@@ -161,12 +161,12 @@ fn write_frame(label: &mut String, strings: &Strings, frame: Frame, options: &La
         let written = match (module, frame.address) {
             ("", 0) => write!(label, "{}", Labels::UNKNOWN),
             ("", address) => write!(label, "[unknown {address:#x}]"),
-            // `[heap]`, `[vdso]`: brackets of its own.
+            // `[heap]` and `[vdso]` already have brackets.
             (module, 0) if module.starts_with('[') => write!(label, "{module}"),
             (module, 0) => write!(label, "[{module}]"),
             (module, address) => write!(label, "{module}+{address:#x}"),
         };
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = written;
     } else {
         label.push_str(strings.get(frame.function));

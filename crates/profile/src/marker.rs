@@ -1,51 +1,52 @@
-//! Markers: frames that stand for no code.
+//! Markers: frames that represent no code.
 
 use crate::{Frame, FrameKind, Profile};
 
-/// Meaning of a frame that stands for no code.
+/// Meaning of a frame that represents no code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Marker {
-    /// At the root: the copy of the stack was too small to hold it, or it has more frames than are kept.
+    /// At the root: the stack was larger than its copy, has more frames than are kept, or could not be read any further.
     Truncated,
-    /// At the root: it could not be unwound any further.
+    /// At the root: the stack could not be unwound any further.
     Broken,
-    /// In place of the stack, which could not be copied: `execve` has replaced it already, or it was paged out.
+    /// Instead of the stack: it could not be copied, because `execve` had already replaced it or because it was paged
+    /// out.
     Unreadable,
-    /// In place of the stack: of so many waits, only a part had theirs taken.
+    /// Instead of the stack: there were so many waits that stacks were taken for only a part of them.
     NotTaken,
-    /// In place of the inner part: there was no memory left for another stack.
+    /// Instead of the inner frames: there was no memory left for another stack.
     LeftOut,
-    /// At the leaf, as all waits: the thread slept.
+    /// At the leaf, as for all waits: the thread slept.
     Sleeping,
-    /// It waited for a lock.
+    /// The thread waited for a lock.
     Lock,
-    /// It waited for a condition, a semaphore, the end of a thread.
+    /// The thread waited for a condition variable, a semaphore, or the end of a thread.
     Condition,
-    /// It waited for a block device.
+    /// The thread waited for a block device.
     Io,
-    /// It waited for something else in the kernel.
+    /// The thread waited for something else in the kernel.
     Uninterruptible,
-    /// It could have run, but another did.
+    /// The thread was runnable, but another thread had the CPU.
     Preempted,
-    /// It called `futex` for a lock.
+    /// The thread called `futex` for a lock.
     FutexLock,
-    /// It called `futex` for a condition.
+    /// The thread called `futex` for a condition variable or the like.
     FutexCondition,
-    /// Between a stack that waits and, in reverse order, the stack that woke it.
+    /// Between the stack of a waiting thread and the stack of its waker, which follows in reverse order.
     Waker,
-    /// Between the parts of a stack.
+    /// Between two parts of a stack.
     Separator,
-    /// Between the frames of a virtual thread and its carrier's: callers that the virtual machine keeps in the heap until
-    /// the thread returns to them.
+    /// Between the frames of a virtual thread and its carrier's frames: callers that the virtual machine keeps in the
+    /// heap until the thread returns to them.
     Frozen,
-    /// In place of a stack: samples that were taken, but lost on their way.
+    /// Instead of a stack: samples that were taken and then lost.
     Lost,
-    /// Remark of a source in its own words, as `[below massif's threshold]`.
+    /// A remark in the words of the source, such as `[below massif's threshold]`.
     Remark,
 }
 
 impl Marker {
-    /// All with a label of their own.
+    /// All markers with a fixed label.
     pub const ALL: [Self; 17] = [
         Self::Truncated,
         Self::Broken,
@@ -66,7 +67,7 @@ impl Marker {
         Self::Lost,
     ];
 
-    /// The name of its frame; empty for [`Remark`](Self::Remark).
+    /// Label of the marker's frame; empty for [`Remark`](Self::Remark).
     pub fn label(self) -> &'static str {
         match self {
             Self::Truncated => "[truncated]",
@@ -90,12 +91,12 @@ impl Marker {
         }
     }
 
-    /// The marker with this label.
+    /// Returns the marker with this label.
     pub fn of_label(label: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|marker| marker.label() == label)
     }
 
-    /// True of a reason why a thread did not run.
+    /// Returns true if the marker is a reason why a thread did not run.
     pub fn is_wait(self) -> bool {
         matches!(
             self,
@@ -112,7 +113,8 @@ impl Marker {
 }
 
 impl Profile {
-    /// Gives frames that are named as a marker its kind, for formats that hold names, but no kinds, or not as many.
+    /// Turns frames that are named like a marker into markers, for formats that have names but no frame kinds, or only
+    /// some of them.
     pub fn recognize_markers(&mut self) {
         let label = |marker: Marker| Some((self.strings.find(marker.label())?, marker));
         let known: Vec<_> = Marker::ALL.into_iter().filter_map(label).collect();

@@ -1,14 +1,14 @@
-//! Putting profiles together: several files, or the parts of one that were read in parallel.
+//! Merges profiles: of several files, or of the parts of a file that were read in parallel.
 
 use crate::{Address, AddressId, Frame, FrameId, Profile, Sample, StringId, ThreadId};
 
 impl Profile {
-    /// Adds all samples of `other`. Equal strings, frames, stacks and threads become one.
+    /// Adds all samples of `other`. Equal strings, frames, stacks and threads are merged. A column whose decimals differ
+    /// gets the larger number of decimals.
     ///
     /// # Errors
     ///
-    /// When the value types differ: their values cannot be added. `self` is unchanged then.
-    /// Columns that differ only in their decimals are brought to the finer one.
+    /// If the value types differ in name or unit: their values cannot be added. `self` is then unchanged.
     pub fn merge(&mut self, other: &Profile) -> Result<(), ValueTypesDiffer> {
         let same = self.value_types.len() == other.value_types.len()
             && self
@@ -93,8 +93,8 @@ impl Profile {
         Ok(())
     }
 
-    /// Brings each column of `self` to the finer decimals of the two; returns the factor that
-    /// does the same for `other`'s.
+    /// Scales each column of `self` to the larger number of decimals of the two profiles. Returns the factors that scale
+    /// the columns of `other`.
     fn align_decimals(&mut self, other: &Profile) -> Vec<u64> {
         let mut factors = Vec::with_capacity(self.value_types.len());
         for (column, theirs) in other.value_types.iter().enumerate() {
@@ -114,7 +114,7 @@ impl Profile {
     }
 }
 
-/// Two profiles count different things.
+/// Error: the value types of two profiles differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValueTypesDiffer;
 

@@ -1,14 +1,14 @@
-//! The profile: all tables together.
+//! The profile, which consists of all tables.
 
 use crate::{
     About, Addresses, Frame, FrameKind, Frames, FullNames, Marker, Quantity, Sample, Samples,
     StackId, Stacks, Strings, Thread, ThreadId, Threads, UnitKind, ValueType,
 };
 
-/// A profile: what every reader makes and every view takes.
+/// A profile: the output of every reader and the input of every view.
 #[derive(Clone, Debug, Default)]
 pub struct Profile {
-    /// Every text in the profile.
+    /// All strings of the profile.
     pub strings: Strings,
     /// The distinct frames.
     pub frames: Frames,
@@ -16,43 +16,42 @@ pub struct Profile {
     pub stacks: Stacks,
     /// The distinct threads.
     pub threads: Threads,
-    /// The distinct addresses of samples, where they were asked for.
+    /// The distinct addresses of samples, if they were requested.
     pub addresses: Addresses,
-    /// Names of functions with parameters, where frames have them without.
+    /// Names of functions with parameters, for functions whose names in frames have none.
     pub full_names: FullNames,
     /// Types of the columns of values; at least one.
     pub value_types: Vec<ValueType>,
     /// The samples.
     pub samples: Samples,
-    /// The column that views show by default.
+    /// Index of the column that views show by default.
     pub shown: usize,
-    /// True if stacks begin with who ran them: no view puts a process before them then.
+    /// True if the stacks already begin with the process or thread. Views then add no label for it.
     pub rooted: bool,
-    /// Sums of the samples, by column, before some were left out on request; empty if
-    /// none was. See [`Profile::whole`].
+    /// Sum of each column before samples were filtered out on request; empty if none were. See [`Profile::whole`].
     pub unfiltered: Vec<u64>,
-    /// Source and instructions of functions in the pages that it was read from: the JSON of each page.
+    /// Source and instructions of functions, if the profile was read from pages: the JSON of each page.
     pub code: Vec<String>,
-    /// When and how it was recorded.
+    /// Metadata of the recording.
     pub about: About,
 }
 
 impl Profile {
-    /// An empty profile with these value types.
+    /// Creates an empty profile with these value types.
     pub fn new(value_types: Vec<ValueType>) -> Self {
         Self { samples: Samples::new(value_types.len()), value_types, ..Self::default() }
     }
 
-    /// The column whose value type has this name, as `cpu`; the unit may follow, as `alloc/bytes`,
-    /// where several have one name.
+    /// Returns the index of the column with this name, such as `cpu`. If several columns have the same name, the unit may
+    /// follow: `alloc/bytes`.
     pub fn column(&self, name: &str) -> Option<usize> {
         let named = |of: &ValueType| of.name == name || format!("{}/{}", of.name, of.unit) == name;
         self.value_types.iter().position(named)
     }
 
-    /// The column that counts the samples, waits, calls … behind the values of another column.
+    /// Returns the column that counts the samples, waits, calls, … whose values are summed in another column.
     ///
-    /// Objects of a heap profile are none: Go's and others' are estimated from few samples.
+    /// Objects of a heap profile are no such counts: Go and others estimate them from few samples.
     pub fn numbers_beside(&self, column: usize) -> Option<usize> {
         let types = &self.value_types;
         let counts = |&other: &usize| {
@@ -64,19 +63,20 @@ impl Profile {
         };
         let mut found = (0..types.len()).filter(counts);
         let named = found.clone().find(|&other| types[other].quantity() == Quantity::Samples);
-        // Of several that are called otherwise nobody knows which it is; a count has none beside it.
+        // If several columns count something else than samples, it is not known which one is the right one. A column of
+        // counts has only a column of samples beside it.
         let is_sum = types[column].unit_kind() != UnitKind::Count;
         let alone = found.next().filter(|_| found.next().is_none() && is_sum);
         named.or(alone)
     }
 
-    /// The whole that percentages of a column are of: the sum of all samples that were read, also of those
-    /// that were left out on request. Saturates.
+    /// Total of a column to which percentages refer: the sum of all samples that were read, including those that were
+    /// filtered out on request. Saturates.
     pub fn whole(&self, column: usize) -> u64 {
         self.samples.total(column).max(self.unfiltered.get(column).copied().unwrap_or(0))
     }
 
-    /// Says on which machine its samples were taken.
+    /// Sets the machine on which the samples were taken, for all threads.
     pub fn set_host(&mut self, host: &str) {
         let host = self.strings.intern(host);
         let mut threads = Threads::default();
@@ -86,8 +86,8 @@ impl Profile {
         self.threads = threads;
     }
 
-    /// Forgets all columns but the one to show, for what holds one value a stack; a comparison keeps
-    /// both of its own.
+    /// Removes all columns except the shown one, for formats and views with a single value per stack. Both columns of a
+    /// comparison are kept.
     pub fn keep_shown(&mut self) {
         if !self.is_comparison() && self.shown < self.value_types.len() {
             self.value_types = vec![self.value_types.swap_remove(self.shown)];
@@ -97,14 +97,15 @@ impl Profile {
         }
     }
 
-    /// True if its two columns are the same thing before and after a change, as folded text with
-    /// two counts has them.
+    /// Returns true if the two columns are the same quantity before and after a change, as in folded text with two
+    /// counts.
     pub fn is_comparison(&self) -> bool {
         let [a, b] = &self.value_types[..] else { return false };
         (a.quantity(), b.quantity()) == (Quantity::Before, Quantity::After)
     }
 
-    /// The stack of user functions and markers with these names, root first: for sources that know no more.
+    /// Returns the stack of user functions and markers with these names, root first, for sources that know only names.
+    /// Adds it if it is new.
     pub fn stack_of_names<'a>(&mut self, names: impl IntoIterator<Item = &'a str>) -> StackId {
         let mut stack = StackId::ROOT;
         for name in names {
@@ -116,7 +117,7 @@ impl Profile {
         stack
     }
 
-    /// Bytes of memory that all its tables take.
+    /// Memory of all tables in bytes.
     pub fn bytes(&self) -> usize {
         self.strings.bytes()
             + self.frames.bytes()

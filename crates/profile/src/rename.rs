@@ -1,15 +1,16 @@
-//! Other names for functions, and other frames.
+//! Replaces names of functions, or frames.
 
 use crate::{Frame, FrameId, Frames, Profile, StackId, Stacks, StringId};
 
 impl Profile {
-    /// Gives functions other names: `names` has that of each string that is one. What is the same then is one.
+    /// Renames functions: `names[i]` is the new name of the function whose name is string `i`. Frames and stacks that
+    /// become equal are merged.
     pub fn rename_functions(&mut self, names: &[StringId]) {
         self.map_frames(|frame| Frame { function: names[frame.function.index()], ..frame });
         self.addresses.set_functions(|function| names[function.index()]);
     }
 
-    /// Puts another frame in the place of each. What is the same then is one.
+    /// Replaces each frame. Frames and stacks that become equal are merged.
     pub fn map_frames(&mut self, other: impl Fn(Frame) -> Frame) {
         let mut frames = Frames::default();
         let new: Vec<FrameId> =

@@ -1,8 +1,8 @@
-//! Samples, as columns.
+//! Samples, stored in columns.
 
 use crate::{AddressId, StackId, ThreadId};
 
-/// One sample without its values: where, who, and, if the source has them, CPU and time.
+/// One sample without its values: stack, thread, and, if the source has them, CPU, time and address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
     /// The stack.
@@ -11,21 +11,20 @@ pub struct Sample {
     pub thread: ThreadId,
     /// The CPU's number.
     pub cpu: Option<u32>,
-    /// Nanoseconds on a clock that never goes back; its zero is the source's.
+    /// Nanoseconds of a monotonic clock, whose zero depends on the source.
     pub time: Option<u64>,
-    /// The instruction of its leaf. Sources set it where it was asked for, and the leaf is machine code.
+    /// Address of the leaf's instruction. Sources set it if it was requested and the leaf is machine code.
     pub address: Option<AddressId>,
 }
 
 impl Sample {
-    /// A sample of which only the stack is known, as totals are.
+    /// Creates a sample of which only the stack is known, for example for totals.
     pub fn new(stack: StackId) -> Self {
         Self { stack, ..Self::default() }
     }
 }
 
-/// All samples, one column for each thing known of them. The columns of CPUs, times and addresses are
-/// empty when no sample has one.
+/// All samples, stored in columns. The columns of CPUs, times and addresses are empty if no sample has a value there.
 #[derive(Clone, Debug, Default)]
 pub struct Samples {
     stack: Vec<StackId>,
@@ -37,13 +36,13 @@ pub struct Samples {
     values: Vec<Vec<u64>>,
 }
 
-/// Stands for "not known" in the columns of CPUs, times and addresses.
+/// Value that means "not known" in the columns of CPUs, times and addresses.
 const NO_CPU: u32 = u32::MAX;
 const NO_TIME: u64 = u64::MAX;
 const NO_ADDRESS: AddressId = AddressId(u32::MAX);
 
 impl Samples {
-    /// No samples yet, `columns` values each.
+    /// Creates an empty table with `columns` values per sample.
     pub fn new(columns: usize) -> Self {
         Self { values: vec![Vec::new(); columns], ..Self::default() }
     }
@@ -52,7 +51,7 @@ impl Samples {
     ///
     /// # Panics
     ///
-    /// When `values` has not as many values as there are value types.
+    /// If the number of `values` differs from the number of value types.
     pub fn push(&mut self, sample: Sample, values: &[u64]) {
         assert_eq!(values.len(), self.values.len(), "one value for each value type");
         let before = self.stack.len();
@@ -66,13 +65,13 @@ impl Samples {
         }
     }
 
-    /// Adds to a value of a sample. Saturates.
+    /// Adds `value` to a value of a sample. Saturates.
     pub fn add(&mut self, row: usize, column: usize, value: u64) {
         let sum = &mut self.values[column][row];
         *sum = sum.saturating_add(value);
     }
 
-    /// Bytes of memory that the columns take.
+    /// Memory of the columns in bytes.
     pub fn bytes(&self) -> usize {
         let values: usize = self.values.iter().map(Vec::capacity).sum();
         let ids = [self.stack.capacity(), self.thread.capacity(), self.address.capacity()];
@@ -85,12 +84,12 @@ impl Samples {
         self.stack.len()
     }
 
-    /// True if there is none.
+    /// Returns true if there are no samples.
     pub fn is_empty(&self) -> bool {
         self.stack.is_empty()
     }
 
-    /// The sample in row `row`.
+    /// Returns the sample in row `row`.
     pub fn get(&self, row: usize) -> Sample {
         Sample {
             stack: self.stack[row],
@@ -101,27 +100,27 @@ impl Samples {
         }
     }
 
-    /// All samples, in the order in which they were added.
+    /// Iterates over all samples, in the order in which they were added.
     pub fn iter(&self) -> impl Iterator<Item = Sample> + '_ {
         (0..self.len()).map(|row| self.get(row))
     }
 
-    /// The column of value type `column`: one value a sample.
+    /// The values of column `column`, one per sample.
     pub fn values(&self, column: usize) -> &[u64] {
         &self.values[column]
     }
 
-    /// Forgets all columns of values but one.
+    /// Removes all columns of values except one.
     pub(crate) fn keep(&mut self, column: usize) {
         self.values = vec![self.values.swap_remove(column)];
     }
 
-    /// Number of value types.
+    /// Number of columns of values, one per value type.
     pub fn columns(&self) -> usize {
         self.values.len()
     }
 
-    /// Multiplies a column, for a source whose later values have more decimals than its first.
+    /// Multiplies a column by `factor`, for a source in which later values have more decimals than the first ones.
     /// Saturates.
     pub fn scale(&mut self, column: usize, factor: u64) {
         for value in &mut self.values[column] {
@@ -149,13 +148,13 @@ impl Samples {
         self.address = addresses.map(|address| address.unwrap_or(NO_ADDRESS)).collect();
     }
 
-    /// The sum of a column. Saturates.
+    /// Sum of a column. Saturates.
     pub fn total(&self, column: usize) -> u64 {
         self.values[column].iter().fold(0, |sum, &value| sum.saturating_add(value))
     }
 }
 
-/// Keeps a column empty until the first known value comes.
+/// Adds a value to an optional column, which remains empty until the first known value.
 fn push_optional<T: Copy>(column: &mut Vec<T>, before: usize, value: Option<T>, none: T) {
     match value {
         Some(value) => {

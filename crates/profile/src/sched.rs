@@ -1,37 +1,37 @@
-//! Events of the scheduler: which thread had a CPU, which one it took it from, and who woke it.
+//! Scheduler events: which thread ran on a CPU, which one it replaced, and which thread woke it.
 
 use std::sync::Arc;
 
 use crate::calls::StackLine;
 
-/// The number of a task in [`SchedTasks`].
+/// Number of a task in [`SchedTasks`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId(pub u32);
 
 impl TaskId {
-    /// The idle tasks of all CPUs, which are one here.
+    /// The idle tasks of all CPUs, which are a single task here.
     pub const IDLE: Self = Self(0);
 
-    /// Its index in a table of tasks.
+    /// Index of the task in a table of tasks.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A thread, from its start to its end: another one with the same number is another task.
+/// A thread, from its creation to its exit. A later thread with the same ID is another task.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SchedTask {
-    /// The process's ID; −1 if it is not known, 0 for idle tasks.
+    /// Process ID; −1 if not known, 0 for idle tasks.
     pub pid: i32,
-    /// The thread's ID.
+    /// Thread ID.
     pub tid: i32,
-    /// The thread's name, the last one that is known.
+    /// Last known name of the thread.
     pub name: String,
-    /// The task that started it, where that was seen.
+    /// The task that created it, if that was seen.
     pub parent: Option<TaskId>,
 }
 
-/// The tasks of a trace. The first one is [`TaskId::IDLE`].
+/// Tasks of a trace. The first one is [`TaskId::IDLE`].
 #[derive(Clone, Debug)]
 pub struct SchedTasks {
     rows: Vec<SchedTask>,
@@ -45,64 +45,64 @@ impl Default for SchedTasks {
 }
 
 impl SchedTasks {
-    /// Adds a task.
+    /// Adds a task and returns its number.
     pub fn add(&mut self, task: SchedTask) -> TaskId {
         let id = TaskId(u32::try_from(self.rows.len()).unwrap_or(u32::MAX));
         self.rows.push(task);
         id
     }
 
-    /// The task with this number.
+    /// Returns the task with this number.
     pub fn get(&self, id: TaskId) -> &SchedTask {
         &self.rows[id.index()]
     }
 
-    /// The task with this number, to be changed.
+    /// Returns the task with this number, for modification.
     pub fn get_mut(&mut self, id: TaskId) -> &mut SchedTask {
         &mut self.rows[id.index()]
     }
 
-    /// How many there are, idle ones included.
+    /// Number of tasks, including [`TaskId::IDLE`].
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// True if there is none but the idle one.
+    /// Returns true if there are no tasks except [`TaskId::IDLE`].
     pub fn is_empty(&self) -> bool {
         self.rows.len() == 1
     }
 
-    /// All tasks, by number.
+    /// Iterates over all tasks, in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (TaskId, &SchedTask)> {
         (0..).map(TaskId).zip(&self.rows)
     }
 }
 
-/// The state in which a task left its CPU.
+/// State of a task when it left its CPU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum TaskState {
-    /// `R`, `R+`: it could have run on.
+    /// `R`, `R+`: runnable.
     #[default]
     Runnable,
-    /// `S`: it waits, and signals wake it.
+    /// `S`: waiting; a signal wakes it.
     Sleeping,
-    /// `D`: it waits, and signals do not wake it.
+    /// `D`: waiting; signals do not wake it.
     Uninterruptible,
-    /// `I`: an idle thread of the kernel.
+    /// `I`: an idle kernel thread.
     IdleKernel,
-    /// `T`: it was stopped.
+    /// `T`: stopped.
     Stopped,
-    /// `t`: its tracer stopped it.
+    /// `t`: stopped by its tracer.
     Traced,
-    /// `X`, `Z`: it has ended.
+    /// `X`, `Z`: exited.
     Dead,
-    /// `P`: it is parked.
+    /// `P`: parked.
     Parked,
 }
 
 impl TaskState {
-    /// The state of its letters as the kernel prints them: `S`, `R+`, `D|K`, `t`. One that is not known is one in which a
-    /// task waits.
+    /// Parses a state as the kernel prints it: `S`, `R+`, `D|K`, `t`. Unknown letters are treated as states in which the
+    /// task waits ([`Self::Uninterruptible`]).
     pub fn from_text(text: &str) -> Self {
         match text.chars().next() {
             Some('R') => Self::Runnable,
@@ -116,14 +116,14 @@ impl TaskState {
         }
     }
 
-    /// The state of its bits in the event `sched_switch`, as kernels since 4.14 have them.
+    /// Decodes the state bits of the event `sched_switch`, as in kernels since 4.14.
     pub fn from_bits(bits: u64) -> Self {
         const LETTERS: [&str; 8] = ["S", "D", "T", "t", "X", "Z", "P", "I"];
         let letter = LETTERS.get(bits.trailing_zeros() as usize);
         letter.map_or(Self::Runnable, |letter| Self::from_text(letter))
     }
 
-    /// Its letter, as `ps` and perf have it.
+    /// Letter of the state, as in `ps` and perf.
     pub fn letter(self) -> char {
         match self {
             Self::Runnable => 'R',
@@ -138,109 +138,110 @@ impl TaskState {
     }
 }
 
-/// What a task waits for after it has left its CPU, as far as that is known.
+/// Reason why a task waits after it has left its CPU, as far as known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum WaitReason {
-    /// Nothing more is known than the state.
+    /// Only the state is known.
     #[default]
     Unknown,
     /// A timer.
     Sleep,
-    /// A block device, a file.
+    /// A block device or a file.
     Disk,
-    /// A lock, a condition.
+    /// A lock or a condition variable.
     Lock,
     /// A socket.
     Network,
-    /// A pipe, a terminal, an event of another program, one of several descriptors.
+    /// A pipe, a terminal, an event of another program, or one of several descriptors.
     Pipe,
-    /// The end of another process.
+    /// The exit of another process.
     Child,
 }
 
-/// Something that the scheduler did.
+/// A scheduler event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchedEvent {
-    /// Nanoseconds on the recording's clock.
+    /// Nanoseconds of the recording's clock.
     pub time: u64,
     /// The CPU on which it happened.
     pub cpu: u32,
-    /// What happened.
+    /// The kind of event and its details.
     pub action: SchedAction,
-    /// The stack of the task that ran there, the innermost frame first; empty if it was not taken.
+    /// Stack of the task that was running on the CPU, innermost frame first; empty if it was not taken.
     pub stack: Arc<[Arc<StackLine>]>,
 }
 
-/// What the scheduler did. Names are of the moment.
+/// Kinds of scheduler events. Names are those at the time of the event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SchedAction {
-    /// A CPU went from one task to another.
+    /// A CPU switched from one task to another.
     Switch {
-        /// The task that stopped to run.
+        /// The task that stopped running.
         previous: TaskId,
-        /// Its state then.
+        /// State of that task.
         state: TaskState,
-        /// The reason for the wait.
+        /// Reason for its wait.
         reason: WaitReason,
-        /// The task that runs now.
+        /// The task that started running.
         next: TaskId,
     },
-    /// A task may run again, or for the first time.
+    /// A task became runnable, for the first time or again.
     Wakeup {
         /// The task.
         task: TaskId,
-        /// The task that ran on this CPU, or that it interrupted: the waker.
+        /// The waker: the task that was running on the CPU. If the wakeup is from an interrupt, it is the interrupted
+        /// task.
         waker: TaskId,
-        /// The CPU on which it is to run.
+        /// The CPU on which the task is to run.
         target: u32,
-        /// It has just been started.
+        /// True if the task has just been created.
         is_new: bool,
-        /// The event is `sched_waking`: the waker's moment, before the task is on a queue.
+        /// True for `sched_waking`: the time at which the waker acts, before the task is put on a run queue.
         is_waking: bool,
     },
-    /// A task was moved to another CPU.
+    /// A task was migrated to another CPU.
     Migrate {
         /// The task.
         task: TaskId,
-        /// The CPU that it leaves.
+        /// The CPU from which it was moved.
         from: u32,
-        /// The CPU that it moves to.
+        /// The CPU to which it was moved.
         to: u32,
     },
-    /// A task started another one.
+    /// A task created another one.
     Fork {
-        /// The task that started it.
+        /// The task that created it.
         parent: TaskId,
         /// The new task.
         child: TaskId,
     },
-    /// A task has another name.
+    /// A task got a new name.
     Rename {
         /// The task.
         task: TaskId,
-        /// Its name from now on.
+        /// The new name.
         name: String,
     },
-    /// A task has ended.
+    /// A task exited.
     Exit {
         /// The task.
         task: TaskId,
     },
-    /// A task has run for some time: what the kernel itself counts, a part of which may lie before the last event.
+    /// Run time of a task, as counted by the kernel. Part of it may be from before the previous event.
     Runtime {
         /// The task.
         task: TaskId,
-        /// How long, in nanoseconds.
+        /// Run time in nanoseconds.
         time: u64,
     },
-    /// The CPU went into an idle state, or left it (`None`).
+    /// The CPU entered an idle state, or left it (`None`).
     Idle {
-        /// The state's number.
+        /// Number of the idle state.
         state: Option<u32>,
     },
-    /// The CPU has another frequency.
+    /// The CPU changed its frequency.
     Frequency {
-        /// In kHz.
+        /// Frequency in kHz.
         frequency: u32,
     },
 }

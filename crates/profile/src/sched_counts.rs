@@ -1,28 +1,28 @@
-//! How long tasks ran, and how long they waited for a CPU, counted.
+//! Statistics of the times that tasks ran or waited for a CPU.
 
 use crate::durations::Durations;
 
-/// The times of a task, or of several that are added up.
+/// Times of a task, or sums over several tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SchedCount {
-    /// The process's ID; −1 if it is not known.
+    /// Process ID; −1 if not known.
     pub pid: i32,
-    /// The thread's ID.
+    /// Thread ID.
     pub tid: i32,
-    /// The thread's name, the last one that is known.
+    /// Last known name of the thread.
     pub name: String,
-    /// The CPU, where counts are kept apart by CPU.
+    /// The CPU, if counts are kept per CPU.
     pub cpu: Option<u32>,
-    /// How long it ran, in nanoseconds.
+    /// Time spent running, in nanoseconds.
     pub run_time: u64,
-    /// How often it was given a CPU.
+    /// Number of times that the task was switched to a CPU.
     pub switches: u64,
-    /// Delays: from when it could run (it was woken, started, or had to leave its CPU) to when it ran.
+    /// Scheduling delays: times from when the task became runnable (it was woken, created, or preempted) until it ran.
     pub delays: Durations,
-    /// When the longest delay began, in nanoseconds on the recording's clock.
+    /// Start of the longest delay, in nanoseconds of the recording's clock.
     pub longest_since: u64,
-    /// For how long it had a CPU each time, from switch to switch, as far as that is known.
+    /// Lengths of the time slices on a CPU, from switch to switch, as far as known.
     pub on_cpu: Durations,
-    /// For how long it had none between: it waited, for whatever.
+    /// Times between these slices, in which the task waited for whatever reason.
     pub off_cpu: Durations,
 }

@@ -1,68 +1,69 @@
-//! Facts about threads as events name them, by number and name, and the actions of tasks that they make.
+//! Scheduler events in which threads are identified by ID and name, as recorded, and their conversion to [`SchedAction`]s
+//! of tasks.
 
 use crate::sched::{SchedAction, TaskId, TaskState, WaitReason};
 use crate::sched_threads::SchedThreads;
 
-/// A thread as an event names it.
+/// A thread as an event identifies it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NamedThread<'a> {
-    /// Its ID.
+    /// Thread ID.
     pub tid: i32,
-    /// Its name; empty if the event does not have it.
+    /// Name; empty if the event does not contain it.
     pub name: &'a str,
 }
 
-/// An event of the scheduler as it is recorded.
+/// A scheduler event as recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchedFact<'a> {
     /// `sched_switch`.
     Switch {
-        /// The thread that stopped to run.
+        /// The thread that stopped running.
         previous: NamedThread<'a>,
-        /// Its state then.
+        /// State of that thread.
         state: TaskState,
-        /// The reason for the wait.
+        /// Reason for its wait.
         reason: WaitReason,
-        /// The thread that runs now.
+        /// The thread that started running.
         next: NamedThread<'a>,
     },
     /// `sched_wakeup`, `sched_waking`, `sched_wakeup_new`.
     Wakeup {
         /// The thread.
         thread: NamedThread<'a>,
-        /// The CPU on which it is to run.
+        /// The CPU on which the thread is to run.
         target: u32,
-        /// It has just been started.
+        /// True if the thread has just been created.
         is_new: bool,
-        /// The event is `sched_waking`.
+        /// True if the event is `sched_waking`.
         is_waking: bool,
     },
     /// `sched_migrate_task`.
     Migrate {
         /// The thread.
         thread: NamedThread<'a>,
-        /// The CPU that it leaves.
+        /// The CPU from which it was moved.
         from: u32,
-        /// The CPU that it moves to.
+        /// The CPU to which it was moved.
         to: u32,
     },
-    /// `sched_process_fork`, or the record of a new thread.
+    /// `sched_process_fork`, or a FORK record.
     Fork {
-        /// The thread that started it.
+        /// The thread that created it.
         parent: NamedThread<'a>,
         /// The new thread.
         child: NamedThread<'a>,
-        /// The new thread's process, where the event has it.
+        /// Process of the new thread, if the event contains it.
         child_process: Option<i32>,
     },
-    /// `sched_process_exec`, `task_rename`, or the record of a new name.
+    /// `sched_process_exec`, `task_rename`, or a COMM record.
     Rename {
-        /// The thread, with the name that it has from now on.
+        /// The thread, with its new name.
         thread: NamedThread<'a>,
-        /// Its process, where the event has it.
+        /// Process of the thread, if the event contains it.
         process: Option<i32>,
     },
-    /// `sched_process_exit`, or the record of an end.
+    /// `sched_process_exit`, or an EXIT record.
     Exit {
         /// The thread.
         thread: NamedThread<'a>,
@@ -71,24 +72,24 @@ pub enum SchedFact<'a> {
     Runtime {
         /// The thread.
         thread: NamedThread<'a>,
-        /// How long it has run, in nanoseconds.
+        /// Run time in nanoseconds.
         time: u64,
     },
     /// `cpu_idle`.
     Idle {
-        /// The state's number; `None` where the CPU leaves it.
+        /// Number of the idle state; `None` if the CPU leaves it.
         state: Option<u32>,
     },
     /// `cpu_frequency`.
     Frequency {
-        /// In kHz.
+        /// Frequency in kHz.
         frequency: u32,
     },
 }
 
 impl SchedThreads {
-    /// The action that a fact tells of; `None` if it tells nothing that another fact has not. `current` is the thread that
-    /// the event happened in.
+    /// Converts a recorded event to an action. Returns `None` if another event has already reported the same. `current`
+    /// is the thread in which the event occurred.
     pub fn action(
         &mut self,
         current: NamedThread<'_>,

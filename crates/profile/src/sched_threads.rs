@@ -1,11 +1,12 @@
-//! Tells tasks apart by the numbers of their threads, which the kernel gives to others once a thread is gone.
+//! Maps thread IDs to tasks. The kernel reuses the ID of a thread that has exited, so an ID alone does not identify a
+//! task.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use crate::sched::{SchedTask, SchedTasks, TaskId};
 
-/// The tasks of a trace, and which of them has a thread's number now.
+/// The tasks of a trace, and the task that currently has each thread ID.
 ///
 /// ```
 /// use pyrograph_profile::SchedThreads;
@@ -27,24 +28,25 @@ pub struct SchedThreads {
 #[derive(Clone, Copy, Debug)]
 struct Known {
     task: TaskId,
-    /// Nothing was seen of it but its start, which several events may tell of.
+    /// Only its creation has been seen so far, which several events may report.
     is_new: bool,
-    /// Its end was seen, which several events may tell of.
+    /// Its exit was seen, which several events may report.
     has_ended: bool,
 }
 
 impl SchedThreads {
-    /// The tasks that were seen.
+    /// The tasks seen so far.
     pub fn tasks(&self) -> &SchedTasks {
         &self.tasks
     }
 
-    /// The tasks that were seen.
+    /// Returns the tasks seen so far.
     pub fn into_tasks(self) -> SchedTasks {
         self.tasks
     }
 
-    /// The task that has this number now, which has done something. An empty name is one that is not known.
+    /// Returns the task that currently has this thread ID, for an event that shows that it has run. Adds a task if there
+    /// is none. An empty name means that the name is not known.
     #[inline]
     pub fn task(&mut self, tid: i32, name: &str) -> TaskId {
         if tid == 0 {
@@ -54,7 +56,8 @@ impl SchedThreads {
             Some(known) => {
                 known.is_new = false;
                 let task = known.task;
-                // At the start, /proc had what a worker of the kernel works on behind its name: kworker/0:1-events.
+                // At the start, names are from /proc, where the name of a kernel worker is followed by what it works on:
+                // kworker/0:1-events.
                 let has_more =
                     name.starts_with("kworker/") && self.tasks.get(task).name.starts_with(name);
                 if !has_more {
@@ -66,7 +69,7 @@ impl SchedThreads {
         }
     }
 
-    /// A task has started.
+    /// Notes the creation of a task and returns the task.
     pub fn start(&mut self, parent: Option<TaskId>, tid: i32, name: &str) -> TaskId {
         if tid == 0 {
             return TaskId::IDLE;
@@ -81,7 +84,8 @@ impl SchedThreads {
         task
     }
 
-    /// A task has ended: it still leaves its CPU. Returns false if its end was seen before.
+    /// Notes the exit of a task, which will still be switched away from its CPU. Returns false if the exit was already
+    /// noted.
     pub fn end(&mut self, task: TaskId) -> bool {
         let tid = self.tasks.get(task).tid;
         let Some(known) = self.now.get_mut(&tid).filter(|known| known.task == task) else {
@@ -90,14 +94,14 @@ impl SchedThreads {
         !std::mem::replace(&mut known.has_ended, true)
     }
 
-    /// The process that a thread belongs to.
+    /// Sets the process of a task.
     pub fn set_process(&mut self, task: TaskId, pid: i32) {
         if task != TaskId::IDLE && pid >= 0 {
             self.tasks.get_mut(task).pid = pid;
         }
     }
 
-    /// Gives a task another name. Returns false if it has that name.
+    /// Renames a task. Returns false if the name is unchanged.
     pub fn rename(&mut self, task: TaskId, name: &str) -> bool {
         if task == TaskId::IDLE || name.is_empty() || self.tasks.get(task).name == name {
             return false;

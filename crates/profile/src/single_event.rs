@@ -1,4 +1,4 @@
-//! Single events, each with everything that is known of it, and the places in code that their stacks lead through.
+//! Single events with all their fields, and the code locations in their stacks.
 
 use std::ops::{Range, RangeInclusive};
 
@@ -8,44 +8,44 @@ use crate::frame::{FrameKind, Frames};
 use crate::ids::FrameId;
 use crate::strings::Strings;
 
-/// A place in code, which has a name or several: those of the calls that were inlined there.
+/// A code location with one or more frames: calls that were inlined there have frames of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// The offset in a file, otherwise the address itself. Of a caller it is the last byte of its call.
+    /// File offset, or the address itself if there is no file. For a caller it is the last byte of the call instruction.
     pub address: u64,
-    /// Number of bytes from the start of the function's symbol to the address.
+    /// Number of bytes from the start of the function's symbol to the address, if known.
     pub offset: Option<u64>,
-    /// Where the frames are in [`Locations::rows`], the outermost first.
+    /// Range of the location's frames in [`Locations::rows`], outermost first.
     pub rows: Range<u32>,
 }
 
-/// The places in code of some events.
+/// Code locations of a set of events.
 #[derive(Clone, Debug, Default)]
 pub struct Locations {
-    /// The texts of the frames.
+    /// Strings of the frames.
     pub strings: Strings,
-    /// Functions with their modules and lines.
+    /// The distinct frames: functions with their modules and lines.
     pub frames: Frames,
-    /// The frames of places.
+    /// Frames of all locations.
     pub rows: Vec<FrameId>,
-    /// The places, by number.
+    /// The locations; an index in it is a location's number.
     pub list: Vec<Location>,
 }
 
 impl Locations {
-    /// The frames of a place, the outermost first.
+    /// Returns the frames of a location, outermost first.
     pub fn frames_of(&self, location: &Location) -> &[FrameId] {
         self.rows.get(location.rows.start as usize..location.rows.end as usize).unwrap_or_default()
     }
 
-    /// The frames of a place as text, the innermost first: several where calls were inlined.
+    /// Returns the frames of a location as text, innermost first. There are several if calls were inlined.
     pub fn lines_of(&self, location: &Location) -> impl Iterator<Item = StackLine> {
         let text = |id| self.strings.get(id);
         let line = move |(depth, id): (usize, &FrameId)| {
             let frame = self.frames.get(*id);
             let is_code = !matches!(frame.kind, FrameKind::Marker(_));
             let function = text(frame.function).to_owned();
-            // Where there is no symbol, the place in the file is all that is known.
+            // Without a symbol, only the offset in the file is known.
             let offset = if function.is_empty() { Some(location.address) } else { location.offset };
             let source = match (text(frame.file), frame.line) {
                 ("", _) => String::new(),
@@ -65,78 +65,78 @@ impl Locations {
     }
 }
 
-/// A place of a stack.
+/// An entry of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackEntry {
-    /// The number of a [`Location`].
+    /// Number of a [`Location`].
     pub location: u32,
-    /// The instruction to show is the one to return to, behind the call.
+    /// True if the address to show is the return address, after the call instruction.
     pub returns: bool,
 }
 
-/// Kinds of events, which differ in what is shown of them unless asked.
+/// Classes of events. The class determines the fields that are shown by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EventClass {
-    /// Counted by the CPU.
+    /// Counted by the CPU's PMU.
     #[default]
     Hardware,
     /// Counted by the kernel.
     Software,
     /// A tracepoint.
     Tracepoint,
-    /// Counted by the CPU, and asked for by number.
+    /// Counted by the CPU's PMU, requested in its own encoding.
     Raw,
     /// A breakpoint.
     Breakpoint,
-    /// Of another device's unit for counting.
+    /// Counted by the PMU of another device.
     Other,
 }
 
-/// A kind of events, and what is recorded of each.
+/// A kind of event, and the fields that are recorded for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventKind {
-    /// Its name as it was asked for.
+    /// Name of the event, as it was requested.
     pub name: String,
-    /// Its class.
+    /// Class of the event.
     pub class: EventClass,
-    /// Events have stacks.
+    /// True if events have stacks.
     pub stack: bool,
-    /// Process and thread are known.
+    /// True if events have process and thread.
     pub thread: bool,
-    /// The time is known.
+    /// True if events have times.
     pub time: bool,
-    /// The CPU is known.
+    /// True if events have the CPU.
     pub cpu: bool,
-    /// The instruction is known.
+    /// True if events have the instruction pointer.
     pub ip: bool,
-    /// The address of the data is known.
+    /// True if events have the address of the data.
     pub addr: bool,
-    /// The period is in each event; otherwise it may be one that all have.
+    /// True if each event has its period. If false, all events may have the same period.
     pub period: bool,
-    /// Weights are known.
+    /// True if events have weights.
     pub weight: bool,
-    /// It is known where the data came from.
+    /// True if events have the source of the data.
     pub data_src: bool,
-    /// Physical addresses of the data are known.
+    /// True if events have the physical address of the data.
     pub phys_addr: bool,
-    /// The sizes of the instruction's page are known.
+    /// True if events have the size of the code page.
     pub code_page_size: bool,
-    /// The sizes of the data's page are known.
+    /// True if events have the size of the data page.
     pub data_page_size: bool,
-    /// Branches are known.
+    /// True if events have branches.
     pub branches: bool,
-    /// The program's registers are known.
+    /// True if events have user-mode registers.
     pub user_registers: bool,
-    /// Registers are known.
+    /// True if events have the registers at the time of the event.
     pub registers: bool,
 }
 
 /// One event.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SingleEvent<'a> {
-    /// The number of its kind.
+    /// Number of the event's kind.
     pub kind: usize,
-    /// The thread's name at the time.
+    /// Name of the thread at the time of the event.
     pub comm: &'a str,
     /// The process; 0 is the idle task.
     pub pid: Option<i32>,
@@ -144,99 +144,99 @@ pub struct SingleEvent<'a> {
     pub tid: Option<i32>,
     /// The CPU.
     pub cpu: Option<u32>,
-    /// Nanoseconds on the recording's clock.
+    /// Nanoseconds of the recording's clock.
     pub time: Option<u64>,
-    /// How much of what is counted it stands for.
+    /// Amount of what the event counts that the sample represents.
     pub period: u64,
-    /// The instruction.
+    /// The instruction pointer.
     pub ip: Option<u64>,
-    /// The address of the data, and its place in code if it is one.
+    /// Address of the data.
     pub addr: Option<u64>,
-    /// Its weight.
+    /// Weight: cost of the access or transaction.
     pub weight: Option<u64>,
-    /// Where the data came from, as the kernel encodes it.
+    /// Source of the data, in the kernel's encoding.
     pub data_src: Option<u64>,
-    /// The physical address of the data.
+    /// Physical address of the data.
     pub phys_addr: Option<u64>,
-    /// The stack, innermost first. Without stacks, the place of the instruction alone.
+    /// The stack, innermost first. If events have no stacks, it contains only the location of the instruction.
     pub stack: &'a [StackEntry],
-    /// The fields of a tracepoint, as text.
+    /// Fields of a tracepoint, as text.
     pub trace: &'a str,
-    /// The raw data of a tracepoint, as the kernel wrote it.
+    /// Raw data of a tracepoint.
     pub raw: &'a [u8],
-    /// Details that few events have.
+    /// Fields that few events have.
     pub details: Option<&'a EventDetails<'a>>,
-    /// A record in place of a sample.
+    /// The record, if this is not a sample.
     pub record: Option<&'a EventRecord<'a>>,
 }
 
-/// Details that few events have.
+/// Fields that few events have.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EventDetails<'a> {
-    /// The size of the page that the instruction is in, in bytes.
+    /// Size of the page that contains the instruction, in bytes.
     pub code_page_size: Option<u64>,
-    /// The size of the page that the data is in, in bytes.
+    /// Size of the page that contains the data, in bytes.
     pub data_page_size: Option<u64>,
-    /// The last branches that were taken, the newest first.
+    /// The most recent branches, newest first.
     pub branches: &'a [EventBranch],
-    /// The program's registers.
+    /// User-mode registers.
     pub user_registers: Option<EventRegisters<'a>>,
-    /// The registers at the time of the event.
+    /// Registers at the time of the event.
     pub registers: Option<EventRegisters<'a>>,
 }
 
 /// A branch that was taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventBranch {
-    /// Where it was.
+    /// Address of the branch instruction.
     pub from: u64,
-    /// Where it went.
+    /// Address of its target.
     pub to: u64,
-    /// The prediction was wrong.
+    /// True if the branch was mispredicted.
     pub mispredicted: bool,
-    /// The prediction was right.
+    /// True if the branch was predicted correctly.
     pub predicted: bool,
-    /// It was in a transaction.
+    /// True if it was in a hardware transaction.
     pub in_transaction: bool,
-    /// It aborted a transaction.
+    /// True if it aborted a hardware transaction.
     pub abort: bool,
-    /// Cycles since the branch before it.
+    /// Cycles since the previous branch.
     pub cycles: u16,
-    /// Its type, as the kernel encodes it; 0 if it is not known.
+    /// Type of the branch, in the kernel's encoding; 0 if not known.
     pub branch_type: u8,
 }
 
-/// Registers with their values.
+/// Names and values of registers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventRegisters<'a> {
-    /// 1 of a 32-bit program, 2 of a 64-bit one.
+    /// 1 for a 32-bit program, 2 for a 64-bit program.
     pub abi: u64,
-    /// Names and values.
+    /// Name and value of each register.
     pub values: &'a [(&'static str, u64)],
 }
 
-/// Which events to keep. What is empty keeps all.
+/// Filter for events. An empty list keeps all events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventFilter {
     /// Kinds of events, by number.
     pub kinds: Vec<usize>,
-    /// Processes.
+    /// Process IDs.
     pub pids: Vec<i32>,
-    /// Threads.
+    /// Thread IDs.
     pub tids: Vec<i32>,
     /// Names of threads.
     pub comms: Vec<String>,
     /// CPUs.
     pub cpus: Vec<RangeInclusive<u32>>,
-    /// Times in nanoseconds.
+    /// Intervals of time, in nanoseconds.
     pub times: Vec<RangeInclusive<u64>>,
-    /// Records beside samples: none but those that are named here.
+    /// Groups of records to keep. An empty list keeps no records, only samples.
     pub records: Vec<RecordGroup>,
 }
 
 impl EventFilter {
-    /// Returns true if an event is kept. A record is if either the thread that it happened in or the one that it is
-    /// about is wanted; it is of no kind of events.
+    /// Returns true if the event passes the filter. A record passes if it is in one of the requested groups and if either
+    /// the thread in which it occurred or the thread that it is about passes. Records have no kind of event.
     pub fn keeps(&self, event: &SingleEvent<'_>) -> bool {
         let Some(record) = event.record else {
             return self.keeps_kind(event.kind) && self.keeps_rest(event);
@@ -262,12 +262,12 @@ impl EventFilter {
             && one_of(&self.times, |times| event.time.is_some_and(|time| times.contains(&time)))
     }
 
-    /// Returns true if it depends on the names of threads.
+    /// Returns true if the filter depends on names of threads.
     pub fn needs_names(&self) -> bool {
         !self.comms.is_empty()
     }
 
-    /// Returns true if all samples are kept.
+    /// Returns true if the filter keeps all samples.
     pub fn is_empty(&self) -> bool {
         *self == Self { records: self.records.clone(), ..Self::default() }
     }

@@ -1,13 +1,13 @@
-//! Samples as spans of time.
+//! Converts samples to spans of time.
 //!
-//! A sample is a moment; what it stands for is a span that begins there:
+//! A sample is taken at one moment, but it represents a span, which usually begins there:
 //!
-//! - Of what counts time in spans of different length, as traces do, each lasts as long as it says.
-//! - Of what is sampled regularly, it lasts until the next sample of its thread, if that comes
-//!   within [`GAP`] intervals, and one interval if not. The interval is the value of the samples, if
-//!   it is a time; else the lower quartile of the distances between samples of a thread: of a thread
-//!   that is busy all the time nearly all are the interval, and sleep only makes them longer.
-//! - What was waited for (`off-cpu`, `off-wake`, `locks`) ends at its sample.
+//! - If the values are times of different lengths, as in traces, each span is as long as its value.
+//! - If sampling is regular, a span lasts until the next sample of the thread, provided that it comes within [`GAP`]
+//!   intervals; otherwise it lasts one interval. The interval is the value of the samples if that is a time. If not, it
+//!   is the lower quartile of the distances between the samples of a thread. For a thread that is always busy, nearly all
+//!   distances are equal to the interval, and sleep only makes them longer.
+//! - For waits (`off-cpu`, `off-wake`, `locks`), the span ends at the sample.
 //!
 //! Spans of a thread do not overlap.
 
@@ -16,22 +16,22 @@ use crate::{Profile, Quantity, ThreadId};
 /// Samples that are further apart than this many intervals have a gap between them.
 pub const GAP: u64 = 2;
 
-/// The interval where none is known: a millisecond.
+/// Interval to assume if none is known: a millisecond.
 const UNKNOWN_INTERVAL: u64 = 1_000_000;
 
-/// A sample and the span that it stands for, in nanoseconds.
+/// The span that a sample represents, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
-    /// The sample's row.
+    /// Row of the sample.
     pub row: usize,
-    /// When it begins.
+    /// Start of the span.
     pub start: u64,
-    /// When it ends: not before it begins.
+    /// End of the span, not before its start.
     pub end: u64,
 }
 
-/// The spans of each thread, in the order of time; threads in the order of their identifiers.
-/// `None` if a sample has no time. Samples whose value in `column` is 0 have no span.
+/// Returns the spans of each thread, in order of time. `None` if a sample has no time. Samples whose value in `column` is
+/// 0 have no span. Threads are ordered by process ID, then by thread ID.
 pub fn spans(profile: &Profile, column: usize) -> Option<Vec<(ThreadId, Vec<Span>)>> {
     let values = profile.samples.values(column);
     let mut moments = Vec::new();
@@ -84,7 +84,7 @@ pub fn spans(profile: &Profile, column: usize) -> Option<Vec<(ThreadId, Vec<Span
 
 type Moment = (Option<i32>, Option<i32>, ThreadId, u64, usize);
 
-/// The lower quartile of the distances between samples of a thread.
+/// Lower quartile of the distances between consecutive samples of a thread.
 fn interval(moments: &[Moment]) -> u64 {
     let mut distances: Vec<u64> = moments
         .windows(2)

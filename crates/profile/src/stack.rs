@@ -1,15 +1,15 @@
-//! Stacks, as a tree of (parent stack, frame) pairs.
+//! Stacks, stored as a tree of (parent stack, frame) pairs.
 
 use crate::children::{self, Children};
 use crate::{FrameId, StackId};
 
-/// Interned stacks: equal stacks have equal [`StackId`]s, and a stack shares its callers with all
-/// stacks that have the same. A parent's identifier is always below its children's.
+/// Interned stacks: equal stacks have equal [`StackId`]s, and stacks with the same callers share them. A parent's
+/// identifier is always smaller than its children's.
 #[derive(Clone, Debug)]
 pub struct Stacks {
-    /// Caller and leaf of each.
+    /// Caller and leaf of each stack.
     rows: Vec<(StackId, FrameId)>,
-    /// Of all frames of the stack, so that it is known before the identifiers of its callers are.
+    /// Hash of each stack. It depends on the frames only, so that it is known before the callers have identifiers.
     hashes: Vec<u32>,
     children: Children,
 }
@@ -26,14 +26,14 @@ impl Default for Stacks {
 }
 
 impl Stacks {
-    /// The stack that has `frame` called from `parent`, which is added if it is new.
+    /// Returns the stack in which `parent` calls `frame`. Adds it if it is new.
     #[inline]
     pub fn intern(&mut self, parent: StackId, frame: FrameId) -> StackId {
         let hash = |hashes: &[u32]| children::hash(hashes[parent.index()], frame.0);
         self.intern_hashed(parent, frame, hash)
     }
 
-    /// The same; `hash` has the hash of all frames, if need be from those of the stacks so far.
+    /// Like [`Self::intern`]. `hash` returns the hash of the new stack; its argument is the hashes of all stacks so far.
     #[inline]
     fn intern_hashed(
         &mut self,
@@ -52,14 +52,14 @@ impl Stacks {
         new
     }
 
-    /// The stack that has `frame` called from `parent`, if it was interned.
+    /// Returns the stack in which `parent` calls `frame`, if it is in the table.
     pub fn find(&self, parent: StackId, frame: FrameId) -> Option<StackId> {
         let hash = || children::hash(self.hashes[parent.index()], frame.0);
         let is_it = |known: u32| self.rows.get(known as usize) == Some(&(parent, frame));
         self.children.find(parent.0, hash, is_it).map(StackId)
     }
 
-    /// Bytes of memory that the table takes.
+    /// Memory of the table in bytes.
     pub fn bytes(&self) -> usize {
         let row = size_of::<(StackId, FrameId)>();
         self.rows.capacity() * row
@@ -67,8 +67,8 @@ impl Stacks {
             + self.children.bytes()
     }
 
-    /// The stacks of a walk's steps, in their order, appended to `found`; then there are no steps. About
-    /// [`Walk::LONG`] steps at once take less time than one by one.
+    /// Interns the stacks of the steps of a walk, appends them to `found` in order, and clears the steps. Interning about
+    /// [`Walk::LONG`] steps at once is faster than one by one.
     pub fn intern_walk(&mut self, walk: &mut Walk, found: &mut Vec<StackId>) {
         self.fetch(walk.steps.iter().map(|step| step.hash));
         for step in walk.steps.drain(..) {
@@ -80,16 +80,16 @@ impl Stacks {
         }
     }
 
-    /// Looks at the memory that will be needed for stacks with these hashes. Nothing waits for these
-    /// looks, so that the CPU goes on to the next one meanwhile.
+    /// Prefetches the memory needed to look up stacks with these hashes. The reads do not depend on each other, so that
+    /// the CPU overlaps their cache misses.
     fn fetch(&self, hashes: impl Iterator<Item = u32>) {
         let near: Vec<u32> = hashes.map(|hash| self.children.fetch(hash)).collect();
         let callers = near.iter().map(|&known| self.rows[known as usize].0.0);
         std::hint::black_box(callers.fold(0, |sum, caller| sum ^ caller));
     }
 
-    /// The stacks of the nodes of a tree, by node, the root with them, which is node 0. Given are, of all
-    /// others in order, the parent, whose number is below the node's own, and the frame.
+    /// Interns the stacks of all nodes of a tree and returns them by node. Node 0 is the root. `nodes` yields parent and
+    /// frame of all other nodes, in order; a parent's number is smaller than the node's own.
     pub fn intern_tree(
         &mut self,
         nodes: impl IntoIterator<Item = (usize, FrameId)>,
@@ -112,23 +112,23 @@ impl Stacks {
         }
     }
 
-    /// The stack of `frames`, root first.
+    /// Returns the stack of `frames`, root first. Adds it if it is new.
     pub fn intern_path(&mut self, frames: impl IntoIterator<Item = FrameId>) -> StackId {
         frames.into_iter().fold(StackId::ROOT, |parent, frame| self.intern(parent, frame))
     }
 
-    /// The caller's stack and the last (leaf) frame; `None` for the root.
+    /// Returns the caller's stack and the leaf frame; `None` for the root.
     pub fn get(&self, id: StackId) -> Option<(StackId, FrameId)> {
         (id != StackId::ROOT).then(|| self.rows[id.index()])
     }
 
-    /// Caller's stack and leaf of all stacks but the root, which is the first, in their order: callers
-    /// come first.
+    /// Iterates over the caller's stack and the leaf frame of all stacks except the root, which is row 0. Callers come
+    /// before callees.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = (StackId, FrameId)> + Clone + '_ {
         self.rows[1..].iter().copied()
     }
 
-    /// The frames of a stack, **leaf first**.
+    /// Iterates over the frames of a stack, **leaf first**.
     pub fn leaf_first(&self, id: StackId) -> impl Iterator<Item = FrameId> + '_ {
         let mut at = id;
         std::iter::from_fn(move || {
@@ -138,31 +138,30 @@ impl Stacks {
         })
     }
 
-    /// Adds a row that may be wrong.
+    /// Adds a row without checking it.
     #[cfg(test)]
     pub(crate) fn push_unchecked(&mut self, caller: StackId, frame: FrameId) {
         self.rows.push((caller, frame));
     }
 
-    /// Number of distinct stacks, the root and all shared callers included.
+    /// Number of distinct stacks, including the root and all shared callers.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// True if there is no stack but the root.
+    /// Returns true if there are no stacks except the root.
     pub fn is_empty(&self) -> bool {
         self.rows.len() == 1
     }
 }
 
-/// A way through a tree of stacks, a frame a step; what it meets is interned many steps at once, by
-/// [`Stacks::intern_walk`].
+/// A walk through a tree of stacks, one frame per step. [`Stacks::intern_walk`] interns the stacks on it in batches.
 #[derive(Clone, Debug, Default)]
 pub struct Walk {
     steps: Vec<Step>,
-    /// The hashes of the stacks on the way to the last step.
+    /// Hashes of the stacks on the path to the last step.
     hashes: Vec<u32>,
-    /// The stacks on the way to the last step that was interned.
+    /// Stacks on the path to the last interned step.
     path: Vec<StackId>,
 }
 
@@ -174,11 +173,11 @@ struct Step {
 }
 
 impl Walk {
-    /// So many steps at once that more would take no less time: enough for the memory of many to be on its
-    /// way, and few enough for it to be there still when it is needed.
+    /// Batch size above which larger batches are not faster. It is large enough for many memory accesses to overlap, and
+    /// small enough for the prefetched memory to be still in the cache when it is needed.
     pub const LONG: usize = 256;
 
-    /// Goes back to the first `depth` frames of where it is, if there are more, and on to `frame`.
+    /// Goes back to the first `depth` frames of the current path, if it is longer, then on to `frame`.
     pub fn step(&mut self, depth: usize, frame: FrameId) {
         self.hashes.truncate(depth);
         let hash = children::hash(self.hashes.last().copied().unwrap_or(0), frame.0);
@@ -186,12 +185,12 @@ impl Walk {
         self.hashes.push(hash);
     }
 
-    /// Number of steps that are not interned yet.
+    /// Number of steps that have not been interned yet.
     pub fn len(&self) -> usize {
         self.steps.len()
     }
 
-    /// True if all steps are interned.
+    /// Returns true if all steps have been interned.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }

@@ -1,4 +1,4 @@
-//! The string table: each distinct string once, in one buffer.
+//! String table: stores each distinct string once, in one buffer.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -12,14 +12,15 @@ use crate::StringId;
 #[derive(Clone, Debug)]
 pub struct Strings {
     text: String,
-    /// Where string `i` ends; it starts where its predecessor ends.
+    /// End of string `i` in the buffer; it starts at the end of the string before it.
     ends: Vec<usize>,
     index: HashTable<Row>,
-    // A fixed seed: the tables of two runs over the same input are equal.
+    // Fixed seed: two runs over the same input build equal tables.
     hasher: FixedState,
 }
 
-/// A string's place in the text, so that it is compared without a look at `ends`. By default, the empty string.
+/// Position of a string in the buffer, stored here so that a comparison does not have to read `ends`. The default is the
+/// empty string.
 #[derive(Clone, Copy, Debug, Default)]
 struct Row {
     start: usize,
@@ -41,28 +42,27 @@ impl Default for Strings {
 }
 
 impl Strings {
-    /// The identifier of `text`, which is added if it is new.
+    /// Returns the identifier of `text`, which is added if it is new. Text is cut off at 4 GiB.
     ///
     /// # Panics
     ///
-    /// When `text` has 4 GiB or more.
+    /// If there are more than 2^32 distinct strings.
     pub fn intern(&mut self, text: &str) -> StringId {
         self.intern_hashed(text, hash(&self.hasher, text))
     }
 
-    /// The identifiers of `texts`, in their order, appended to `ids`: a few hundred at once take less time than
-    /// one by one.
+    /// Appends the identifiers of `texts` to `ids`, in order. Interning a few hundred at once is faster than one by one.
     ///
     /// # Panics
     ///
-    /// When one of them has 4 GiB or more.
+    /// If there are more than 2^32 distinct strings.
     pub fn intern_all<'a>(
         &mut self,
         texts: impl Iterator<Item = &'a str> + Clone,
         ids: &mut Vec<StringId>,
     ) {
-        // Looks at the memory that will be needed. Nothing waits for these looks, so that the CPU goes on to
-        // the next one meanwhile.
+        // Prefetches the memory that will be needed. The reads do not depend on each other, so that the CPU overlaps
+        // their cache misses.
         let look_up = |text| {
             let hash = hash(&self.hasher, text);
             (hash, self.index.find(hash, |_| true).copied().unwrap_or_default())
@@ -77,7 +77,7 @@ impl Strings {
     }
 
     fn intern_hashed(&mut self, text: &str, hash: u64) -> StringId {
-        // Rows have no room for longer texts.
+        // A row's length has 32 bits.
         let text = &text[..text.floor_char_boundary(u32::MAX as usize)];
         let buffer = &self.text;
         if let Some(row) = self.index.find(hash, |row| row.is(text, buffer)) {
@@ -92,42 +92,42 @@ impl Strings {
         id
     }
 
-    /// The identifier of `text`, if it was interned.
+    /// Returns the identifier of `text`, if it is in the table.
     pub fn find(&self, text: &str) -> Option<StringId> {
         let hash = hash(&self.hasher, text);
         self.index.find(hash, |row| row.is(text, &self.text)).map(|row| row.id)
     }
 
-    /// The string with this identifier.
+    /// Returns the string with this identifier.
     pub fn get(&self, id: StringId) -> &str {
         let start = id.index().checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.text[start..self.ends[id.index()]]
     }
 
-    /// Number of distinct strings, the empty one included.
+    /// Number of distinct strings, including the empty one.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// True if there is no string but the empty one.
+    /// Returns true if there are no strings except the empty one.
     pub fn is_empty(&self) -> bool {
         self.ends.len() == 1
     }
 
-    /// Bytes of memory that the table takes.
+    /// Memory of the table in bytes.
     pub fn bytes(&self) -> usize {
         self.text.capacity()
             + self.ends.capacity() * size_of::<usize>()
             + self.index.allocation_size()
     }
 
-    /// All strings, in the order in which they were first seen; the empty one is the first.
+    /// Iterates over all strings, in the order in which they were added. The first one is the empty string.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         (0..self.len()).map(|index| self.get(StringId::from_index(index)))
     }
 }
 
-/// The hash of nothing but the bytes: `str` has itself hashed with an end.
+/// Hash of the bytes alone: the implementation of `Hash` for `str` also hashes a terminator.
 fn hash(hasher: &FixedState, text: &str) -> u64 {
     let mut hasher = hasher.build_hasher();
     hasher.write(text.as_bytes());
@@ -135,14 +135,14 @@ fn hash(hasher: &FixedState, text: &str) -> u64 {
 }
 
 impl Row {
-    /// The string of a row of `text`.
+    /// Returns the string of the row; `text` is the buffer.
     fn of(self, text: &str) -> &str {
         &text[self.start..self.start + self.length as usize]
     }
 
     #[inline]
     fn is(self, other: &str, text: &str) -> bool {
-        // As bytes, which need no look at where characters end.
+        // Compares bytes, which needs no check of character boundaries.
         let place = self.start..self.start + self.length as usize;
         self.length as usize == other.len() && text.as_bytes().get(place) == Some(other.as_bytes())
     }

@@ -1,57 +1,56 @@
-//! Threads: who ran.
+//! Threads, in which samples are taken.
 
 use hashbrown::HashMap;
 
 use crate::{StringId, ThreadId};
 
-/// A thread as the source names it. Which parts are known depends on the source.
+/// A thread as the source identifies it. The known fields depend on the source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Thread {
-    /// Process identifier. Negative where the source says so: `perf` writes −1 for "none".
+    /// Process ID. Negative if the source has it so: `perf` writes −1 for "none".
     pub pid: Option<i32>,
-    /// Thread identifier.
+    /// Thread ID.
     pub tid: Option<i32>,
-    /// The process's name, or the thread's where a source has only that. Empty if not known.
+    /// Name of the process, or of the thread if the source has only that. Empty if not known.
     pub process: StringId,
-    /// The thread's name. Empty if not known.
+    /// Name of the thread. Empty if not known.
     pub name: StringId,
-    /// The machine it ran on, or what else distinguishes the profiles of several sources.
-    /// Empty if there is only one.
+    /// Name of the machine, or another name that distinguishes profiles of several sources. Empty if there is only one.
     pub host: StringId,
-    /// The control group that its process was in, as in `/proc/PID/cgroup`: `/system.slice/nginx.service`. Empty if not known.
+    /// Control group of the process, as in `/proc/PID/cgroup`: `/system.slice/nginx.service`. Empty if not known.
     pub cgroup: StringId,
-    /// The command line of its process, its words as a shell reads them: `python3 /srv/mailer.py 'a b'`. Empty if not known,
-    /// and for threads of the kernel.
+    /// Command line of the process, quoted for a shell: `python3 /srv/mailer.py 'a b'`. Empty if not known, and for
+    /// kernel threads.
     pub command_line: StringId,
 }
 
 impl Thread {
-    /// All its texts.
+    /// Returns all strings of the thread.
     pub fn texts(self) -> [StringId; 5] {
         [self.process, self.name, self.host, self.cgroup, self.command_line]
     }
 
-    /// The same thread with other numbers for its texts.
+    /// Returns the thread with the identifiers of its strings replaced.
     pub fn map_texts(self, map: impl FnMut(StringId) -> StringId) -> Self {
         let [process, name, host, cgroup, command_line] = self.texts().map(map);
         Self { process, name, host, cgroup, command_line, ..self }
     }
 }
 
-/// Detail by which threads are distinguished; a later one has more.
+/// Level of detail at which threads are distinguished, in ascending order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ThreadDetail {
-    /// By name only.
+    /// By names only.
     #[default]
     Name,
-    /// By name, process, its control group and command line.
+    /// By names, process ID, and control group and command line of the process.
     Process,
-    /// By name, process, its control group and command line, and thread.
+    /// By names, process ID, thread ID, and control group and command line of the process.
     Thread,
 }
 
 impl ThreadDetail {
-    /// Which of the numbers of a process and a thread are kept.
+    /// Returns the IDs that are kept at this level.
     pub fn numbers(self, pid: Option<i32>, tid: Option<i32>) -> (Option<i32>, Option<i32>) {
         match self {
             Self::Name => (None, None),
@@ -60,7 +59,7 @@ impl ThreadDetail {
         }
     }
 
-    /// The parts of a thread that are kept.
+    /// Returns the thread with only the fields that are kept at this level.
     pub fn keep(self, thread: Thread) -> Thread {
         let (pid, tid) = self.numbers(thread.pid, thread.tid);
         let of_process = |text| if self == Self::Name { StringId::EMPTY } else { text };
@@ -69,7 +68,7 @@ impl ThreadDetail {
     }
 }
 
-/// Interned threads. [`ThreadId::UNKNOWN`] is a thread of which nothing is known.
+/// Interned threads. [`ThreadId::UNKNOWN`] is the thread of which nothing is known.
 #[derive(Clone, Debug)]
 pub struct Threads {
     rows: Vec<Thread>,
@@ -85,7 +84,7 @@ impl Default for Threads {
 }
 
 impl Threads {
-    /// The identifier of `thread`, which is added if it is new.
+    /// Returns the identifier of `thread`, which is added if it is new.
     pub fn intern(&mut self, thread: Thread) -> ThreadId {
         *self.index.entry(thread).or_insert_with(|| {
             let id = ThreadId::from_index(self.rows.len());
@@ -94,32 +93,32 @@ impl Threads {
         })
     }
 
-    /// The identifier of `thread`, if it was interned.
+    /// Returns the identifier of `thread`, if it is in the table.
     pub fn find(&self, thread: Thread) -> Option<ThreadId> {
         self.index.get(&thread).copied()
     }
 
-    /// Bytes of memory that the table takes.
+    /// Memory of the table in bytes.
     pub fn bytes(&self) -> usize {
         self.rows.capacity() * size_of::<Thread>() + self.index.allocation_size()
     }
 
-    /// The thread with this identifier.
+    /// Returns the thread with this identifier.
     pub fn get(&self, id: ThreadId) -> Thread {
         self.rows[id.index()]
     }
 
-    /// Number of distinct threads, the unknown one included.
+    /// Number of distinct threads, including the unknown one.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// True if there is none but the unknown one.
+    /// Returns true if there are no threads except the unknown one.
     pub fn is_empty(&self) -> bool {
         self.rows.len() == 1
     }
 
-    /// All threads, in the order in which they were first seen.
+    /// Iterates over all threads, in the order in which they were added.
     pub fn iter(&self) -> impl Iterator<Item = Thread> + '_ {
         self.rows.iter().copied()
     }

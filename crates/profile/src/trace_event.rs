@@ -3,27 +3,27 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// One event, as it happened.
+/// One event.
 #[derive(Clone, Debug)]
 pub struct TraceEvent<'a> {
-    /// Its name as it was asked for: `block:block_rq_issue`, `cpu-clock`.
+    /// Name of the event, as it was requested: `block:block_rq_issue`, `cpu-clock`.
     pub name: &'a str,
-    /// Nanoseconds on the recording's clock.
+    /// Nanoseconds of the recording's clock.
     pub time: Option<u64>,
-    /// The CPU that it happened on.
+    /// The CPU on which it occurred.
     pub cpu: Option<u32>,
-    /// The process that ran there; 0 is the idle task.
+    /// The process that was running; 0 is the idle task.
     pub pid: Option<i32>,
-    /// The thread that ran there; 0 is the idle task.
+    /// The thread that was running; 0 is the idle task.
     pub tid: Option<i32>,
-    /// The thread's name; empty if it is not known.
+    /// Name of the thread; empty if not known.
     pub comm: &'a str,
-    /// Fields of the event, in its own order; empty for what is no tracepoint.
+    /// Fields of the event, in their original order; empty if it is not a tracepoint.
     pub fields: &'a [TraceField<'a>],
 }
 
 impl<'a> TraceEvent<'a> {
-    /// The value of the field with this name.
+    /// Returns the value of the field with this name.
     pub fn field(&self, name: &str) -> Option<&FieldValue<'a>> {
         self.fields.iter().find(|field| field.name == name).map(|field| &field.value)
     }
@@ -32,34 +32,35 @@ impl<'a> TraceEvent<'a> {
 /// A field of an event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceField<'a> {
-    /// Its name.
+    /// Name of the field.
     pub name: &'a str,
-    /// Its value.
+    /// Value of the field.
     pub value: FieldValue<'a>,
 }
 
-/// The value of a field. Its text ([`Display`](fmt::Display)) is how `perf script` shows it. Of a
-/// text input nearly all values are [`Text`](Self::Text).
+/// Value of a field. [`Display`](fmt::Display) writes it in the form of `perf script`. Nearly all values from text inputs
+/// are [`Text`](Self::Text).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldValue<'a> {
     /// A signed number.
     Signed(i64),
     /// An unsigned number.
     Unsigned(u64),
-    /// A pointer or the address of an instruction; its text is hexadecimal.
+    /// A pointer or the address of an instruction; displayed in hexadecimal.
     Address(u64),
-    /// A device, major and minor number: `8,0`.
+    /// Major and minor number of a device, displayed as `8,0`.
     Device(u32, u32),
     /// Text.
     Text(Cow<'a, str>),
-    /// Bytes that are no text; their text is hexadecimal.
+    /// Bytes that are not text; displayed in hexadecimal.
     Bytes(&'a [u8]),
-    /// Several; their text has commas between them.
+    /// Several values; displayed with commas between them.
     List(Vec<FieldValue<'a>>),
 }
 
 impl FieldValue<'_> {
-    /// The number that it is, or that its text shows, decimal or with `0x` before it.
+    /// Converts the value to a number, also from text: decimal, or hexadecimal with the prefix `0x`. `None` if it is not
+    /// a number or does not fit.
     pub fn as_i64(&self) -> Option<i64> {
         match self {
             Self::Signed(number) => Some(*number),
@@ -69,8 +70,8 @@ impl FieldValue<'_> {
         }
     }
 
-    /// The number that it is, or that its text shows, decimal or with `0x` before it. Negative ones
-    /// are none.
+    /// Converts the value to a number, also from text: decimal, or hexadecimal with the prefix `0x`. `None` if it is not
+    /// a number or is negative.
     pub fn as_u64(&self) -> Option<u64> {
         match self {
             Self::Signed(number) => u64::try_from(*number).ok(),

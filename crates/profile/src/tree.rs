@@ -1,4 +1,4 @@
-//! The folded projection of a profile: one label a frame, equal paths merged.
+//! The folded projection of a profile: one label per frame, with equal paths merged.
 
 use std::collections::BTreeMap;
 
@@ -8,38 +8,38 @@ use crate::{
     ValueType,
 };
 
-/// A profile as labelled paths with their values: what folded text says, as a tree.
+/// A profile as labelled paths with values: the content of folded text, as a tree.
 ///
-/// A node stands for all stacks that begin with its path. Nodes are numbered from 0, the root, and
-/// a parent's number is below its children's; the order among siblings is the order in which the
-/// profile first names them, and so is not sorted.
+/// A node represents all stacks that begin with its path. Nodes are numbered from 0, the root; a parent's number is
+/// smaller than its children's. Siblings are not sorted: they are in the order in which they first occur in the profile.
 #[derive(Clone, Debug)]
 pub struct Tree {
-    /// The labels.
+    /// The distinct labels.
     pub names: Strings,
     /// Types of the columns of values.
     pub value_types: Vec<ValueType>,
     parent: Vec<NodeId>,
     name: Vec<StringId>,
-    /// The first of the profile's frames that is here, or [`NO_FRAME`].
+    /// First of the profile's frames at each node, or [`NO_FRAME`].
     frame: Vec<FrameId>,
-    /// Kind of the code of each of the profile's frames.
+    /// Kind of each of the profile's frames.
     kinds: Vec<FrameKind>,
     /// Module of each of the profile's frames.
     modules: Vec<StringId>,
-    /// Of a node whose frames are in several modules, those that are not the first frame's.
+    /// For a node whose frames are in several modules: the modules other than the first frame's.
     other_modules: BTreeMap<u32, Vec<StringId>>,
-    /// Per value type, the value of the samples whose frame in each node was guessed; empty if none was.
+    /// For each value type and node: sum of the samples whose frame at the node was guessed. Empty if no frame was
+    /// guessed.
     guessed: Vec<Vec<u64>>,
-    /// Per value type, the value of the samples that end in each node.
+    /// For each value type and node: sum of the samples that end at the node.
     self_values: Vec<Vec<u64>>,
 }
 
-/// Stands for "none": of the root, and of processes.
+/// Value that means "no frame": at the root and at process nodes.
 const NO_FRAME: FrameId = FrameId(u32::MAX);
 
 impl Tree {
-    /// Forgets all columns of values but one; does nothing if there is no such column.
+    /// Removes all columns of values except one. Does nothing if there is no such column.
     pub fn keep_column(&mut self, column: usize) {
         if column < self.value_types.len() {
             self.value_types = vec![self.value_types.swap_remove(column)];
@@ -50,42 +50,42 @@ impl Tree {
         }
     }
 
-    /// The projection of `profile`.
+    /// Builds the tree of `profile`.
     pub fn new(profile: &Profile, options: &LabelOptions) -> Self {
         Builder::new(profile, options).build()
     }
 
-    /// Number of nodes, the root included.
+    /// Number of nodes, including the root.
     pub fn len(&self) -> usize {
         self.parent.len()
     }
 
-    /// True if there is no node but the root.
+    /// Returns true if there are no nodes except the root.
     pub fn is_empty(&self) -> bool {
         self.parent.len() == 1
     }
 
-    /// All nodes but the root, parents before children.
+    /// Iterates over all nodes except the root, parents before children.
     pub fn nodes(&self) -> impl DoubleEndedIterator<Item = NodeId> + use<> {
         (1..self.parent.len()).map(NodeId::from_index)
     }
 
-    /// The node's caller. The root is its own.
+    /// The node's parent, its caller. The root is its own parent.
     pub fn parent(&self, node: NodeId) -> NodeId {
         self.parent[node.index()]
     }
 
-    /// The node's label; empty for the root.
+    /// Label of the node; empty for the root.
     pub fn name(&self, node: NodeId) -> &str {
         self.names.get(self.name_id(node))
     }
 
-    /// The node's label in [`Tree::names`].
+    /// Label of the node, as a string of [`Tree::names`].
     pub fn name_id(&self, node: NodeId) -> StringId {
         self.name[node.index()]
     }
 
-    /// Kind of the node's code: that of the first of its frames.
+    /// Kind of the node's first frame.
     pub fn kind(&self, node: NodeId) -> FrameKind {
         match self.frame(node) {
             Some(frame) => self.kinds[frame.index()],
@@ -94,25 +94,24 @@ impl Tree {
         }
     }
 
-    /// The first of the profile's frames that has this label here, for its module and source;
-    /// `None` for a process.
+    /// First of the profile's frames at this node, for its module and source; `None` for the root and for processes.
     pub fn frame(&self, node: NodeId) -> Option<FrameId> {
         Some(self.frame[node.index()]).filter(|&frame| frame != NO_FRAME)
     }
 
-    /// The modules of the profile's frames that are here, as far as they are known: texts of the profile.
+    /// Iterates over the known modules of the profile's frames at this node, as strings of the profile.
     pub fn modules(&self, node: NodeId) -> impl Iterator<Item = StringId> + '_ {
         let first = self.frame(node).map(|frame| self.modules[frame.index()]);
         let others = self.other_modules.get(&node.0).into_iter().flatten().copied();
         first.into_iter().filter(|module| !module.is_empty()).chain(others)
     }
 
-    /// The values of the samples that end in each node, by node number. Saturated sums.
+    /// Self values: for each node, the sum of the samples that end there. The sums saturate.
     pub fn self_values(&self, column: usize) -> &[u64] {
         &self.self_values[column]
     }
 
-    /// The values of the samples that end in each node or below it, by node number. Saturated sums.
+    /// Total values: for each node, the sum of the samples that end there or at a descendant. The sums saturate.
     pub fn total_values(&self, column: usize) -> Vec<u64> {
         let mut totals = self.self_values[column].clone();
         for node in self.nodes().rev() {
@@ -122,17 +121,17 @@ impl Tree {
         totals
     }
 
-    /// The value of the samples whose frame in a node was found by a guess ([`Frame::guessed`](crate::Frame::guessed)).
+    /// Sum of the samples whose frame at this node was found by a guess ([`Frame::guessed`](crate::Frame::guessed)).
     pub fn guessed_value(&self, column: usize, node: NodeId) -> u64 {
         self.guessed.get(column).map_or(0, |values| values[node.index()])
     }
 
-    /// The sum of a column. Saturates.
+    /// Sum of a column. Saturates.
     pub fn total(&self, column: usize) -> u64 {
         self.self_values[column].iter().fold(0, |sum, &value| sum.saturating_add(value))
     }
 
-    /// Notes the module of another frame that is here.
+    /// Adds the module of another frame at this node.
     fn add_module(&mut self, node: NodeId, frame: FrameId) {
         if frame == NO_FRAME || self.frame[node.index()] == frame {
             return;
@@ -143,7 +142,7 @@ impl Tree {
         }
     }
 
-    /// The labels of a node's path, leaf first.
+    /// Iterates over the labels on the node's path, leaf first.
     pub fn path(&self, node: NodeId) -> impl Iterator<Item = &str> {
         let mut at = node;
         std::iter::from_fn(move || {
@@ -156,19 +155,19 @@ impl Tree {
     }
 }
 
-/// Grows a tree.
+/// Builds a tree from a profile.
 struct Builder<'a> {
     profile: &'a Profile,
-    /// The label of each frame.
+    /// Label of each frame.
     labels: Vec<StringId>,
-    /// The label of each thread.
+    /// Label of each thread.
     roots: Vec<StringId>,
-    /// True if several frames have a label, by label.
+    /// By label: true if several frames have it.
     is_shared: Vec<bool>,
-    /// True if a node stands for one stack alone, so that its children need not be looked for
-    /// unless they share their labels.
+    /// By node: true if the node represents a single stack. Its children need no lookup then, except those whose label
+    /// several frames share.
     is_alone: Vec<bool>,
-    /// Stacks on the way to one that has a node.
+    /// Stacks without a node, on the path up to a stack that has one.
     missing: Vec<(StackId, FrameId)>,
     children: Children,
     tree: Tree,
@@ -211,7 +210,7 @@ impl<'a> Builder<'a> {
         distinct.sort_unstable();
         distinct.dedup();
 
-        // One root label after the other, so that one table of nodes, by stack, serves them all.
+        // Handles one root label after the other, so that a single table from stacks to nodes is enough.
         let mut nodes = NodeOfStack::new(profile.stacks.len());
         let mut rows_of: Vec<Vec<usize>> = vec![Vec::new(); distinct.len()];
         for (row, sample) in profile.samples.iter().enumerate() {
@@ -221,7 +220,7 @@ impl<'a> Builder<'a> {
         }
         let families = distinct.into_iter().zip(rows_of).filter(|(_, rows)| !rows.is_empty());
         let families: Vec<_> = families.collect();
-        // Without a label they are among the labels of the others.
+        // Stacks without a root label are added to the root, among the other root labels.
         let is_alone = families.len() == 1 || families.iter().all(|(label, _)| !label.is_empty());
         for (label, rows) in families {
             nodes.clear();
@@ -240,7 +239,7 @@ impl<'a> Builder<'a> {
         self.tree
     }
 
-    /// Counts a sample for the node that its stack ends in, and for those of its frames that were guessed.
+    /// Adds a sample to the node at which its stack ends, and to the nodes of its guessed frames.
     fn count(&mut self, row: usize, node: NodeId) {
         let profile = self.profile;
         let values = |column| profile.samples.values(column)[row];
@@ -263,8 +262,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// True if the stacks are the tree already: no process stands at their root, and no two frames
-    /// have the same label, as in folded text.
+    /// Returns true if the tree of stacks can be used as it is: there are no process labels, and no two frames have the
+    /// same label. This holds for folded text.
     fn is_whole(&self) -> bool {
         !self.is_shared.contains(&true) && self.roots.iter().all(|label| label.is_empty())
     }
@@ -284,7 +283,7 @@ impl<'a> Builder<'a> {
         self.tree
     }
 
-    /// The node of a stack; `nodes` holds those found so far.
+    /// Returns the node of a stack, which is added if it is new. `nodes` contains the nodes found so far.
     fn node(&mut self, stack: StackId, nodes: &mut NodeOfStack) -> NodeId {
         let stacks = &self.profile.stacks;
         let mut at = stack;
@@ -328,8 +327,8 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The node that each stack became, under the present root label. Cleared in no time: a row counts
-/// only if it was written since.
+/// Node of each stack under the current root label. Clearing takes constant time: a row is valid only if it was written
+/// in the current round.
 struct NodeOfStack {
     rows: Vec<(u32, NodeId)>,
     round: u32,

@@ -1,4 +1,4 @@
-//! Value types: the meaning of a column of values.
+//! Value types: the meanings of columns of values.
 
 use std::str::FromStr;
 
@@ -7,25 +7,25 @@ use std::str::FromStr;
 pub struct ValueType {
     /// Name: `cpu`, `samples`, `off-cpu`, `alloc` …
     pub name: String,
-    /// In which unit: `ns`, `count`, `bytes` …
+    /// Unit: `ns`, `count`, `bytes` …
     pub unit: String,
-    /// Values are whole numbers of 10^-`decimals` units, so that text with decimal counts keeps
-    /// its exact value. 0 for nearly all sources.
+    /// Number of decimals. Values are whole multiples of 10^-`decimals` units, so that decimal numbers in text keep their
+    /// exact value. 0 for nearly all sources.
     pub decimals: u8,
 }
 
 /// The kind of quantity that a unit measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnitKind {
-    /// Time, in this unit.
+    /// Time, in the given unit.
     Time(TimeUnit),
     /// Memory or data, in bytes.
     Bytes,
-    /// Things that the value type names.
+    /// Number of the things that the value type's name says.
     Count,
-    /// The source does not say.
+    /// Not known: the source does not have a unit.
     Unknown,
-    /// Another unit, as `cycles` or `percent`.
+    /// Another unit, such as `cycles` or `percent`.
     Other,
 }
 
@@ -39,38 +39,38 @@ pub enum TimeUnit {
     Seconds,
 }
 
-/// The quantity that a value type names, as far as views depend on it.
+/// The quantity that a value type's name means, as far as views depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
-    /// Samples.
+    /// Number of samples.
     Samples,
-    /// Time in which threads did not run, of stacks that end in the reason; a sample is at the end of its time.
+    /// Time in which threads did not run. Stacks end in the reason; the time of a sample is the end of its wait.
     OffCpu,
-    /// Time in which threads ran or did not run.
+    /// Elapsed time of threads, running or not.
     Wall,
-    /// Time in which threads did not run, by the stack that ended it.
+    /// Time in which threads did not run, by the stack that woke them.
     Wakeup,
-    /// The same, below the stack that waited.
+    /// Time in which threads did not run, by the stack that waited, followed by the stack that woke it.
     OffWake,
-    /// Reading and writing: files, block devices, sockets.
+    /// Input and output: files, block devices, sockets.
     Io,
     /// Allocations and page faults.
     Memory,
-    /// Waits for locks.
+    /// Time spent waiting for locks.
     Locks,
-    /// Objects of a heap, which are estimated from samples.
+    /// Number of objects in a heap, estimated from samples.
     Objects,
     /// The first column of a comparison.
     Before,
     /// The second column of a comparison.
     After,
-    /// The value of a source that does not name it.
+    /// A value that the source does not name.
     Unnamed,
-    /// Any other, as `cpu` or the name of an event.
+    /// Any other quantity, such as `cpu` or the name of an event.
     Other,
 }
 
-/// As [`TimeUnit::named`].
+/// Parses a unit with [`TimeUnit::named`].
 impl FromStr for TimeUnit {
     type Err = &'static str;
 
@@ -80,7 +80,7 @@ impl FromStr for TimeUnit {
 }
 
 impl TimeUnit {
-    /// Each unit, its short and its long name, and how many nanoseconds it is.
+    /// Units with their short name, long name, and length in nanoseconds.
     const ALL: [(Self, &str, &str, u64); 4] = [
         (Self::Nanoseconds, "ns", "nanoseconds", 1),
         (Self::Microseconds, "us", "microseconds", 1_000),
@@ -88,7 +88,7 @@ impl TimeUnit {
         (Self::Seconds, "s", "seconds", 1_000_000_000),
     ];
 
-    /// The unit of this name, in any of the usual spellings.
+    /// Returns the unit with this name, in any of the usual spellings.
     pub fn named(name: &str) -> Option<Self> {
         Some(match name {
             "ns" | "nsec" | "nsecs" | "nanoseconds" => Self::Nanoseconds,
@@ -99,34 +99,36 @@ impl TimeUnit {
         })
     }
 
-    /// A unit's name in value types: that of a time is the short one.
+    /// Short form of a unit's name, for value types: `us` for `microseconds`. Units other than times are returned
+    /// unchanged.
     pub fn short_name(unit: &str) -> &str {
         Self::named(unit).map_or(unit, |unit| unit.short())
     }
 
-    /// A unit's name in pprof, speedscope and others: that of a time is the long one.
+    /// Long form of a unit's name, for pprof, speedscope and others: `microseconds` for `us`. Units other than times are
+    /// returned unchanged.
     pub fn long_name(unit: &str) -> &str {
         Self::named(unit).map_or(unit, |unit| unit.long())
     }
 
-    /// `us`.
+    /// Short name, such as `us`.
     pub fn short(self) -> &'static str {
         Self::ALL[self as usize].1
     }
 
-    /// `microseconds`.
+    /// Long name, such as `microseconds`.
     pub fn long(self) -> &'static str {
         Self::ALL[self as usize].2
     }
 
-    /// Number of nanoseconds it is.
+    /// Length of the unit in nanoseconds.
     pub fn nanoseconds(self) -> u64 {
         Self::ALL[self as usize].3
     }
 }
 
 impl UnitKind {
-    /// The measure of a unit.
+    /// Returns the kind of quantity that a unit measures.
     pub fn of_unit(unit: &str) -> Self {
         match unit {
             "count" => Self::Count,
@@ -136,7 +138,7 @@ impl UnitKind {
         }
     }
 
-    /// The unit of a time.
+    /// Returns the unit of time, if the kind is a time.
     pub fn time_unit(self) -> Option<TimeUnit> {
         match self {
             Self::Time(unit) => Some(unit),
@@ -144,29 +146,30 @@ impl UnitKind {
         }
     }
 
-    /// True of numbers of things, named or not.
+    /// Returns true for numbers of things, also if the unit is not known.
     pub fn is_count(self) -> bool {
         matches!(self, Self::Count | Self::Unknown)
     }
 }
 
 impl ValueType {
-    /// Any name and unit, whole numbers.
+    /// Creates a value type with this name and unit, and without decimals.
     pub fn new(name: &str, unit: &str) -> Self {
         Self { name: name.to_owned(), unit: unit.to_owned(), decimals: 0 }
     }
 
-    /// Values of an input that does not say what they count, as folded text.
+    /// Values of a source that does not say what they count, such as folded text.
     pub fn unnamed() -> Self {
         Self::new("value", "")
     }
 
-    /// Counted samples.
+    /// Number of samples.
     pub fn samples() -> Self {
         Self::new("samples", "count")
     }
 
-    /// Values of a unit, as a user names it: `ms`, `bytes`, `samples`, or what is counted: `calls`. `None` if it is empty.
+    /// Value type for a unit as a user writes it: `ms`, `bytes`, `samples`, or what is counted: `calls`. `None` if it is
+    /// empty.
     pub fn of_unit(unit: &str) -> Option<Self> {
         Some(match UnitKind::of_unit(unit) {
             UnitKind::Unknown => return None,
@@ -177,17 +180,17 @@ impl ValueType {
         })
     }
 
-    /// Both columns of a comparison of values like these.
+    /// Returns the value types of the two columns of a comparison of such values.
     pub fn before_and_after(&self) -> [Self; 2] {
         ["before", "after"].map(|name| Self { name: name.to_owned(), ..self.clone() })
     }
 
-    /// The kind of quantity that its unit measures.
+    /// Kind of quantity that the unit measures.
     pub fn unit_kind(&self) -> UnitKind {
         UnitKind::of_unit(&self.unit)
     }
 
-    /// The quantity that it names.
+    /// Quantity that the name means.
     pub fn quantity(&self) -> Quantity {
         match self.name.as_str() {
             "samples" => Quantity::Samples,
@@ -206,7 +209,7 @@ impl ValueType {
         }
     }
 
-    /// True if it is not known what the values count.
+    /// Returns true if it is not known what the values count.
     pub fn is_unnamed(&self) -> bool {
         use Quantity::{After, Before, Unnamed};
 
