@@ -1,22 +1,21 @@
-//! The build ID: identifies one build of a file.
+//! Build ID: identifies one build of a file.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// The contents of an ELF `NT_GNU_BUILD_ID` note: usually a 20-byte SHA-1, but linkers also make
-/// 8-byte (`--build-id=fast`), 16-byte (`md5`, `uuid`) and, with `--build-id=0x…`, any other.
+/// Contents of an ELF `NT_GNU_BUILD_ID` note: usually a 20-byte SHA-1, but linkers also emit 8 bytes
+/// (`--build-id=fast`), 16 bytes (`md5`, `uuid`) and, with `--build-id=0x…`, any other number.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BuildId(Box<[u8]>);
 
-/// A text that is not the hexadecimal form of a build ID.
+/// Error: a text is not a build ID in hexadecimal.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("a build ID is an even number of hexadecimal digits, not {0:?}")]
 pub struct InvalidBuildId(String);
 
 impl BuildId {
-    /// The build ID of these bytes, or nothing if there are none or all are zero, which is how
-    /// the kernel's records say that a file has none.
+    /// Creates a build ID; `None` if `bytes` is empty or all zero, which means "no build ID" in the kernel's records.
     pub fn new(bytes: &[u8]) -> Option<Self> {
         bytes.iter().any(|&b| b != 0).then(|| Self(bytes.into()))
     }
@@ -26,9 +25,8 @@ impl BuildId {
         &self.0
     }
 
-    /// Returns true if both name the same build. The kernel keeps no more than 20 bytes, and fills up
-    /// shorter ones with zeros (`PERF_RECORD_MMAP2`, linux/perf_event.h), so only what both have
-    /// is compared.
+    /// Returns true if both identify the same build. The kernel keeps at most 20 bytes, and pads shorter IDs with
+    /// zeros (`PERF_RECORD_MMAP2`, linux/perf_event.h), so only the bytes that both have are compared.
     pub fn agrees_with(&self, other: &Self) -> bool {
         let (short, long) =
             if self.0.len() <= other.0.len() { (self, other) } else { (other, self) };
@@ -36,7 +34,7 @@ impl BuildId {
             && (short.0.len() >= 20 || long.0[short.0.len()..].iter().all(|&b| b == 0))
     }
 
-    /// The path below a `.build-id` directory: two digits, a slash, and the rest.
+    /// Path below a `.build-id` directory: two digits, a slash, and the rest.
     pub(crate) fn fan_out(&self) -> Option<String> {
         let hex = self.to_string();
         (hex.len() > 2).then(|| format!("{}/{}", &hex[..2], &hex[2..]))

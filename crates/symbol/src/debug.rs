@@ -1,4 +1,4 @@
-//! Names of a module beside its own symbol tables: mini debug information, a debug file, DWARF.
+//! Sources of names besides a module's own symbol tables: mini debug information, debug files, DWARF.
 
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
@@ -15,26 +15,26 @@ use crate::split::Package;
 use crate::symbolize::{Options, Warning};
 use crate::unpacked;
 
-/// Mini debug information is a symbol table, some hundred KB. Larger is not it.
+/// Size limit of mini debug information, in bytes. It is a symbol table and has some hundred KB.
 const MAX_MINI_SIZE: u64 = 256 << 20;
 
-/// A file with DWARF, and its index, made at the first use.
+/// A file with DWARF, and its unit index, which is built at the first use.
 #[derive(Debug)]
 pub(crate) struct DwarfFile {
     pub sections: DebugSections,
     pub index: OnceLock<UnitIndex>,
 }
 
-/// A separate debug file.
+/// Separate debug file of a module.
 #[derive(Debug, Default)]
 pub(crate) struct DebugFile {
     pub file: Option<(PathBuf, Arc<Image>)>,
-    /// Why others in its place are not used.
+    /// Reasons why other candidates were rejected.
     pub warnings: Vec<Warning>,
 }
 
 impl DebugFile {
-    /// That of `module`, if it has no debug information of its own.
+    /// Finds the debug file of `module`. It is not searched if the module has debug information of its own.
     pub fn find(module: &Module, locator: &Locator) -> Self {
         let mut warnings = Vec::new();
         let file = match DebugSections::are_in(&module.image) {
@@ -45,26 +45,26 @@ impl DebugFile {
     }
 }
 
-/// All that was found, once, when the first address asked for it.
+/// Everything found for a module. It is searched once, when the first address needs it.
 #[derive(Debug, Default)]
 pub(crate) struct DebugInfo {
-    /// The ELF file in `.gnu_debugdata`.
+    /// ELF file in `.gnu_debugdata`.
     pub mini: Option<Image>,
-    /// A separate debug file.
+    /// Separate debug file.
     pub file: Option<(PathBuf, Arc<Image>)>,
     pub warnings: Vec<Warning>,
-    /// Read when more is asked for than symbol tables know: it may have to be decompressed.
+    /// Loaded when symbol tables are not enough: it may have to be decompressed.
     dwarf: OnceLock<DwarfInfo>,
 }
 
-/// DWARF, and what belongs to it.
+/// DWARF of a module, with its supplementary file and package.
 #[derive(Debug, Default)]
 pub(crate) struct DwarfInfo {
-    /// Of the separate debug file if there is one, else of the module.
+    /// DWARF of the separate debug file if there is one, else of the module.
     pub main: Option<DwarfFile>,
-    /// The file of what `dwz` took out of several debug files.
+    /// Supplementary file: entries that `dwz` moved out of several debug files.
     pub supplementary: Option<(Image, DwarfFile)>,
-    /// The functions of split units.
+    /// DWARF package (`.dwp`) with the split units.
     pub package: Option<Package>,
     pub warnings: Vec<Warning>,
 }
@@ -81,7 +81,8 @@ impl DebugInfo {
         debug
     }
 
-    /// The DWARF of `module`, for which this was found, and whose code begins at `lowest`.
+    /// DWARF of `module`, which must be the module passed to [`Self::find`]. `lowest` is the lowest address of its
+    /// code.
     pub fn dwarf(&self, module: &Module, options: &Options, lowest: u64) -> &DwarfInfo {
         self.dwarf.get_or_init(|| {
             let (path, image) = self.place(module);
@@ -89,7 +90,7 @@ impl DebugInfo {
         })
     }
 
-    /// The file that DWARF is in, if it is anywhere.
+    /// Path and image of the file that has the DWARF, if any file has.
     pub fn place<'a>(&'a self, module: &'a Module) -> (&'a Path, &'a Image) {
         match &self.file {
             Some((path, image)) => (path, image),
@@ -97,8 +98,8 @@ impl DebugInfo {
         }
     }
 
-    /// `.gnu_debugdata` is an xz-compressed ELF file that has only the symbols that `.dynsym`
-    /// lacks ("Debugging information in a special section" in GDB's manual).
+    /// Loads `.gnu_debugdata`: an xz-compressed ELF file with only the symbols that `.dynsym` lacks ("Debugging
+    /// information in a special section" in GDB's manual).
     fn load_mini(&mut self, elf: &object::File<'_>, path: &Path) {
         let Some(section) = elf.section_by_name(".gnu_debugdata") else { return };
         let result = section.data().map_err(|error| error.to_string()).and_then(|data| {

@@ -1,9 +1,9 @@
-//! Debug files from debuginfod servers, through the cache of elfutils' client.
+//! Client for debug files on debuginfod servers. It shares the cache of elfutils' client.
 //!
-//! Sources: debuginfod(8) for the addresses (`URL/buildid/BUILDID/debuginfo`), debuginfod_find_debuginfo(3) for the
-//! variables and the cache (`BUILDID/debuginfo` in it, an empty file for what no server has).
+//! Sources: debuginfod(8) for the URLs (`URL/buildid/BUILDID/debuginfo`), debuginfod_find_debuginfo(3) for the
+//! environment variables and the cache (file `BUILDID/debuginfo`, empty if no server has the file).
 //!
-//! It is fetched with `debuginfod-find`, or `curl`: both know this machine's proxies and certificates.
+//! Files are fetched with `debuginfod-find` or `curl`: both use this machine's proxies and certificates.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,35 +12,35 @@ use std::time::Duration;
 
 use crate::build_id::BuildId;
 
-/// Servers that have debug files, and where such files are kept.
+/// debuginfod servers, and the local cache of their files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Debuginfod {
-    /// The servers, as `DEBUGINFOD_URLS` has them.
+    /// URLs of the servers, from `DEBUGINFOD_URLS`.
     pub urls: Vec<String>,
-    /// The cache.
+    /// Cache directory.
     pub cache: PathBuf,
 }
 
-/// How long it is believed that no server has a file.
+/// Time for which "no server has the file" is cached.
 const MISSING: Duration = Duration::from_secs(600);
 
-/// Seconds without an answer, or with next to nothing of a file, after which a server is given up.
+/// Timeout in seconds: a server is given up if it does not answer, or sends less than 1 KiB/s, for this long.
 const PATIENCE: &str = "30";
 
-/// The largest file that is fetched, in bytes.
+/// Maximum size of a fetched file, in bytes.
 const LARGEST: &str = "4294967296";
 
 impl Debuginfod {
-    /// A client as the environment asks for it: none unless `DEBUGINFOD_URLS` is set.
+    /// Creates a client from the environment; `None` unless `DEBUGINFOD_URLS` is set.
     pub fn from_env() -> Option<Self> {
         let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let urls = variable("DEBUGINFOD_URLS")?.to_string_lossy().into_owned();
-        // `ima:` and `;` policies are for clients that check signatures.
+        // `ima:` policies and `;` are for clients that check signatures.
         let urls: Vec<String> =
             urls.split_whitespace().filter(|url| url.contains("://")).map(str::to_owned).collect();
         let home = || Some(PathBuf::from(variable("HOME")?));
         let cache = variable("DEBUGINFOD_CACHE_PATH").map(PathBuf::from);
-        // The older client's place, if it is there.
+        // Cache of older client versions, if it exists.
         let old =
             || home().map(|home| home.join(".debuginfod_client_cache")).filter(|old| old.is_dir());
         let folder = || {
@@ -51,7 +51,7 @@ impl Debuginfod {
         (!urls.is_empty()).then_some(Self { urls, cache })
     }
 
-    /// The debug file of this build, fetched if it is not in the cache.
+    /// Path of the debug file of this build, which is fetched if it is not in the cache.
     pub(crate) fn debug_file(&self, id: &BuildId) -> Option<PathBuf> {
         let path = self.cache.join(id.to_string()).join("debuginfo");
         if let Ok(known) = fs::metadata(&path) {
@@ -67,12 +67,12 @@ impl Debuginfod {
         if self.find(id) == Some(true) || self.urls.iter().any(|url| fetch(url, id, &path)) {
             return Some(path).filter(|path| path.is_file());
         }
-        // As elfutils' client does, so that neither asks again at once.
+        // elfutils' client does the same, so that neither asks again at once.
         fs::write(&path, b"").ok();
         None
     }
 
-    /// Asks elfutils' client; `None` if it is not installed.
+    /// Runs elfutils' client: true if it found the file; `None` if it is not installed.
     fn find(&self, id: &BuildId) -> Option<bool> {
         let mut command = Command::new("debuginfod-find");
         command.args(["debuginfo", &id.to_string()]);
@@ -84,7 +84,7 @@ impl Debuginfod {
     }
 }
 
-/// Fetches a file whole or not at all.
+/// Fetches a file with `curl`, whole or not at all; returns true on success.
 fn fetch(url: &str, id: &BuildId, path: &Path) -> bool {
     let part = path.with_extension(format!("{}.part", std::process::id()));
     let url = format!("{}/buildid/{id}/debuginfo", url.trim_end_matches('/'));

@@ -1,14 +1,12 @@
-//! Readable names for mangled ones.
+//! Demangling of C++ and Rust names.
 //!
-//! Names are those that `perf` and `c++filt --no-params` print, so that they agree with those
-//! of other tools:
+//! The results are the names that `perf` and `c++filt --no-params` print, so that they agree with other tools:
 //!
 //! - C++ (Itanium ABI): everything but the function's own parameter list and return type.
 //!   `std::function<void ()>::operator()`, `foo(int)::{lambda(int)#1}::operator()`.
 //! - Rust (v0 and legacy): without the hash that ends legacy names and the disambiguators of v0.
-//! - A suffix that says which part or variant of a function the compiler made stays, as it does
-//!   for C: `main.cold`, `walk.part.0`, `sort.constprop.0.isra.0`. ThinLTO's `.llvm.1234` is a
-//!   random number and goes.
+//! - A suffix for a part or variant of a function stays, as in C: `main.cold`, `walk.part.0`,
+//!   `sort.constprop.0.isra.0`. ThinLTO's `.llvm.1234` is a random number and is removed.
 //! - All other names (C, Go, Swift, …) stay as they are.
 
 use std::borrow::Cow;
@@ -16,18 +14,18 @@ use std::fmt::{self, Write};
 
 use cpp_demangle::{DemangleOptions, ParseOptions};
 
-/// Longer names are left mangled. The longest that real C++ programs have (expression templates)
-/// are some ten thousand bytes; a short mangled name can stand for gigabytes.
+/// Maximum length of a demangled name in bytes; longer ones are left mangled. The longest names in real C++
+/// programs (expression templates) have some ten thousand bytes; a short mangled name can expand to gigabytes.
 const MAX_DEMANGLED: usize = 1 << 16;
 
-/// Mangled names longer than this are not even tried.
+/// Maximum length of a mangled name in bytes; longer ones are not demangled.
 const MAX_MANGLED: usize = 1 << 16;
 
-/// How deep C++ types may nest, in both parsing and printing. Real names need less than 100; this
-/// many levels fit in the 2 MB stack of a thread, without optimization too.
+/// Maximum nesting of C++ types, in both parsing and printing. Real names need less than 100; this many levels fit
+/// in the 2 MB stack of a thread, even without optimization.
 const MAX_DEPTH: u32 = 192;
 
-/// The readable form of `name`, or `name` if it is not mangled or too large to be real.
+/// Returns the readable form of `name`, or `name` itself if it is not mangled or too large to be real.
 ///
 /// ```
 /// use pyrograph_symbol::demangle;
@@ -42,7 +40,8 @@ pub fn demangle(name: &str) -> Cow<'_, str> {
     readable.map_or(Cow::Borrowed(name), Cow::Owned)
 }
 
-/// The same with the parameters of a function of C++, which tell overloads apart; `None` if there are none to be known.
+/// Like [`demangle`], but with the parameters of C++ functions, which distinguish overloads. `None` if the
+/// parameters are unknown.
 ///
 /// ```
 /// use pyrograph_symbol::demangle_with_parameters;
@@ -54,7 +53,7 @@ pub fn demangle_with_parameters(name: &str) -> Option<String> {
     readable(without_llvm_suffix(name), Parameters::Shown)
 }
 
-/// Whether the parameters of functions are in their names.
+/// Selects whether a name includes the parameters of the function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Parameters {
     LeftOut,
@@ -65,7 +64,7 @@ fn readable(name: &str, parameters: Parameters) -> Option<String> {
     if name.len() > MAX_MANGLED {
         return None;
     }
-    // On macOS every name of C begins with one `_` more.
+    // On macOS, every C name has one more leading `_`.
     let mangled =
         if name.starts_with("__Z") || name.starts_with("__R") { &name[1..] } else { name };
     if mangled.starts_with("_R") {
@@ -85,8 +84,8 @@ fn rust_v0(name: &str) -> Option<String> {
     rust(mangled, suffix)
 }
 
-/// Legacy Rust names are valid C++ names, too: a hash as the last part identifies them. They have dots
-/// in them (`..` is `::`), so the hash also shows where a suffix starts.
+/// Demangles a legacy Rust name. These are valid C++ names, too: the hash in the last part identifies them. They
+/// contain dots (`..` is `::`), so the hash also shows where a suffix starts.
 fn rust_legacy(name: &str) -> Option<String> {
     let hash = name.rfind("17h")? + "17h".len();
     let end = hash + 16;
@@ -108,9 +107,9 @@ fn cpp(name: &str, parameters: Parameters) -> Option<String> {
     let parse = ParseOptions::default().recursion_limit(MAX_DEPTH);
     let (symbol, tail) =
         cpp_demangle::BorrowedSymbol::with_tail_and_options(mangled.as_bytes(), &parse).ok()?;
-    // The name comes first and the types of what it returns and takes, which are left out, last.
-    // The parser gives up on some that GCC makes (`enable_if_t` in `std::swap`); then what ends the
-    // name must be template arguments.
+    // The name comes first; the types of the parameters and of the return value, which are left out, come last. The
+    // parser fails on some types that GCC emits (`enable_if_t` in `std::swap`); then the part that was parsed must
+    // end in template arguments.
     if !tail.is_empty() && !mangled[..mangled.len() - tail.len()].ends_with('E') {
         return None;
     }
@@ -119,8 +118,8 @@ fn cpp(name: &str, parameters: Parameters) -> Option<String> {
     let mut text = Limited::default();
     symbol.structured_demangle(&mut text, &print).ok()?;
     let mut text = tidy(&text.0);
-    // Qualifiers of `this` belong to the parameter list: `str() &&`, and the call operators of
-    // lambdas, `_ZZ…NK…clE…`, are const. A conversion to `char const` is not local, so stays.
+    // Qualifiers of `this` belong to the parameter list: `str() &&`, and the call operators of lambdas,
+    // `_ZZ…NK…clE…`, are const. A conversion to `char const` is not a local name, so its `const` stays.
     let qualifiers: &[&str] =
         if mangled.starts_with("_ZZ") { &[" &&", " &", " const"] } else { &[" &&", " &"] };
     for qualifier in qualifiers.iter().filter(|_| parameters == Parameters::LeftOut) {
@@ -132,13 +131,13 @@ fn cpp(name: &str, parameters: Parameters) -> Option<String> {
     Some(text)
 }
 
-/// The forms of thunks and the like that `cpp_demangle` prints, and those of the field.
+/// Prefixes of thunks: as `cpp_demangle` prints them, and as other tools do.
 const SPECIAL: &[(&str, &str)] = &[
     ("{virtual override thunk({offset(", "non-virtual thunk to "),
     ("{virtual override thunk({virtual offset(", "virtual thunk to "),
 ];
 
-/// Integer types of template arguments, and the suffix that says the same.
+/// Integer types of template arguments as `cpp_demangle` prints them, and the equivalent suffix.
 const LITERALS: &[(&str, &str)] = &[
     ("(unsigned int)", "u"),
     ("(unsigned long)", "ul"),
@@ -147,8 +146,7 @@ const LITERALS: &[(&str, &str)] = &[
     ("(long long)", "ll"),
 ];
 
-/// `cpp_demangle` differs from the field's form in some details. This makes up for them:
-/// `Array<(unsigned long)16, >` → `Array<16ul>`.
+/// Converts the output of `cpp_demangle` to the form of other demanglers: `Array<(unsigned long)16, >` → `Array<16ul>`.
 fn tidy(text: &str) -> String {
     let mut tidied = String::with_capacity(text.len());
     let mut rest = text;
@@ -173,7 +171,7 @@ fn tidy(text: &str) -> String {
     tidied
 }
 
-/// How much of `text` is a number with its type before it, which is written in the short form.
+/// Writes a number with a type before it in the short form; returns its length in `text`.
 fn literal(text: &str, tidied: &mut String) -> Option<usize> {
     let (kind, suffix) = LITERALS.iter().find(|(kind, _)| text.starts_with(kind))?;
     let number = &text[kind.len()..];
@@ -187,7 +185,8 @@ fn literal(text: &str, tidied: &mut String) -> Option<usize> {
     Some(kind.len() + sign + digits)
 }
 
-/// How much of `text` is the trace of an empty template argument pack: `, ` with nothing after it.
+/// Skips the separator that is left of an empty template argument pack: `, ` with nothing after it. Returns its
+/// length in `text`.
 fn empty_pack(text: &str, tidied: &mut String) -> Option<usize> {
     if text.starts_with(", , ") || text.starts_with(", >") {
         return Some(2);
@@ -199,7 +198,7 @@ fn empty_pack(text: &str, tidied: &mut String) -> Option<usize> {
     None
 }
 
-/// `name` and what follows the first dot: neither C++ nor Rust v0 names have dots in them.
+/// Splits `name` at its first dot: neither C++ nor Rust v0 names contain dots.
 fn split_suffix(name: &str) -> (&str, &str) {
     name.split_at(name.find('.').unwrap_or(name.len()))
 }
@@ -211,7 +210,7 @@ fn without_llvm_suffix(name: &str) -> &str {
     }
 }
 
-/// Text that refuses to grow beyond all measure.
+/// Text of at most [`MAX_DEMANGLED`] bytes; writing more is an error.
 #[derive(Default)]
 struct Limited(String);
 

@@ -1,6 +1,6 @@
-//! DWARF debug information: its sections, its units, and the names in it.
+//! DWARF debug information: sections, units, and address ranges.
 //!
-//! The section layouts are those of the DWARF Debugging Information Format, versions 2 to 5.
+//! Section layouts: DWARF Debugging Information Format, versions 2 to 5.
 
 use std::convert::Infallible;
 use std::io;
@@ -17,7 +17,7 @@ pub(crate) type Reader<'a> = gimli::EndianSlice<'a, RunTimeEndian>;
 pub(crate) type Dwarf<'a> = gimli::Dwarf<Reader<'a>>;
 pub(crate) type Unit<'a> = gimli::Unit<Reader<'a>>;
 
-/// The sections that symbolization reads; others (locations, macros, indexes) are not loaded.
+/// Sections that symbolization reads; others (locations, macros, indexes) are not loaded.
 pub(crate) const READ: [SectionId; 9] = [
     SectionId::DebugAbbrev,
     SectionId::DebugAddr,
@@ -30,7 +30,7 @@ pub(crate) const READ: [SectionId; 9] = [
     SectionId::DebugStrOffsets,
 ];
 
-/// Where the DWARF sections of one file are.
+/// DWARF sections of one file.
 #[derive(Debug)]
 pub(crate) struct DebugSections {
     sections: DwarfSections<Section>,
@@ -38,20 +38,20 @@ pub(crate) struct DebugSections {
 }
 
 impl DebugSections {
-    /// Returns true if a file has any.
+    /// Returns true if a file has a non-empty `.debug_info` or `.zdebug_info` section.
     pub fn are_in(image: &Image) -> bool {
         let section = |name| image.elf().section_by_name(name);
         let units = |name| section(name).is_some_and(|section| section.size() > 0);
         units(".debug_info") || units(".zdebug_info")
     }
 
-    /// The sections of a file, or nothing if it has no debug information.
+    /// Loads the sections of a file; `None` if it has no debug information.
     pub fn load(image: &Image) -> io::Result<Option<Self>> {
         Self::load_named(image, |id| Some(id.name()))
     }
 
-    /// Sections of a file that were loaded before, by their position in [`READ`]; nothing if there is no
-    /// debug information in them.
+    /// Takes sections that are already loaded. `section` is called with positions in [`READ`]. Returns `None` if
+    /// there is no debug information in them.
     pub fn new(image: &Image, mut section: impl FnMut(usize) -> Section) -> Option<Self> {
         let mut has_units = false;
         let Ok(sections) = DwarfSections::load(|id| {
@@ -88,19 +88,19 @@ fn endian_of(elf: &object::File<'_>) -> RunTimeEndian {
     if elf.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big }
 }
 
-/// Which unit holds which addresses. Owns nothing of the file, so that it can be kept.
+/// Index from addresses to units. Borrows nothing from the file, so that it can be stored.
 #[derive(Debug, Default)]
 pub(crate) struct UnitIndex {
-    /// Offset of each unit in `.debug_info`; ascending.
+    /// Offset of each unit in `.debug_info`, ascending.
     offsets: Vec<usize>,
-    /// Address ranges and the position in `offsets` of the unit that claims them.
+    /// Address ranges (start, end) and the position in `offsets` of the unit that claims them.
     ranges: Vec<(u64, u64, u32)>,
-    /// Units with code that do not say where: they have to be asked.
+    /// Units with code but without address ranges: these have to be searched for every address.
     unranged: Vec<u32>,
 }
 
 impl UnitIndex {
-    /// Reads the root entry of each unit. `lowest` is where code begins.
+    /// Reads the root entry of each unit. `lowest` is the lowest address of code.
     pub fn build(dwarf: &Dwarf<'_>, lowest: u64) -> gimli::Result<Self> {
         let mut index = Self::default();
         let mut units = dwarf.units();
@@ -108,7 +108,7 @@ impl UnitIndex {
             let Some(offset) = header.debug_info_offset() else { continue };
             let position = u32::try_from(index.offsets.len()).unwrap_or(u32::MAX);
             index.offsets.push(offset.0);
-            // Partial units hold what others refer to, type units hold types: neither has code.
+            // Partial units hold entries that other units refer to, type units hold types: neither has code.
             if !matches!(
                 header.type_(),
                 gimli::UnitType::Compilation
@@ -117,7 +117,7 @@ impl UnitIndex {
             ) {
                 continue;
             }
-            // A damaged unit does not take the others with it.
+            // A damaged unit does not invalidate the others.
             let _ = index.add_unit(dwarf, header, position, lowest);
         }
         Ok(index)
@@ -138,7 +138,7 @@ impl UnitIndex {
         }
         let before = self.ranges.len();
         extent.for_each(dwarf, &unit, |begin, end| {
-            // A discarded function is left with an address of 0 (or 1, in `.debug_ranges`).
+            // The linker leaves discarded functions with an address of 0 (or 1, in `.debug_ranges`).
             if begin >= lowest && begin < end {
                 self.ranges.push((begin, end, position));
             }
@@ -150,8 +150,8 @@ impl UnitIndex {
         Ok(())
     }
 
-    /// For each unit that claims some of `addresses` (sorted), its position and the positions of
-    /// the addresses, in the order of the units; then those that have to be asked for all of them.
+    /// Returns each unit that claims some of `addresses` (sorted), as its position and the positions of these
+    /// addresses, in the order of the units; then the units without ranges, each with all addresses.
     pub fn units_of(&self, addresses: &[u64]) -> impl Iterator<Item = (u32, Vec<u32>)> {
         let mut claims: Vec<(u32, u32)> = Vec::new();
         for &(begin, end, unit) in &self.ranges {
@@ -166,11 +166,11 @@ impl UnitIndex {
             .map(|chunk| (chunk[0].0, chunk.iter().map(|&(_, i)| i).collect()))
             .collect();
         let count = addresses.len() as u32;
-        // Each has its list only while it is asked.
+        // The list of all addresses is made for one unit at a time.
         units.into_iter().chain(self.unranged.iter().map(move |&unit| (unit, (0..count).collect())))
     }
 
-    /// The bytes to keep, for [`Self::from_bytes`].
+    /// Serializes the index, for [`Self::from_bytes`].
     pub fn to_bytes(&self, out: &mut Vec<u8>) {
         let counts = [self.offsets.len(), self.ranges.len(), self.unranged.len()];
         let offsets = self.offsets.iter().copied();
@@ -180,7 +180,7 @@ impl UnitIndex {
         out.extend(words.chain(ranges).chain(unranged).flat_map(u64::to_le_bytes));
     }
 
-    /// Reads what was kept; `None` if it is damaged.
+    /// Reads a serialized index; `None` if it is damaged.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let mut words = bytes.as_chunks().0.iter().copied().map(u64::from_le_bytes);
         let mut count = || words.next()?.try_into().ok();
@@ -204,15 +204,15 @@ impl UnitIndex {
         DebugInfoOffset(self.offsets[position as usize])
     }
 
-    /// The unit that holds the entry at `offset`.
+    /// Offset of the unit that contains the entry at `offset`.
     pub fn containing(&self, offset: DebugInfoOffset) -> Option<DebugInfoOffset> {
         let after = self.offsets.partition_point(|&unit| unit <= offset.0);
         Some(DebugInfoOffset(self.offsets[after.checked_sub(1)?]))
     }
 }
 
-/// The addresses of an entry, as its attributes give them. (`gimli::Dwarf::die_ranges` does the same,
-/// but overflows on a damaged size.)
+/// Addresses of an entry, from its attributes. (`gimli::Dwarf::die_ranges` does the same, but overflows on a
+/// damaged size.)
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Extent<'a> {
     low_pc: Option<u64>,
@@ -222,7 +222,7 @@ pub(crate) struct Extent<'a> {
 }
 
 impl<'a> Extent<'a> {
-    /// Takes in an attribute, if it is about addresses.
+    /// Records an attribute, if it is about addresses.
     pub fn read(
         &mut self,
         dwarf: &Dwarf<'a>,
@@ -241,7 +241,7 @@ impl<'a> Extent<'a> {
         Ok(())
     }
 
-    /// Calls `with` with the start and end of each range; they may be empty.
+    /// Calls `with` with the start and end of each range; ranges may be empty.
     pub fn for_each(
         &self,
         dwarf: &Dwarf<'a>,
@@ -249,7 +249,7 @@ impl<'a> Extent<'a> {
         mut with: impl FnMut(u64, u64),
     ) -> gimli::Result<()> {
         if let Some(ranges) = self.ranges {
-            // The base address of a list is not an extent of its own.
+            // The base address of a range list is not a range itself.
             if let Some(mut ranges) = dwarf.attr_ranges(unit, ranges)? {
                 while let Some(range) = ranges.next()? {
                     with(range.begin, range.end);
@@ -263,8 +263,8 @@ impl<'a> Extent<'a> {
     }
 }
 
-/// The abbreviations up to that of the unit's root entry, which stands first: to read all of them takes
-/// most of the time of an index.
+/// Reads the abbreviations up to the one of the unit's root entry, which comes first: reading all of them takes
+/// most of the time of building an index.
 fn root_abbreviations(
     dwarf: &Dwarf<'_>,
     header: &gimli::UnitHeader<Reader<'_>>,
@@ -274,7 +274,7 @@ fn root_abbreviations(
     declarations.skip(header.debug_abbrev_offset().0)?;
     let mut rest = declarations;
     loop {
-        // Code, tag, whether there are children; then names and forms (DWARF 5, 7.5.3).
+        // Code, tag, has-children flag; then pairs of name and form (DWARF 5, 7.5.3).
         let declared = rest.read_uleb128()?;
         if declared == 0 {
             break;
@@ -298,8 +298,8 @@ fn root_abbreviations(
     DebugAbbrev::from(declarations).abbreviations(DebugAbbrevOffset(0))
 }
 
-/// Returns true if a unit has a line program that is not empty, as that of a unit of data only is. A library can have
-/// thousands of those.
+/// Returns true if a unit has a non-empty line program. Units that define only data have an empty one, and a
+/// library can have thousands of such units.
 fn has_lines<'a>(
     dwarf: &Dwarf<'a>,
     unit: &Unit<'a>,
@@ -313,8 +313,8 @@ fn has_lines<'a>(
     !program.is_ok_and(|program| matches!(program.rows().next_row(), Ok(None)))
 }
 
-/// A unit with what it takes to read its entries, and its root entry. What `gimli::Unit::new` does
-/// beside that, parsing the line program's file table, is dear where there are thousands of units.
+/// Reads a unit's root entry and the attributes needed to read its other entries. Unlike `gimli::Unit::new`, it
+/// does not parse the file table of the line program, which is expensive if there are thousands of units.
 pub(crate) fn light_unit<'a>(
     dwarf: &Dwarf<'a>,
     header: gimli::UnitHeader<Reader<'a>>,

@@ -1,4 +1,4 @@
-//! Sources that compilers have put into debug information (`-gembed-source`).
+//! Source files that compilers embed in debug information (`-gembed-source`).
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use crate::symbolize::Options;
 use crate::symbols::text_ranges;
 
 impl Module {
-    /// The sources that debug information holds of the code at an address: paths, as [`Frame`](crate::Frame) has them, and
-    /// texts.
+    /// Returns the embedded source files of the units that hold the code at an address: paths, as in
+    /// [`Frame`](crate::Frame), and texts.
     pub fn embedded_sources(&self, address: u64, options: &Options) -> Vec<(Arc<str>, String)> {
         let lowest = text_ranges(self.image()).first().map_or(0, |range| range.start);
         let debug = self.debug(&options.locator);

@@ -1,6 +1,6 @@
-//! Where functions begin and end, as the unwind tables say it: by that a label, which has no size, ends.
+//! Function boundaries from the unwind tables: they end labels, which have no size.
 //!
-//! Only `.eh_frame` with the table that is searched in it, `.eh_frame_hdr` (Linux Standard Base Core, 10.6). Nothing is
+//! Only `.eh_frame` with its search table, `.eh_frame_hdr`, is used (Linux Standard Base Core, 10.6). Nothing is
 //! unwound here.
 
 use gimli::{
@@ -10,7 +10,7 @@ use object::{Object, ObjectSection};
 
 type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
 
-/// The unwind tables of a file.
+/// Unwind tables of a file.
 pub(crate) struct Entries<'a> {
     entries: EhFrame<Reader<'a>>,
     header: gimli::ParsedEhFrameHdr<Reader<'a>>,
@@ -18,7 +18,7 @@ pub(crate) struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// Those of `elf`, if it has any.
+    /// Reads the tables of `elf`; `None` if it has none.
     pub fn read(elf: &object::File<'a>) -> Option<Self> {
         let endian =
             if elf.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
@@ -29,7 +29,7 @@ impl<'a> Entries<'a> {
         let (entries, entries_at) = section(".eh_frame")?;
         let (header, header_at) = section(".eh_frame_hdr")?;
         let bases = BaseAddresses::default().set_eh_frame(entries_at).set_eh_frame_hdr(header_at);
-        // Linkers write the number of entries in 4 bytes; gimli's search overflows with a larger one.
+        // Linkers encode the number of entries in 4 bytes; gimli's search overflows with a larger encoding.
         if header.get(2) != Some(&gimli::DW_EH_PE_udata4.0) {
             return None;
         }
@@ -38,18 +38,19 @@ impl<'a> Entries<'a> {
         Some(Self { entries: EhFrame::new(entries, endian), header, bases })
     }
 
-    /// True if a function begins behind `start` and not behind `address`, or the one at `start` ends before
-    /// `address`: then both are not of one function. What is in no table may be anything.
+    /// Returns true if a function begins after `start` and at or before `address`, or if the function at `start`
+    /// ends at or before `address`: then the two are in different functions. Returns false if the tables do not
+    /// cover these addresses.
     pub fn divide(&self, start: u64, address: u64) -> bool {
         let Some((first, end)) = self.function_before(address) else { return false };
         first > start || (start < end && end <= address)
     }
 
-    /// The last function that does not begin behind `address`.
+    /// Start and end of the last function that begins at or before `address`.
     fn function_before(&self, address: u64) -> Option<(u64, u64)> {
         let table = self.header.table()?;
         let pointer = table.lookup(address, &self.bases).ok()?;
-        // `pointer_to_offset` subtracts unchecked.
+        // `pointer_to_offset` subtracts without a check.
         let section = self.header.eh_frame_ptr().direct().ok()?;
         let offset = usize::try_from(pointer.direct().ok()?.checked_sub(section)?).ok()?;
         let offset = EhFrameOffset(offset);

@@ -1,4 +1,4 @@
-//! Where the function at an address begins and ends.
+//! Start and end of the function at an address.
 
 use std::ops::Range;
 
@@ -11,9 +11,9 @@ use crate::plt;
 use crate::symbols::{Finder, text_ranges};
 
 impl Module {
-    /// The addresses of the function that holds `address`, by the symbol that [`Module::symbolize`] takes its name from.
-    /// A symbol without a size reaches to the next one, or to the end of its section; a stub that calls another file has a
-    /// name without a symbol. `None` if there is neither.
+    /// Addresses of the function that holds `address`, from the symbol that names it in [`Module::symbolize`]. A
+    /// symbol without a size reaches to the next symbol, or to the end of its section. A PLT stub has a range as
+    /// well, although it has no symbol. `None` if there is neither symbol nor stub.
     pub fn extent(&self, address: u64, locator: &Locator) -> Option<Range<u64>> {
         let (image, text) = (self.image(), text_ranges(self.image()));
         if let Some(stub) = plt::extent(image.elf(), address, &text) {

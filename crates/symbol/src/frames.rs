@@ -1,4 +1,4 @@
-//! The frames that DWARF knows at addresses: one pass over the units that hold them.
+//! Frames from DWARF: one pass over the units that hold the addresses.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,27 +15,27 @@ use crate::names::{Declared, Names};
 use crate::split::{self, Split};
 use crate::symbolize::Warning;
 
-/// The functions and places of an address in DWARF.
+/// Functions and source locations of one address, from DWARF.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DwarfFrames {
     /// Innermost first; the last is the function that was really called.
     pub frames: Vec<DwarfFrame>,
-    /// Where that function, or the part of it that holds the address, starts.
+    /// Start of the range of that function that holds the address.
     pub start: Option<u64>,
 }
 
-/// A function and a place in it, as far as they are known.
+/// A function and a source location in it; each part may be unknown.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DwarfFrame {
     pub function: Option<FunctionName>,
     pub file: Option<Arc<str>>,
     pub line: u32,
-    /// Where the function is declared.
+    /// Line of the function's declaration; 0 if unknown.
     pub start_line: u32,
 }
 
-/// Finds the frames at `addresses` (sorted) in `debug`, which belongs to the file `image` at `path`.
-/// Code begins at `lowest`. `with_lines`: files and lines are of interest, too.
+/// Finds the frames at `addresses` (sorted) in `debug`, which belongs to the file `image` at `path`. `lowest` is
+/// the lowest address of code. `with_lines` requests source files and lines as well.
 pub(crate) fn find(
     debug: &DwarfInfo,
     (path, image): (&Path, &Image),
@@ -49,7 +49,7 @@ pub(crate) fn find(
     let (mut dwarf, index) = open(file, image, lowest);
     let supplementary = debug.supplementary.as_ref().map(|(image, file)| open(file, image, lowest));
     if let Some((image, file)) = &debug.supplementary {
-        // The attributes of the main file refer to strings of the other.
+        // Attributes of the main file refer to strings in the supplementary file.
         dwarf.set_sup(file.sections.dwarf(image));
     }
     let supplementary = supplementary.as_ref().map(|(dwarf, index)| (dwarf, *index));
@@ -57,12 +57,12 @@ pub(crate) fn find(
     let mut names = Names::new((&dwarf, index), supplementary);
     let mut missing = 0;
     for (position, claimed) in index.units_of(addresses) {
-        // Where units overlap, the first one that knows a function has the say.
+        // If units overlap, the first one that knows a function is used.
         let open: Vec<u32> =
             claimed.into_iter().filter(|&i| frames[i as usize].start.is_none()).collect();
         let wanted: Vec<u64> = open.iter().map(|&i| addresses[i as usize]).collect();
         let mut pass = Pass { addresses: &wanted, lowest, with_lines, found: Vec::new() };
-        // A damaged unit leaves its addresses to the symbol table.
+        // A damaged unit is skipped: the symbol table names its addresses.
         let unit = dwarf
             .debug_info
             .header_from_offset(index.offset(position))
@@ -94,7 +94,7 @@ pub(crate) fn open<'a>(
     (dwarf, index)
 }
 
-/// The addresses of one unit.
+/// State of the search in one unit, for the addresses that the unit claims.
 struct Pass<'q> {
     addresses: &'q [u64],
     lowest: u64,
@@ -103,7 +103,7 @@ struct Pass<'q> {
 }
 
 impl Pass<'_> {
-    /// The line table is in `unit` itself also if its functions are in a file of their own.
+    /// Searches a unit. The line table is in `unit` itself even if its functions are in a split unit.
     fn unit<'a>(
         &mut self,
         dwarf: &Dwarf<'a>,
@@ -158,8 +158,8 @@ impl Pass<'_> {
     }
 }
 
-/// A call stands in the function around it: the line of a frame is that of the call below it, and
-/// the line table has the one of the innermost.
+/// Builds the frames of a chain, innermost first. The line table has the location of the innermost frame; each
+/// outer frame has the location of the call below it.
 fn list(
     chain: &Chain,
     row: Option<Row>,

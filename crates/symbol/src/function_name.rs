@@ -1,33 +1,33 @@
-//! The name of a function without its parameters, and with them.
+//! Name of a function, without its parameters and with them.
 
 use std::sync::Arc;
 
 use crate::demangle::{demangle, demangle_with_parameters};
 use crate::symbolize::Frame;
 
-/// A name, demangled.
+/// A demangled name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FunctionName {
-    /// Without parameters.
+    /// Name without parameters.
     pub name: Arc<str>,
-    /// With them, where they are known.
+    /// Name with parameters; `None` if they are unknown.
     pub full: Option<Arc<str>>,
 }
 
 impl FunctionName {
-    /// A name that is what it is.
+    /// Wraps a name that is not mangled.
     pub fn plain(name: &str) -> Self {
         Self { name: name.into(), full: None }
     }
 
-    /// That of a symbol.
+    /// Demangles the name of a symbol.
     pub fn demangled(symbol: &str) -> Self {
         let name = demangle(symbol);
         let full = demangle_with_parameters(symbol).filter(|full| *full != name);
         Self { name: name.into(), full: full.map(Into::into) }
     }
 
-    /// That of a frame.
+    /// Name of a frame's function.
     pub fn of(frame: &Frame) -> Self {
         Self { name: Arc::clone(&frame.function), full: frame.full.clone() }
     }

@@ -1,4 +1,4 @@
-//! Go's own table of functions: stripped programs of Go have their names, lines and inlined calls there.
+//! Go's own function table (`.gopclntab`), which gives stripped Go programs names, lines and inlined calls.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use pyrograph_go::{Function, InlineTrees, Layout, Place};
 
 use crate::symbolize::{Frame, Options, Symbolized};
 
-/// Adds what the table of a file of Go knows of addresses that nothing else knows. `is_known`: whether debug
-/// information knows an address.
+/// Completes `answers` from the function table of a Go program: names for addresses without frames, lines and
+/// inlined calls for addresses with only a name. `is_known` is true for each address that debug information covers.
 pub(crate) fn complete(
     image: &Image,
     addresses: &[u64],
@@ -46,7 +46,7 @@ pub(crate) fn complete(
     }
 }
 
-/// The frames at an address of a function, innermost first.
+/// Frames at an address of a function, innermost first.
 fn frames(
     function: &Function<'_>,
     trees: Option<&InlineTrees<'_>>,
@@ -65,7 +65,7 @@ fn frames(
         frame
     };
     let Some(mut calls) = trees.and_then(|trees| function.calls(trees, address)) else {
-        // Where the call of what was inlined is, only the trees say.
+        // If the code at the address is inlined, only the inline trees have the line of the call in `function`.
         let place = function.place(address).filter(|_| !function.is_inlined(address));
         return vec![placed(own_name, place, function.start_line())];
     };

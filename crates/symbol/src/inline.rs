@@ -1,38 +1,37 @@
-//! The function at an address, and the calls inlined around it.
+//! The function at an address, and the calls inlined in it.
 //!
-//! One walk over the entries of a unit finds them for all its addresses. It goes down only into
-//! functions and inlined calls that cover one of them, and needs no recursion.
+//! One walk over the entries of a unit finds them for all its addresses. It descends only into functions and
+//! inlined calls that cover an address, and does not recurse.
 
 use gimli::{AttributeValue, UnitOffset};
 
 use crate::dwarf::{Dwarf, Extent, Reader, Unit};
 
-/// Deeper nesting than this is damage: what compilers make stays below 64.
+/// Maximum number of nested inlined calls. Compilers stay below 64; more means damage.
 const MAX_INLINED: usize = 256;
 
-/// A call that was inlined.
+/// An inlined call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Call {
-    /// The entry of the inlined function.
+    /// Entry of the inlined function.
     pub function: UnitOffset,
-    /// Where the call stands: an index into the unit's file table, and the line, 0 if unknown.
+    /// Location of the call: an index into the unit's file table, and the line, 0 if unknown.
     pub file: Option<u64>,
     pub line: u32,
-    /// Of the entry, to distinguish nested calls from ones that claim the same address side by side.
+    /// Depth of the entry, to distinguish nested calls from siblings that claim the same address.
     depth: isize,
 }
 
-/// Functions and lines at an address.
+/// The function at an address, and the calls inlined in it there.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chain {
-    /// The entry of the function, and where the range of it that holds the address starts.
+    /// Entry of the function, and start of its range that holds the address.
     pub function: Option<(UnitOffset, u64)>,
-    /// Outermost first.
+    /// Inlined calls, outermost first.
     pub calls: Vec<Call>,
 }
 
-/// Finds the chains of `addresses` (sorted) in `unit`. Damage ends the walk; what was found before
-/// it stays.
+/// Finds the chains of `addresses` (sorted) in `unit`. Damage ends the walk; results from before it are kept.
 pub(crate) fn find(
     dwarf: &Dwarf<'_>,
     unit: &Unit<'_>,
@@ -49,7 +48,7 @@ pub(crate) fn find(
         base: 0,
     };
     let _ = walk.run(false);
-    // Functions inside functions (GNU C has them) are found only by looking into all of them.
+    // Nested functions (a GNU C extension) are found only by descending into all functions.
     if walk.chains.iter().any(|chain| chain.function.is_none()) {
         let _ = walk.run(true);
     }
@@ -62,19 +61,19 @@ struct Walk<'a, 'q> {
     addresses: &'q [u64],
     lowest: u64,
     chains: Vec<Chain>,
-    /// The functions and inlined calls around the current entry, outermost first.
+    /// Functions and inlined calls that enclose the current entry, outermost first.
     scopes: Vec<Scope>,
-    /// Added to the depth that `entries` counts, which starts at 0 again after a jump.
+    /// Offset to add to the depth that `entries` counts, which restarts at 0 after a jump.
     base: isize,
 }
 
 struct Scope {
     depth: isize,
-    /// Positions of the addresses in it, ascending.
+    /// Positions of the covered addresses, ascending.
     covered: Vec<u32>,
 }
 
-/// The attributes that place a function or call.
+/// Attributes that locate a function or call.
 #[derive(Default)]
 struct Place<'a> {
     extent: Extent<'a>,
@@ -124,8 +123,8 @@ impl<'a, 'q> Walk<'a, 'q> {
         Ok(())
     }
 
-    /// Gives the function the addresses that it covers and no other has. The linker may have folded
-    /// identical functions into one: the first stands for all.
+    /// Assigns the function to the addresses that it covers and that have no function yet. The linker may have
+    /// folded identical functions into one: the first of them is used.
     fn enter_function(&mut self, offset: UnitOffset, covered: &mut Vec<(u32, u64)>) {
         let is_nested = !self.scopes.is_empty();
         covered.retain(|&(i, start)| {
@@ -169,7 +168,7 @@ impl<'a, 'q> Walk<'a, 'q> {
                     }
                 }
                 gimli::DW_AT_call_file => {
-                    // Up to version 4, file 0 means that it is not known.
+                    // Up to DWARF 4, file 0 means "unknown".
                     if let AttributeValue::FileIndex(file) = attribute.value()
                         && (file > 0 || self.unit.header.version() >= 5)
                     {
@@ -186,8 +185,7 @@ impl<'a, 'q> Walk<'a, 'q> {
         Ok(place)
     }
 
-    /// The positions of the addresses in `place`, ascending, with the start of the range that
-    /// holds each.
+    /// Positions of the addresses in `place`, ascending, each with the start of the range that holds it.
     fn covered(&self, place: &Place<'a>, is_call: bool) -> gimli::Result<Vec<(u32, u64)>> {
         let mut covered = Vec::new();
         place.extent.for_each(self.dwarf, self.unit, |begin, end| {
@@ -199,7 +197,7 @@ impl<'a, 'q> Walk<'a, 'q> {
     }
 
     fn add_covered(&self, begin: u64, end: u64, is_call: bool, covered: &mut Vec<(u32, u64)>) {
-        // Discarded functions are left at address 0.
+        // The linker leaves discarded functions at address 0.
         if begin < self.lowest || begin >= end {
             return;
         }
@@ -218,7 +216,7 @@ impl<'a, 'q> Walk<'a, 'q> {
         }
     }
 
-    /// Goes on after the children of the entry at `depth`, whose attributes have been read.
+    /// Continues after the children of the entry at `depth`, whose attributes have been read.
     fn skip_children(
         &mut self,
         entries: &mut Entries<'a, 'q>,

@@ -1,4 +1,4 @@
-//! Code that a process makes at run time, with times and lines: jitdump, `jit-PID.dump`.
+//! Reader of jitdump files (`jit-PID.dump`): JIT-compiled code of a process, with times and lines.
 //!
 //! ```text
 //! header  magic version size machine - pid | timestamp flags
@@ -10,18 +10,18 @@
 //!   4 UNWINDING_INFO  size header_size mapped_size eh_frame eh_frame_hdr      of the next LOAD
 //! ```
 //!
-//! It is what `node --perf-prof`, LLVM's and the JVM's agents, .NET and Wasmtime write for
-//! `perf inject --jit` (tools/perf/Documentation/jitdump-specification.txt in the kernel's source).
-//! Numbers are in the byte order of the machine; the magic shows which. Next to a perf map it knows
-//! *when* a function was at an address, which matters where memory is used again, and lines.
+//! `node --perf-prof`, LLVM's and the JVM's agents, .NET and Wasmtime write this format for `perf inject --jit`
+//! (tools/perf/Documentation/jitdump-specification.txt in the kernel's source). Numbers are in the byte order of
+//! the machine; the magic number identifies it. Unlike a perf map, a jitdump file records *when* a function was at
+//! an address, which matters if memory is reused, and source lines.
 //!
-//! Quirks: a file name of the one byte ff stands for that of the entry before. `perf` makes of each
-//! function an ELF file with the code behind a header of 64 bytes, for which some writers (V8) add
-//! 64 to the addresses of their line entries: see [`JitDump::open`]. And V8 may write garbage where
-//! file names should be (`lines.rs`). Entries that cannot be right are not used.
+//! Quirks: a file name of the single byte `ff` repeats the file name of the previous entry. `perf` writes each
+//! function to an ELF file with the code after a header of 64 bytes, so some writers (V8) add 64 to the addresses
+//! of their line entries: see [`JitDump::open`]. V8 may also write garbage in place of file names (`lines.rs`).
+//! Entries that cannot be right are not used.
 //!
-//! The file is read as it is asked: in memory there are addresses and positions, and of code never
-//! anything. So it has to be neither small nor honest.
+//! The file is read on demand: only addresses and file positions are kept in memory, never code. So the file may be
+//! large, or damaged in any way.
 
 use std::collections::HashMap;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -34,81 +34,84 @@ mod order;
 
 use order::Order;
 
-/// "JiTD", read as a number of the file's byte order.
+/// "JiTD" as a number in the file's byte order.
 const MAGIC: u32 = 0x4a69_5444;
 const VERSION: u32 = 1;
-/// Of the header's flags: timestamps are the processor's own counter.
+/// Flag in the header: timestamps are from the processor's own counter.
 const ARCH_TIMESTAMP: u64 = 1;
 const HEADER: u64 = 40;
 const RECORD_HEADER: u64 = 16;
-/// Size of the ELF header before the code, as `perf` writes it.
+/// Size of the ELF header before the code in files written by `perf`.
 const ELF_HEADER: u64 = 64;
 
-/// Longer names are cut.
+/// Maximum length of a name, in bytes. Longer names are cut.
 const MAX_NAME: u64 = 4096;
-/// A function's line entries are read up to here.
+/// Maximum size of a function's line entries, in bytes. The rest is not read.
 const MAX_LINES: u64 = 1 << 20;
-/// Code that is larger is not unwound by the tables that came with it.
+/// Maximum size of a function's code, in bytes. Larger code is not read, and the unwind table that came with it is
+/// not used.
 const MAX_CODE: u64 = 16 << 20;
-/// The same for such tables. They are for one function.
+/// Maximum size of an unwind table, in bytes. Each is for one function.
 const MAX_UNWINDING: u64 = 1 << 20;
-/// More functions than any process makes; of a file with more, the first ones are read.
+/// Maximum number of changes (functions that were loaded or moved), more than any process makes. A file with more
+/// is read up to here.
 const MAX_FUNCTIONS: usize = 1 << 20;
-/// How often they may take each other's place.
+/// Maximum number of rows in the timeline. Limits how often functions may overwrite each other.
 const MAX_CHANGES: u32 = 1 << 22;
 
-/// Why a file could not be read at all.
+/// Error from opening a jitdump file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JitDumpError {
     /// The file could not be read.
     #[error("cannot read the jitdump file")]
     Read(#[from] io::Error),
-    /// It starts with something else.
+    /// The file does not start with the magic number of the format.
     #[error("not a jitdump file")]
     Magic,
-    /// Another version of the format.
+    /// The file has an unknown version of the format.
     #[error("jitdump version {0}, known is {VERSION}")]
     Version(u32),
 }
 
-/// Where the readable part of a file ended before the file did. What is before it was read. A
-/// process that still runs has often written only a part of its last record.
+/// Damage at which reading stopped before the end of the file. All records before it were read. The file of a
+/// process that still runs often ends in an incomplete record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} at byte {offset} of the jitdump file")]
 pub struct JitDumpDamage {
-    /// Where the first record is that could not be read.
+    /// File offset of the first record that could not be read.
     pub offset: u64,
-    /// The defect, in words.
+    /// Description of the defect.
     pub what: &'static str,
 }
 
 /// A JIT-compiled function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JitFunction {
-    /// Its name, as the writer gave it.
+    /// Name, as the writer recorded it.
     pub name: String,
-    /// Where it starts: an address of the process.
+    /// Start of the code, as an address of the process.
     pub start: u64,
-    /// Source file of the address that was asked for, where there are line entries. In V8's
-    /// optimized code this may be in a function that was inlined, whose name is not there.
+    /// Source file of the looked-up address, if there are line entries. In V8's optimized code, it may belong to an
+    /// inlined function, whose name is not recorded.
     pub file: Option<String>,
-    /// Its line, from 1; 0 where none is known.
+    /// Source line, from 1; 0 if unknown.
     pub line: u32,
 }
 
-/// The code of a function and the table to unwind it with.
+/// Code of a function and the unwind table for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JitUnwinding {
-    /// Where the code starts: an address of the process.
+    /// Start of the code, as an address of the process.
     pub start: u64,
-    /// The code.
+    /// Machine code of the function.
     pub code: Vec<u8>,
-    /// An `.eh_frame`, made for the first multiple of 8 at or behind the end of the code.
+    /// `.eh_frame` section for this code. Its relative addresses assume that it is at the first multiple of 8 at or
+    /// after the end of the code.
     pub eh_frame: Vec<u8>,
 }
 
-/// The functions of a process's JIT-compiled code, and when they were there.
+/// JIT-compiled functions of a process, and when they were at which addresses.
 #[derive(Debug)]
 pub struct JitDump<R> {
     file: R,
@@ -117,47 +120,47 @@ pub struct JitDump<R> {
     flags: u64,
     functions: Vec<Function>,
     timeline: Timeline,
-    /// Offset that was added to the addresses of line entries.
+    /// Offset that the writer added to the addresses of line entries: 0 or 64.
     shift: u64,
     damage: Option<JitDumpDamage>,
 }
 
-/// A `LOAD` or `MOVE`.
+/// A function, from a `LOAD` or `MOVE` record.
 #[derive(Clone, Copy, Debug)]
 struct Function {
     start: u64,
-    /// Of its code.
+    /// Size of the code in bytes.
     size: u64,
-    /// Where it was first, to which its line entries refer.
+    /// Start of the code before any `MOVE`; line entries refer to it.
     first_start: u64,
-    /// Its name in the file, with what follows it.
+    /// Location of the name in the file, with the bytes after it up to the code.
     name: Span,
-    /// Its line entries in the file.
+    /// Location of the line entries in the file.
     lines: Option<Lines>,
-    /// Its code in the file.
+    /// Location of the code in the file.
     code: Option<Span>,
-    /// Its `.eh_frame`, if the writer has made one.
+    /// Location of the `.eh_frame` in the file, if the writer emitted one.
     eh_frame: Option<Span>,
 }
 
-/// File and line; 0 for an unknown one.
+/// File and line; the line is 0 if unknown.
 type Line = (Option<String>, u32);
 
-/// Line entries that were not read yet.
+/// Line entries that have not been read yet.
 #[derive(Clone, Copy, Debug)]
 struct Lines {
     span: Span,
     count: u64,
 }
 
-/// A part of the file.
+/// A range of bytes in the file.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     offset: u64,
     size: u64,
 }
 
-/// A function came, or is gone.
+/// From `since` on, `function` is at `start..end`; `None` if it was moved away.
 #[derive(Clone, Copy, Debug)]
 struct Change {
     since: u64,
@@ -167,15 +170,14 @@ struct Change {
 }
 
 impl<R: Read + Seek> JitDump<R> {
-    /// Reads where which functions were, up to the first damage.
+    /// Reads which functions were where and when, up to the first damage.
     ///
-    /// The addresses of line entries are taken to have 64 added if the first entry of no function
-    /// is less than 64 bytes from the function's start: where nothing is added, lines begin with
-    /// the code.
+    /// The addresses of line entries are assumed to have 64 added if, in every function, the first entry is at
+    /// least 64 bytes after the function's start: without the offset, line entries begin at the start of the code.
     ///
     /// # Errors
     ///
-    /// If the file cannot be read, is no jitdump, or is of an unknown version.
+    /// If the file cannot be read, is not a jitdump file, or has an unknown version.
     pub fn open(mut file: R) -> Result<Self, JitDumpError> {
         let end = file.seek(SeekFrom::End(0))?;
         file.seek(SeekFrom::Start(0))?;
@@ -186,7 +188,7 @@ impl<R: Read + Seek> JitDump<R> {
         let order = input.order;
         drop(input);
 
-        // Threads write when they come to it.
+        // Threads may write records late: the file is not in order of time.
         scan.changes.sort_by_key(|change| change.since);
         let mut timeline = Timeline::default();
         for Change { since, start, end, function } in scan.changes {
@@ -202,18 +204,18 @@ impl<R: Read + Seek> JitDump<R> {
         Ok(Self { file, order, pid, flags, functions: scan.functions, timeline, shift, damage })
     }
 
-    /// The function at an address of the process at a time, or with no time, the last one there.
-    /// Times are in nanoseconds of the writer's clock, by convention `CLOCK_MONOTONIC`.
+    /// Finds the function at an address of the process at a time or, without a time, the last one there. Times are
+    /// in nanoseconds of the writer's clock, by convention `CLOCK_MONOTONIC`.
     ///
-    /// `None` as well if the file cannot be read any more.
+    /// Also returns `None` if the file can no longer be read.
     pub fn lookup(&mut self, address: u64, time: Option<u64>) -> Option<JitFunction> {
         let number = self.timeline.get(address, time)?;
         self.function(number, address)
     }
 
-    /// The function with a number that [`nearest`](Self::nearest) gave, at one of its addresses.
+    /// Returns the function with a number from [`nearest`](Self::nearest), with the source location of `address` in it.
     ///
-    /// `None` as well if the file cannot be read any more.
+    /// Also returns `None` if the file can no longer be read.
     pub fn function(&mut self, number: u32, address: u64) -> Option<JitFunction> {
         let function = *self.functions.get(number as usize)?;
         let bytes = self.read(function.name, MAX_NAME).ok()?;
@@ -223,19 +225,20 @@ impl<R: Read + Seek> JitDump<R> {
         Some(JitFunction { name, start: function.start, file, line })
     }
 
-    /// The code of a function with a number that [`nearest`](Self::nearest) or [`last`](Self::last) gave, and its
-    /// unwind table, if the writer has made one.
+    /// Returns code and unwind table of the function with a number from [`nearest`](Self::nearest) or
+    /// [`last`](Self::last). `None` if the writer emitted no table for it, or the code has more than 16 MiB.
     ///
-    /// `None` as well if the file cannot be read any more.
+    /// Also returns `None` if the file can no longer be read.
     pub fn unwinding(&mut self, number: u32) -> Option<JitUnwinding> {
         let Function { start, code, eh_frame, .. } = *self.functions.get(number as usize)?;
         let (code, eh_frame) = code.zip(eh_frame)?;
         Some(JitUnwinding { start, code: self.whole(code)?, eh_frame: self.whole(eh_frame)? })
     }
 
-    /// Where the code of a function with a number starts, and the code, at most 16 MiB.
+    /// Returns start and code of the function with a number. `None` if the code has more than 16 MiB, or is not in
+    /// the file.
     ///
-    /// `None` as well if the file cannot be read any more.
+    /// Also returns `None` if the file can no longer be read.
     pub fn code(&mut self, number: u32) -> Option<(u64, Vec<u8>)> {
         let Function { start, code, .. } = *self.functions.get(number as usize)?;
         Some((start, self.whole(code?)?))
@@ -267,72 +270,71 @@ impl<R: Read + Seek> JitDump<R> {
 }
 
 impl<R> JitDump<R> {
-    /// Returns true if more than one function has been at an address: the time matters.
+    /// Returns true if a function at an address was replaced or moved away, so that lookups depend on the time.
     pub fn changes(&self, address: u64) -> bool {
         self.timeline.changes(address)
     }
 
-    /// The number of the function that was at an address at a time. Writers may report a function
-    /// when it runs already, so where none was there, it is the next one; where none follows, the
-    /// last.
+    /// Number of the function that was at an address at a time. Writers may report a function after it has started
+    /// to run, so if none was there, this is the next one, or else the last one before.
     pub fn nearest(&self, address: u64, time: u64) -> Option<u32> {
         self.timeline.nearest(address, time)
     }
 
-    /// The number of the function that was at an address last.
+    /// Number of the last function that was at an address.
     pub fn last(&self, address: u64) -> Option<u32> {
         self.timeline.get(address, None)
     }
 
-    /// Returns true if any function came with a table to unwind it.
+    /// Returns true if any function has an unwind table.
     pub fn has_unwinding(&self) -> bool {
         self.functions.iter().any(|function| function.code.and(function.eh_frame).is_some())
     }
 
-    /// The addresses of a function with a number.
+    /// Addresses of the function with a number.
     pub fn range(&self, number: u32) -> Option<Range<u64>> {
         let function = self.functions.get(number as usize)?;
         Some(function.start..function.start.saturating_add(function.size))
     }
 
-    /// The process that wrote it, by the number that it has in its own PID namespace.
+    /// ID of the process that wrote the file, in its own PID namespace.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Returns true if times are not nanoseconds but the processor's counter (`rdtsc`).
+    /// Returns true if times are not in nanoseconds but in ticks of the processor's counter (`rdtsc`).
     pub fn has_arch_timestamps(&self) -> bool {
         self.flags & ARCH_TIMESTAMP != 0
     }
 
-    /// Returns true if there is no function in it.
+    /// Returns true if the file contains no functions.
     pub fn is_empty(&self) -> bool {
         self.functions.is_empty()
     }
 
-    /// Where reading had to end early.
+    /// Damage at which reading stopped, if any.
     pub fn damage(&self) -> Option<JitDumpDamage> {
         self.damage
     }
 }
 
-/// Functions, tables and lines of the records.
+/// Contents of the records that were read so far.
 #[derive(Default)]
 struct Scan {
     functions: Vec<Function>,
     changes: Vec<Change>,
-    /// The last function that was put at an address.
+    /// Start of the code → index of the function that was last loaded or moved there.
     by_start: HashMap<u64, u32>,
-    /// `DEBUG_INFO` that waits for its `LOAD`.
+    /// Function start and line entries of a `DEBUG_INFO` record, for the next `LOAD`.
     lines: Option<(u64, Lines)>,
-    /// The `.eh_frame` of an `UNWINDING_INFO` that waits for its `LOAD`.
+    /// The `.eh_frame` of an `UNWINDING_INFO` record, for the next `LOAD`.
     unwinding: Option<Span>,
-    /// The least distance of a first line entry from its function's start.
+    /// Smallest distance of a function's first line entry from the function's start.
     nearest_line: Option<u64>,
 }
 
 impl Scan {
-    /// Reads the records from `at` up to `end` or to the first that cannot be one.
+    /// Reads the records from `at` to `end`, or to the first damaged one.
     fn records<R: Read + Seek>(
         &mut self,
         input: &mut Input<R>,
@@ -357,8 +359,8 @@ impl Scan {
             if self.changes.len() >= MAX_FUNCTIONS {
                 return damage("too many functions");
             }
-            // A record that is too short for what it should hold is left out, like those of
-            // unknown kinds: the next one may be right.
+            // A record that is too short for its kind is skipped, like records of unknown kinds: the next one may
+            // be right.
             match (id, size - RECORD_HEADER) {
                 (0, body @ 40..) => self.load(input, since, body)?,
                 (1, 48..) => self.moved(input, since)?,
@@ -378,7 +380,7 @@ impl Scan {
         size: u64,
     ) -> io::Result<()> {
         let body = input.bytes::<40>()?;
-        // The address to run at; `vma` is the same in all that is written today.
+        // The address that the code runs at; all known writers set `vma` to the same address.
         let (start, code) = (input.order.u64(&body, 16), input.order.u64(&body, 24));
         let name = Span { offset: input.at, size: (size - 40).saturating_sub(code) };
         let lines = self.lines.take().filter(|(address, _)| *address == start);
@@ -405,7 +407,7 @@ impl Scan {
         size: u64,
     ) -> io::Result<()> {
         let body = input.bytes::<24>()?;
-        // The header comes last: `perf` puts it behind the table in the file that it makes.
+        // `.eh_frame_hdr` comes last: `perf` puts it behind the table in the file that it writes.
         let (all, header) = (input.order.u64(&body, 0), input.order.u64(&body, 8));
         let span = Span { offset: input.at, size: all.saturating_sub(header) };
         let is_there = all <= size - 24 && (1..=MAX_UNWINDING).contains(&span.size);
@@ -471,7 +473,7 @@ fn read_header<R: Read + Seek>(input: &mut Input<R>) -> Result<Header, JitDumpEr
     Ok(Header { size, pid: u32(20), flags: input.order.u64(&bytes, 32) })
 }
 
-/// A file, read front to back with leaps.
+/// A file that is read front to back, with skips.
 struct Input<R> {
     reader: BufReader<R>,
     at: u64,
@@ -486,7 +488,7 @@ impl<R: Read + Seek> Input<R> {
         Ok(bytes)
     }
 
-    /// Leaps to a position, over what is of no use.
+    /// Skips to a position.
     fn go_to(&mut self, at: u64) -> io::Result<()> {
         match i64::try_from(i128::from(at) - i128::from(self.at)) {
             Ok(distance) => self.reader.seek_relative(distance)?,

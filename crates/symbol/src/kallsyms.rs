@@ -7,7 +7,7 @@
 //! ffffffffc0613a94 t bpf_prog_6deef7357e7b4530 [bpf]
 //! ```
 //!
-//! The letters are those of nm(1). Addresses are all zero for readers who may not see them
+//! The letters are the symbol types of nm(1). All addresses are zero for readers without permission to see them
 //! (`kernel.kptr_restrict`, see `Documentation/admin-guide/sysctl/kernel.rst`).
 
 use std::fs::File;
@@ -17,12 +17,11 @@ use std::path::Path;
 use crate::kallsyms_table::Builder;
 pub use crate::kallsyms_table::{Kallsyms, KernelSymbol};
 
-/// A line longer than this is no symbol: the kernel's own limit is 512 bytes (`KSYM_NAME_LEN`).
+/// Maximum length of a line in bytes. The kernel limits names to 512 bytes (`KSYM_NAME_LEN`).
 const MAX_LINE: u64 = 4096;
 
 impl Kallsyms {
-    /// Reads a file in the form of `/proc/kallsyms`, which that is not limited to: `perf` keeps
-    /// copies.
+    /// Reads a file in the format of `/proc/kallsyms`. It need not be that file: `perf` keeps copies of it.
     ///
     /// # Errors
     ///
@@ -31,11 +30,11 @@ impl Kallsyms {
         Self::read(BufReader::with_capacity(1 << 16, File::open(path)?))
     }
 
-    /// Reads the same from anything else. Lines of another form are passed over.
+    /// Reads the same format from any reader. Lines in another format are skipped.
     ///
     /// # Errors
     ///
-    /// Those of `reader`.
+    /// Errors of `reader`.
     pub fn read(mut reader: impl BufRead) -> io::Result<Self> {
         let mut table = Builder::default();
         let mut line = Vec::new();
@@ -52,7 +51,7 @@ impl Kallsyms {
                 table.add(start, kind.is_ascii_uppercase(), name, module);
             }
         }
-        // A kernel with per-CPU symbols has some at 0 in any case.
+        // A kernel with per-CPU symbols has some at address 0 in any case.
         let restricted = zeros > 0 && table.is_empty();
         Ok(table.finish(restricted))
     }

@@ -1,16 +1,17 @@
-//! The functions of a kernel as bytes that are searched where they lie, in memory or in a file.
+//! Table of a kernel's functions as bytes, searched in place in memory or in a mapped file.
 //!
 //! ```text
-//! symbols   4 bytes   how many
-//! modules   4 bytes   how many
-//! names     4 bytes   how many bytes
-//! unused    4 bytes   so that symbols lie at multiples of 8
+//! symbols   4 bytes   number of symbols
+//! modules   4 bytes   number of modules
+//! names     4 bytes   size of the names in bytes
+//! unused    4 bytes   so that symbols are at multiples of 8
 //! symbols            16 bytes each, by address: address (8), name (4), its length (2), module (2)
 //! modules             8 bytes each: name (4), its length (4)
 //! names               all names, one after the other
 //! ```
 //!
-//! All numbers are little-endian. A module of 0 is the kernel itself, else it is a position plus one.
+//! All numbers are little-endian. Module 0 is the kernel itself; any other number is a position in the modules,
+//! plus one.
 
 use std::ops::Deref;
 
@@ -20,11 +21,11 @@ const HEADER: usize = 16;
 const SYMBOL: usize = 16;
 const MODULE: usize = 8;
 
-/// Beyond the last symbol of a module, or of the kernel, this is as far as it may reach: to the
-/// end of its page and one page more. Sizes are not known, and what follows is not its code.
+/// Page size in bytes. Symbols have no sizes, so the last one of a module, or of the kernel, is taken to reach to
+/// the end of the page after its own. Code beyond that belongs to something else.
 const PAGE: u64 = 4096;
 
-/// The functions of a kernel and its modules.
+/// Functions of a kernel and its modules.
 #[derive(Debug)]
 pub struct Kallsyms {
     bytes: Bytes,
@@ -49,20 +50,20 @@ impl Deref for Bytes {
     }
 }
 
-/// A function of the kernel.
+/// Function of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelSymbol<'a> {
-    /// Its name.
+    /// Name of the function.
     pub name: &'a str,
-    /// The module that it is in, with the brackets: `[ext4]`, `[bpf]`. Nothing for the kernel.
+    /// Module that contains the function, in brackets: `[ext4]`, `[bpf]`. `None` for the kernel itself.
     pub module: Option<&'a str>,
-    /// Its address.
+    /// Address of the function's first instruction.
     pub start: u64,
-    /// Nothing of its module is known to follow it: it may end before the address.
+    /// True if the next symbol, if any, is of another module: the function may end before the looked-up address.
     pub is_last: bool,
 }
 
-/// How many there are of each part.
+/// Sizes of the parts of the table.
 #[derive(Clone, Copy, Debug)]
 struct Counts {
     symbols: usize,
@@ -90,41 +91,41 @@ impl Counts {
 }
 
 impl Kallsyms {
-    /// Reads what was kept of [`Self::bytes`].
+    /// Opens a table that was stored from [`Self::bytes`]; `None` if its size is wrong.
     pub(crate) fn kept(kept: Kept) -> Option<Self> {
         let counts = Counts::read(&kept)?;
         let fits = counts.len() == Some(kept.len());
         fits.then_some(Self { bytes: Bytes::Kept(kept), counts, restricted: false })
     }
 
-    /// The bytes to keep, for [`Self::kept`].
+    /// Bytes of the table, for [`Self::kept`].
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Returns true if the addresses were hidden from this reader, so that nothing will be found. Root may
-    /// see them; `sysctl kernel.kptr_restrict=0` shows them to others, too.
+    /// Returns true if the addresses were hidden from this reader, so that all lookups fail. Root may see them;
+    /// `sysctl kernel.kptr_restrict=0` shows them to other users, too.
     pub fn is_restricted(&self) -> bool {
         self.restricted
     }
 
-    /// How many functions there are.
+    /// Number of functions.
     pub fn len(&self) -> usize {
         self.counts.symbols
     }
 
-    /// Returns true if there is no symbol at all.
+    /// Returns true if there are no functions.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Where the last function starts; 0 if there is none.
+    /// Start of the last function; 0 if there is none.
     pub(crate) fn last_start(&self) -> u64 {
         let last = self.counts.symbols.checked_sub(1);
         last.and_then(|last| u64_at(&self.bytes, HEADER + last * SYMBOL)).unwrap_or(0)
     }
 
-    /// The function at an address of the running kernel.
+    /// Finds the function at an address of the running kernel.
     pub fn lookup(&self, address: u64) -> Option<KernelSymbol<'_>> {
         let (symbols, _) = self.bytes.get(HEADER..self.counts.modules_at()?)?.as_chunks::<SYMBOL>();
         let start = |symbol: &[u8; SYMBOL]| u64_at(symbol, 0).unwrap_or(0);
@@ -154,12 +155,12 @@ impl Kallsyms {
     }
 }
 
-/// Puts functions together.
+/// Builds a table.
 #[derive(Debug, Default)]
 pub(crate) struct Builder {
     symbols: Vec<Symbol>,
     names: String,
-    /// Where their names are.
+    /// Offset and length of each module's name in `names`.
     modules: Vec<(u32, u32)>,
 }
 
@@ -177,7 +178,7 @@ impl Builder {
         self.symbols.is_empty()
     }
 
-    /// Adds a function; one for which there is no room is left out.
+    /// Adds a function; it is dropped if its name or module does not fit in the table.
     pub fn add(&mut self, start: u64, is_global: bool, name: &str, module: Option<&str>) {
         let Some(module) = module.map_or(Some(0), |module| self.module(module)) else { return };
         if let Some((name, len)) = self.name(name)
@@ -188,7 +189,7 @@ impl Builder {
     }
 
     fn module(&mut self, module: &str) -> Option<u16> {
-        // Symbols of a module stand together.
+        // Symbols of a module are adjacent.
         let last = self.modules.last();
         let is_known = last.is_some_and(|&(at, len)| {
             self.names.get(at as usize..(at + len) as usize) == Some(module)
@@ -208,15 +209,15 @@ impl Builder {
         Some((at, len))
     }
 
-    /// All functions, one for each address.
+    /// Builds the table, with one function for each address.
     pub fn finish(mut self, restricted: bool) -> Kallsyms {
-        // Of aliases, a global one first, then the shortest.
+        // Among aliases, prefer a global symbol, then the shortest name.
         self.symbols.sort_by_key(|symbol| (symbol.start, !symbol.is_global, symbol.len));
         self.symbols.dedup_by_key(|symbol| symbol.start);
         let (symbols, modules) = (self.symbols.len(), self.modules.len());
         let counts = Counts { symbols, modules, names: self.names.len() };
         let mut bytes = Vec::with_capacity(counts.len().unwrap_or(0));
-        // Names are at places below 2^32, and each symbol has one.
+        // Counts fit in 32 bits: names have offsets below 2^32, and each symbol has a name.
         let counted = [counts.symbols, counts.modules, counts.names, 0];
         bytes.extend(counted.into_iter().flat_map(|count| (count as u32).to_le_bytes()));
         for symbol in &self.symbols {

@@ -1,4 +1,4 @@
-//! Names and symbols that one pass over a module keeps for the next, where passes follow each other.
+//! Names and symbol indexes that one pass over a module keeps for the following ones.
 
 use std::collections::HashMap;
 use std::sync::{MutexGuard, PoisonError};
@@ -7,24 +7,25 @@ use crate::module::Module;
 use crate::symbolize::{Options, Symbolization, Symbolized};
 use crate::symbols::{Finder, Sorted};
 
-/// More addresses than a program is sampled at in minutes.
+/// Maximum number of addresses whose names are kept, more than a program is sampled at in minutes.
 const MOST_NAMES: usize = 1 << 13;
 
-/// Bytes of a name and its place in the table; many addresses share their name.
+/// Estimated size of an address's name and table entry, in bytes; many addresses share their name.
 const NAME_SIZE: usize = 128;
 
-/// Names and symbol tables of a module.
+/// Names and symbol indexes of a module.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     names: HashMap<u64, Symbolized>,
     tables: Tables,
 }
 
-/// The symbols of a module, its debug file, and its mini debug information. The inner `None`: they are too many.
+/// Symbol indexes of the module, its debug file, and its mini debug information. The inner `None` means too many
+/// symbols.
 #[derive(Debug, Default)]
 pub(crate) struct Tables([Option<Option<Sorted>>; 3]);
 
-/// Takes in the symbols of one of the module's files, by their order if that is kept.
+/// Adds the symbols of file `at` of the module to `finder`, by the sorted index if one is kept.
 pub(crate) fn read<'a>(
     tables: &mut Option<&mut Tables>,
     at: usize,
@@ -39,7 +40,7 @@ pub(crate) fn read<'a>(
 }
 
 impl Module {
-    /// As [`Self::symbolize`], and keeps what was found for the next pass, and the order of symbols, until
+    /// Like [`Self::symbolize`], but keeps the names and symbol indexes for the next pass, until
     /// [`Self::forget_names`]. All passes must have the same options.
     pub fn symbolize_again(&self, addresses: &[u64], options: &Options) -> Symbolization {
         let mut kept = self.kept();
@@ -58,12 +59,12 @@ impl Module {
         Symbolization { addresses, warnings: found.warnings }
     }
 
-    /// Lets go of the names that were kept.
+    /// Frees the names and symbol indexes that were kept.
     pub fn forget_names(&self) {
         *self.kept() = Kept::default();
     }
 
-    /// Bytes that kept names take.
+    /// Approximate size of the names and symbol indexes that are kept, in bytes.
     pub fn kept_bytes(&self) -> usize {
         let Kept { names, tables } = &*self.kept();
         let tables = tables.0.iter().flatten().flatten().map(Sorted::bytes);

@@ -5,22 +5,22 @@ use std::sync::Arc;
 
 use crate::dwarf::{Dwarf, Reader, Unit};
 
-/// A row of the line table: an index into the unit's file table, and the line, 0 if unknown.
+/// Row of the line table: an index into the unit's file table, and the line, 0 if unknown.
 pub(crate) type Row = (u64, u32);
 
-/// Runs the line program of `unit` once and finds the row of each of `addresses` (sorted). Damage
-/// ends the run; what was found before it stays.
+/// Runs the line program of `unit` once and finds the row of each of `addresses` (sorted). Damage ends the run;
+/// rows found before it are kept.
 pub(crate) fn find(unit: &Unit<'_>, addresses: &[u64], lowest: u64) -> Vec<Option<Row>> {
     let mut found = vec![None; addresses.len()];
     let Some(program) = unit.line_program.clone() else { return found };
     let mut rows = program.rows();
-    // The row before, with its address, and the first of `addresses` that is not below it.
+    // The previous row's address and contents, and the position of the first of `addresses` at or after it.
     let mut last: Option<(u64, Row, usize)> = None;
     while let Ok(Some((_, row))) = rows.next_row() {
         let address = row.address();
         let mut next = match last {
             Some((_, _, next)) => next,
-            // A new sequence.
+            // The first row of a sequence.
             None => addresses.partition_point(|&a| a < address),
         };
         if let Some((start, place, _)) = last
@@ -41,11 +41,11 @@ pub(crate) fn find(unit: &Unit<'_>, addresses: &[u64], lowest: u64) -> Vec<Optio
     found
 }
 
-/// The paths of a unit's file table, each put together once.
+/// Paths of a unit's file table, each built once.
 pub(crate) struct Files<'a, 'q> {
     dwarf: &'q Dwarf<'a>,
     unit: &'q Unit<'a>,
-    /// Somebody will look at them.
+    /// False if paths are not needed: then [`Self::path`] returns `None`.
     wanted: bool,
     paths: HashMap<u64, Option<Arc<str>>>,
 }
@@ -64,7 +64,7 @@ impl<'a, 'q> Files<'a, 'q> {
     }
 }
 
-/// The source files whose text the line program holds (`DW_LNCT_LLVM_source`), with their paths.
+/// Returns path and text of the source files that the line program embeds (`DW_LNCT_LLVM_source`).
 pub(crate) fn embedded(dwarf: &Dwarf<'_>, unit: &Unit<'_>) -> Vec<(Arc<str>, String)> {
     let Some(program) = &unit.line_program else { return Vec::new() };
     let files = (0u64..).zip(program.header().file_names());
@@ -81,7 +81,7 @@ fn path(dwarf: &Dwarf<'_>, unit: &Unit<'_>, file: u64) -> Option<Arc<str>> {
     let file = header.file(file)?;
     let text = |reader: Reader<'_>| reader.to_string_lossy().into_owned();
     let mut path = unit.comp_dir.map(text).unwrap_or_default();
-    // Directory 0 is the one that the unit was compiled in.
+    // Directory 0 is the compilation directory of the unit.
     if file.directory_index() != 0
         && let Some(directory) = file.directory(header)
     {

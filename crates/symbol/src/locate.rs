@@ -1,4 +1,4 @@
-//! Where separate debug files are.
+//! Search for separate debug files.
 
 use std::fs::File;
 use std::io;
@@ -12,22 +12,22 @@ use crate::debuginfod::Debuginfod;
 use crate::module::build_id_of;
 use crate::symbolize::Warning;
 
-/// Where to look for debug files, and for the modules of recordings made elsewhere.
+/// Locations of debug files, and of the modules of recordings made on other machines.
 #[derive(Clone, Debug)]
 pub struct Locator {
-    /// Global debug directories, each with a `.build-id` directory and a copy of the tree of
-    /// installed files in it: `/usr/lib/debug` by default.
+    /// Global debug directories. Each has a `.build-id` directory and a copy of the tree of installed files.
+    /// `/usr/lib/debug` by default.
     pub debug_dirs: Vec<PathBuf>,
-    /// A copy of another machine's file system, in which to look for every path.
+    /// Copy of another machine's file system. Every path is looked up in it.
     pub symfs: Option<PathBuf>,
-    /// The cache in which `perf record` keeps what it saw run, by build ID: `~/.debug`.
+    /// Cache in which `perf record` stores the files that it saw running, by build ID: `~/.debug`.
     pub build_id_cache: Option<PathBuf>,
-    /// Servers that are asked for what is not on this machine.
+    /// Servers to ask for debug files that this machine does not have.
     pub debuginfod: Option<Debuginfod>,
 }
 
 impl Default for Locator {
-    /// The usual places of this machine and user, and the servers that its environment names.
+    /// The usual directories of this machine and user, and the debuginfod servers from the environment.
     fn default() -> Self {
         Self {
             debug_dirs: vec!["/usr/lib/debug".into()],
@@ -55,12 +55,12 @@ pub(crate) struct Wanted<'a> {
 }
 
 impl Locator {
-    /// Opens the file that `path` and `build_id` of a recording name: in `symfs` if given, else at
-    /// its own path; or, where that is missing or of another build, from the build ID cache.
+    /// Opens the file of a recording with this `path` and `build_id`: in `symfs` if that is set, else at its own
+    /// path. If the file is missing there or is of another build, it is taken from the build ID cache.
     ///
     /// # Errors
     ///
-    /// That of opening `path`, or [`io::ErrorKind::NotFound`] if there is only another build.
+    /// The error from opening `path`, or [`io::ErrorKind::NotFound`] if only another build was found.
     pub fn open_module(&self, path: &Path, build_id: Option<&BuildId>) -> io::Result<File> {
         let is_it = |file: &File| {
             build_id.is_none_or(|wanted| {
@@ -86,7 +86,8 @@ impl Locator {
         }
     }
 
-    /// Opens the debug file of a build whose code is not here: it has the names, and where they are.
+    /// Opens the debug file of a build whose executable is not on this machine. It has the function names and their
+    /// addresses.
     pub fn open_debug_file(&self, build_id: &BuildId) -> Option<File> {
         let wanted =
             Wanted { path: Path::new(""), root: None, build_id: Some(build_id), link: None };
@@ -94,8 +95,7 @@ impl Locator {
         File::open(path).ok()
     }
 
-    /// The debug file of a module. Files that are in the right place but of another build are
-    /// named in `warnings`.
+    /// Finds the debug file of a module. Candidates of another build are reported in `warnings`.
     pub(crate) fn debug_file(
         &self,
         wanted: &Wanted<'_>,
@@ -125,7 +125,7 @@ impl Locator {
         })
     }
 
-    /// The supplementary file that `.gnu_debugaltlink` of the debug file `of` names.
+    /// Finds the supplementary file named by `.gnu_debugaltlink` of the debug file `of`.
     pub(crate) fn supplementary_file(
         &self,
         of: &Path,
@@ -143,7 +143,7 @@ impl Locator {
         found.map(|(_, image)| image)
     }
 
-    /// Directories that stand for `/`, the likeliest first.
+    /// Directories to use as `/`, the most likely first.
     fn prefixes<'a>(&'a self, root: Option<&'a Path>) -> impl Iterator<Item = &'a Path> {
         root.into_iter().chain(self.symfs.as_deref()).chain([Path::new("/")])
     }
@@ -160,21 +160,21 @@ impl Locator {
         paths
     }
 
-    /// perf keeps each file in a directory of its own: `.build-id/xx/yyy/{elf,debug,vdso}`.
+    /// Path of a file in perf's cache, which has a directory for each build: `.build-id/xx/yyy/{elf,debug,vdso}`.
     fn cached(&self, id: &BuildId, file: &str) -> Option<PathBuf> {
         let cache = self.build_id_cache.as_ref()?;
         let place = cache.join(".build-id").join(id.fan_out()?);
-        // Before Linux 4.13, and in archives of such (`perf archive`), it is the file itself.
+        // Before Linux 4.13, and in archives of such versions (`perf archive`), this path is the file itself.
         Some(if place.is_file() { place } else { place.join(file) })
     }
 
-    /// Where GDB looks for a debug link ("Separate Debug Files" in its manual): beside the module,
-    /// in `.debug` there, and in the same place below each debug directory. Then the names that
+    /// Paths where GDB searches for a debug link ("Separate Debug Files" in its manual): in the module's directory,
+    /// in `.debug` below it, and in the same directory below each debug directory. Then the paths that
     /// distributions use without a link.
     fn link_paths(&self, wanted: &Wanted<'_>) -> Vec<PathBuf> {
         let directory = wanted.path.parent().unwrap_or(Path::new("/"));
         let link = wanted.link.and_then(|(name, _)| std::str::from_utf8(name).ok());
-        // A link is a file name. A path in it would lead somewhere else.
+        // A debug link is a plain file name. A path would lead outside of these directories.
         let link = link.filter(|name| !name.contains('/') && !matches!(*name, "" | "." | ".."));
         let mut paths = Vec::new();
         for prefix in self.prefixes(wanted.root) {
@@ -196,8 +196,8 @@ impl Locator {
     }
 }
 
-/// `path`, which may be absolute, inside `prefix`. Only tools that are given a file by hand have
-/// relative ones: those are relative to where we are.
+/// Joins `path`, which may be absolute, to `prefix`. Only tools that are given a file by hand pass relative paths:
+/// these are relative to the current directory.
 fn below(prefix: &Path, path: &Path) -> PathBuf {
     if path.is_relative() && prefix == Path::new("/") {
         return path.to_owned();
@@ -205,7 +205,7 @@ fn below(prefix: &Path, path: &Path) -> PathBuf {
     prefix.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// The file at `path`, if there is one and it is the right one.
+/// Opens the file at `path`; `None` if it does not exist. A file that fails `proof` is reported in `warnings`.
 fn accept(
     path: PathBuf,
     proof: &Proof<'_>,
@@ -235,7 +235,7 @@ fn accept(
     None
 }
 
-/// Returns true if there is more in it than in the stripped module, which a link may lead back to.
+/// Returns true if a file has a symbol table or DWARF. The stripped module, to which a link may lead back, has neither.
 fn holds_symbols(image: &Image) -> bool {
     let has = |name| image.elf().section_by_name(name).is_some();
     has(".symtab") || has(".debug_info") || has(".zdebug_info")

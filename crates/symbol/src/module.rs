@@ -1,4 +1,4 @@
-//! One ELF file, as some process has it mapped.
+//! A module: one ELF file that a process maps.
 
 use std::fs::File;
 use std::io;
@@ -15,7 +15,7 @@ use crate::dwarf::DebugSections;
 use crate::kept::Kept;
 use crate::locate::{Locator, Wanted};
 
-/// Why a file cannot be used as a module.
+/// Error from opening a file as a module.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -27,7 +27,7 @@ pub enum Error {
         /// The system's error.
         error: io::Error,
     },
-    /// The file is no ELF file, or a damaged one.
+    /// The file is not an ELF file, or it is damaged.
     #[error("{} is not an ELF file that can be read: {reason}", path.display())]
     Elf {
         /// The module's path.
@@ -35,29 +35,29 @@ pub enum Error {
         /// The defect.
         reason: String,
     },
-    /// The file is of another build than the one that ran.
+    /// The file's build ID differs from the expected one: it is another build than the one that ran.
     #[error("{} has build ID {}, but what ran had {expected}: the file was replaced",
         path.display(), found.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string))]
     BuildId {
         /// The module's path.
         path: PathBuf,
-        /// The build ID of what ran.
+        /// Build ID of the code that ran.
         expected: BuildId,
-        /// The build ID of the file.
+        /// Build ID of the file; `None` if it has none.
         found: Option<BuildId>,
     },
 }
 
-/// Facts about a module beside its bytes.
+/// Facts about a module that are not in its bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Source<'a> {
-    /// Path of the file as the process sees it. Debug files are looked for relative to it. What
-    /// the kernel appends to the path of a deleted file, ` (deleted)`, may be left on.
+    /// Path of the file as the process sees it. Debug files are searched relative to it. The suffix ` (deleted)`,
+    /// which the kernel appends to the path of a deleted file, is ignored.
     pub path: &'a str,
-    /// The build ID that the file must have, from the mapping's record.
+    /// Build ID that the file must have, from the mapping's record; `None` to accept any build.
     pub build_id: Option<&'a BuildId>,
-    /// The root directory of the process, such as `/proc/PID/root`, if it may be another than
-    /// ours. Debug files are looked for in it first, then in ours.
+    /// Root directory of the process, such as `/proc/PID/root`, if it may differ from ours. Debug files are
+    /// searched below it first, then below our own root.
     pub root: Option<&'a Path>,
 }
 
@@ -71,7 +71,7 @@ impl Error {
     }
 }
 
-/// Maps the file at `path`.
+/// Maps the ELF file at `path` into memory.
 ///
 /// # Errors
 ///
@@ -80,28 +80,28 @@ pub fn open_image(path: &Path) -> Result<Image, Error> {
     Image::open(path).map_err(|error| Error::of(path, error))
 }
 
-/// One ELF file: addresses in it, and what they mean. Opening reads headers only; symbol tables
-/// and debug information are read when an address asks for them. What was found and decompressed
-/// for the first pass stays for later ones; drop the module to free it. Modules can be sent to, and
-/// shared by, threads.
+/// An ELF file whose addresses can be symbolized. Opening it reads only headers; symbol tables and debug
+/// information are read when an address first needs them. Data that was found and decompressed in the first pass is
+/// kept for later passes; drop the module to free it. Modules can be sent to, and shared between, threads.
 ///
-/// An address here is always one of the file itself (what `nm` prints, st_value), not of a process;
-/// [`Module::file_offset_to_address`] leads to it.
+/// An address here is always an address of the file itself (as printed by `nm`, the `st_value` of a symbol), not of
+/// a process. [`Module::file_offset_to_address`] computes one from a file offset.
 #[derive(Debug)]
 pub struct Module {
     pub(crate) image: Arc<Image>,
     pub(crate) path: PathBuf,
     pub(crate) root: Option<PathBuf>,
     build_id: Option<BuildId>,
-    /// Found when it is asked for, and kept, as what follows.
+    /// Separate debug file, searched at the first use.
     debug_file: OnceLock<DebugFile>,
-    /// Kept for later passes.
+    /// Debug information, loaded at the first use and kept for later passes.
     debug: Mutex<Option<Arc<DebugInfo>>>,
     pub(crate) kept: Mutex<Kept>,
 }
 
 impl Module {
-    /// Gives back the memory of the file's pages, and of its debug file's. It is used as before.
+    /// Releases the memory of the pages of the mapped file and of its debug file. Both stay usable: pages are read
+    /// again on access.
     pub fn give_pages_back(&self) {
         self.image.give_pages_back();
         if let Some((_, image)) = self.debug_file.get().and_then(|debug| debug.file.as_ref()) {
@@ -109,21 +109,21 @@ impl Module {
         }
     }
 
-    /// A module from an open file, which is mapped. `file` may come from `/proc/PID/map_files`, so
-    /// that it is the very file that runs even if another has taken its path.
+    /// Maps an open file as a module. `file` may come from `/proc/PID/map_files`: then it is the very file that
+    /// runs, even if another file has taken its path.
     ///
     /// # Errors
     ///
-    /// If it cannot be mapped, is not ELF, or has another build ID than `source` says.
+    /// If the file cannot be mapped, is not ELF, or has another build ID than `source` expects.
     pub fn open(file: &File, source: Source<'_>) -> Result<Self, Error> {
         Self::new(Image::map(file), source)
     }
 
-    /// A module from bytes in memory, such as the vDSO read from a process, or a fuzzer's input.
+    /// Creates a module from bytes in memory, such as the vDSO read from a process, or a fuzzer's input.
     ///
     /// # Errors
     ///
-    /// If they are not ELF, or have another build ID than `source` says.
+    /// If the bytes are not ELF, or have another build ID than `source` expects.
     pub fn from_bytes(bytes: Vec<u8>, source: Source<'_>) -> Result<Self, Error> {
         Self::new(Image::from_bytes(bytes), source)
     }
@@ -147,7 +147,7 @@ impl Module {
         Arc::clone(debug.get_or_insert_with(|| Arc::new(DebugInfo::find(self, locator))))
     }
 
-    /// Lets go of what passes over it have read of debug information, which can be as large as the largest of files.
+    /// Frees the debug information that earlier passes have loaded. It can be very large.
     pub fn forget_debug(&self) {
         self.kept_debug().take();
     }
@@ -156,33 +156,33 @@ impl Module {
         self.debug.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The path that it was opened with.
+    /// Path that the module was opened with, without ` (deleted)`.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The build ID in its notes.
+    /// Build ID from the ELF notes of the file; `None` if it has none.
     pub fn build_id(&self) -> Option<&BuildId> {
         self.build_id.as_ref()
     }
 
-    /// Parts of the file that are mapped, and where, in the file's order.
+    /// Loadable segments: file offsets and addresses, in the order of the program headers.
     pub fn segments(&self) -> &[Segment] {
         self.image.segments()
     }
 
-    /// The file itself.
+    /// The mapped ELF file.
     pub fn image(&self) -> &Arc<Image> {
         &self.image
     }
 
-    /// Its separate debug file, where it has one and no debug information of its own. Symbolization looks for that
-    /// file itself: this is for its `.debug_frame`.
+    /// Separate debug file, if the module has one and no debug information of its own. Symbolization finds this
+    /// file by itself; the method exists for readers of its `.debug_frame`.
     pub fn debug_image(&self, locator: &Locator) -> Option<&Arc<Image>> {
         self.debug_file(locator).file.as_ref().map(|(_, image)| image)
     }
 
-    /// Whether it or its separate debug file has DWARF, of whatever functions.
+    /// Returns true if the module has DWARF sections or a separate debug file, whatever functions these describe.
     pub fn has_debug_information(&self, locator: &Locator) -> bool {
         self.debug_image(locator).is_some() || DebugSections::are_in(&self.image)
     }
@@ -191,14 +191,14 @@ impl Module {
         self.debug_file.get_or_init(|| DebugFile::find(self, locator))
     }
 
-    /// The references that identify its debug file.
+    /// References that identify the module's debug file.
     pub(crate) fn wanted(&self) -> Wanted<'_> {
         let link = self.image.elf().gnu_debuglink().ok().flatten();
         Wanted { path: &self.path, root: self.root.as_deref(), build_id: self.build_id(), link }
     }
 
-    /// The address of the byte at `offset` of the file, or nothing if no segment maps it. Where
-    /// two do, the executable one is meant.
+    /// Address of the byte at `offset` in the file; `None` if no segment maps it. If several segments do, an
+    /// executable one is preferred.
     pub fn file_offset_to_address(&self, offset: u64) -> Option<u64> {
         self.image.address_of(offset)
     }

@@ -1,4 +1,4 @@
-//! Names of functions and the lines where they begin, from the entries that describe them.
+//! Names and declaration lines of functions, from their DWARF entries.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -11,30 +11,30 @@ use crate::dwarf::{Dwarf, Reader, Unit, UnitIndex, light_unit};
 use crate::function_name::FunctionName;
 use crate::scopes::Scopes;
 
-/// An entry may refer to another for its name, and that to the next. Real chains have up to three
-/// links, and functions stand in functions a few levels deep; damaged ones may have a loop.
+/// Maximum length of a chain of references. An entry may refer to another for its name, which may refer to a third.
+/// Real chains have up to three links, and functions are nested a few levels deep; damaged ones may loop.
 const MAX_REFERENCES: usize = 16;
 
 const MAIN: usize = 0;
 const SUPPLEMENTARY: usize = 1;
 
-/// A function as its source has it, as far as that is known.
+/// Name and line of a function in its source, if known.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Declared {
-    /// Demangled.
+    /// Demangled name.
     pub name: Option<FunctionName>,
-    /// From 1; 0 if it is not known.
+    /// Declaration line, from 1; 0 if unknown.
     pub line: u32,
 }
 
-/// Finds the names of functions, each once.
+/// Finds the names of functions, and caches them.
 pub(crate) struct Names<'a> {
-    /// The main file, and the supplementary one that `dwz` moves common entries to.
+    /// The main file, and the supplementary file to which `dwz` moves common entries.
     files: [Option<(&'a Dwarf<'a>, &'a UnitIndex)>; 2],
-    /// By file and offset of the unit.
+    /// Keyed by file and offset of the unit.
     units: HashMap<(usize, usize), Option<Rc<Unit<'a>>>>,
     scopes: HashMap<(usize, usize), Rc<Scopes<'a>>>,
-    /// By file and offset of the entry.
+    /// Keyed by file and offset of the entry.
     names: HashMap<(usize, usize), Declared>,
 }
 
@@ -51,7 +51,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The function at `offset` of the main file.
+    /// Name and line of the function at `offset` in the main file.
     pub fn function(&mut self, offset: DebugInfoOffset) -> Declared {
         self.resolve(MAIN, offset, MAX_REFERENCES)
     }
@@ -69,9 +69,9 @@ impl<'a> Names<'a> {
         found
     }
 
-    /// A linkage name has all: namespace, type, parameters. It often stands only where the
-    /// function is declared, so the plain name waits until the references have been followed. The line is that of
-    /// the definition, which is nearer, where both say one.
+    /// Finds name and line of an entry. A linkage name is complete: namespace, type, parameters. Often only the
+    /// declaration has one, so the plain name is used only if following the references finds no name. The line of
+    /// the definition, which is more exact, is preferred to the line of the declaration.
     fn find(
         &mut self,
         file: usize,
@@ -103,7 +103,7 @@ impl<'a> Names<'a> {
         Some(Declared { name, line: if names.line > 0 { names.line } else { declared.line } })
     }
 
-    /// Puts what stands around an entry before its name.
+    /// Qualifies a name with the scopes that enclose its entry.
     fn qualify(
         &mut self,
         file: usize,
@@ -115,7 +115,7 @@ impl<'a> Names<'a> {
         let mut parts = vec![readable(name).name];
         for scope in self.scopes(file, unit).around(at) {
             if scope.tag == gimli::DW_TAG_subprogram {
-                // Its name is qualified already.
+                // The name of a function is qualified already.
                 let offset = scope.offset.to_debug_info_offset(&unit.header);
                 let around = offset.map(|offset| self.resolve(file, offset, references));
                 parts.extend(
@@ -123,7 +123,7 @@ impl<'a> Names<'a> {
                 );
                 break;
             }
-            // A class without a name that can be called is a lambda's.
+            // An unnamed class with a call operator is the class of a lambda.
             let anonymous = match scope.tag {
                 gimli::DW_TAG_namespace => "(anonymous namespace)",
                 _ if parts.len() == 1 && matches!(&*parts[0], "operator()" | "_FUN") => "{lambda}",
@@ -163,7 +163,7 @@ struct EntryNames<'a> {
     linkage_name: Option<Reader<'a>>,
     name: Option<Reader<'a>>,
     origin: Option<AttributeValue<Reader<'a>>>,
-    /// Where it is declared, 0 if that is not said.
+    /// Line of the declaration; 0 if unknown.
     line: u32,
 }
 

@@ -1,19 +1,21 @@
-//! Packages of this machine that hold symbols.
+//! Packages of this machine's distribution that contain debug symbols.
 
 use std::fs;
 use std::path::Path;
 
 use memchr::memmem::Finder;
 
-/// Where dpkg keeps, for each package, the list of its files: `PACKAGE.list` or `PACKAGE:ARCHITECTURE.list` (dpkg-query(1)).
+/// Directory in which dpkg keeps the list of each package's files: `PACKAGE.list` or `PACKAGE:ARCHITECTURE.list`
+/// (dpkg-query(1)).
 const LISTS: &str = "/var/lib/dpkg/info";
 
-/// The Debian package with the symbols of a file of this machine, which need not be installed.
+/// Name of the Debian package with the debug symbols of a file on this machine. The package need not be installed.
+/// `None` if the file does not exist or belongs to no package.
 pub fn debug_package(path: &str) -> Option<String> {
     if !Path::new(path).exists() {
         return None;
     }
-    // Since /usr was merged, packages may have a file below either.
+    // With a merged /usr, packages may list a file with or without `/usr`.
     let other = path.strip_prefix("/usr").map_or_else(|| format!("/usr{path}"), str::to_owned);
     let owner = owner(Path::new(LISTS), &[path, &other])?;
     Some(match owner.as_str() {
@@ -22,8 +24,8 @@ pub fn debug_package(path: &str) -> Option<String> {
     })
 }
 
-/// The package that has a file of one of these names. The lists are read here: `dpkg-query` takes more CPU time than a short
-/// recording.
+/// Finds the package that contains a file with one of these names. The lists are read here because `dpkg-query`
+/// takes more CPU time than a short recording.
 fn owner(lists: &Path, names: &[&str]) -> Option<String> {
     let lines: Vec<String> = names.iter().map(|name| format!("\n{name}\n")).collect();
     let finders: Vec<Finder<'_>> = lines.iter().map(Finder::new).collect();

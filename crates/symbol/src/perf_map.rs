@@ -1,44 +1,42 @@
-//! Symbols of code that a process makes at run time: `/tmp/perf-PID.map`.
+//! Reader of perf maps (`/tmp/perf-PID.map`): symbols of a process's JIT-compiled code.
 //!
 //! ```text
 //! 7f3c5c1a2e40 1a0 LazyCompile:*fib /srv/app.js:3
 //! 0x7f3c5c1a3000 0x80 Interpreter
 //! ```
 //!
-//! Start and size are hexadecimal, the name is the rest of the line
-//! (tools/perf/Documentation/jit-interface.txt in the kernel's source). The process appends while
-//! it runs, and memory that it frees and uses again appears again: of two entries for one address,
-//! the later one is right.
+//! Start and size are hexadecimal, the name is the rest of the line (tools/perf/Documentation/jit-interface.txt in
+//! the kernel's source). The process appends lines while it runs, and memory that it frees and reuses appears
+//! again: of two entries for one address, the later one is right.
 //!
-//! Anybody can put a file of that name into `/tmp`. Whether it belongs to the process is for the
-//! caller to see, who knows the process.
+//! Any user can create a file of that name in `/tmp`. The caller, who knows the process, must check that the file
+//! belongs to it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 
-/// Longer names are cut: some runtimes write whole signatures.
+/// Maximum length of a name in bytes. Longer names are cut: some runtimes write whole signatures.
 const MAX_NAME: usize = 4096;
 
-/// More live ranges than any program has; a file with more is not what it says, and is read only
-/// up to here.
+/// Maximum number of live ranges, more than any program has. The rest of a file with more is skipped.
 const MAX_RANGES: usize = 1 << 23;
 
-/// The functions of a process's JIT-compiled code.
+/// JIT-compiled functions of a process.
 #[derive(Clone, Debug, Default)]
 pub struct PerfMap {
-    /// Start → end and name; they do not overlap.
+    /// Start → end and name; ranges do not overlap.
     ranges: BTreeMap<u64, (u64, Arc<str>)>,
-    /// Counted: the lines that could not be used.
+    /// Number of lines that could not be used.
     skipped: u64,
 }
 
 impl PerfMap {
-    /// Reads a map. Lines of another form are counted and left out.
+    /// Reads a map. Lines in another format are skipped and counted.
     ///
     /// # Errors
     ///
-    /// Those of `reader`.
+    /// Errors of `reader`.
     pub fn parse(mut reader: impl BufRead) -> io::Result<Self> {
         let mut map = Self::default();
         let mut names = HashSet::new();
@@ -63,7 +61,7 @@ impl PerfMap {
         }
     }
 
-    /// Adds a range and takes it away from those that it overlaps.
+    /// Adds a range and cuts it out of the ranges that it overlaps.
     fn insert(&mut self, start: u64, end: u64, name: Arc<str>) {
         let before = self.ranges.range(..start).next_back();
         if let Some((&old_start, (old_end, old_name))) = before
@@ -90,32 +88,31 @@ impl PerfMap {
         (address < *end).then_some((name, start))
     }
 
-    /// The addresses of all functions, in order.
+    /// Addresses of all functions, in order.
     pub fn ranges(&self) -> impl Iterator<Item = std::ops::Range<u64>> + '_ {
         self.ranges.iter().map(|(start, (end, _))| *start..*end)
     }
 
-    /// How many lines could not be used.
+    /// Number of lines that could not be used.
     pub fn skipped(&self) -> u64 {
         self.skipped
     }
 
-    /// Returns true if there is no function in it.
+    /// Returns true if the map contains no functions.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 }
 
-/// The methods of one entry of a Java map, the outermost first: `LA;::a->LB;::b` is `LA;::a`, into
-/// which `LB;::b` was inlined (perf-map-agent's option `unfoldall`). Any other name is given as it
-/// is.
+/// Splits the name of a Java map entry into its methods, outermost first: `LA;::a->LB;::b` is `LA;::a`, into which
+/// `LB;::b` was inlined (perf-map-agent's option `unfoldall`). Any other name is returned unchanged.
 ///
-/// `->` is in names of other languages, too: `Ptr::operator->`, `f(decltype(p->x))`, Rust's
-/// `fn() -> T`, Scheme's `list->vector`. So a name is parted only outside of parentheses and angle
-/// brackets, and only if then *each* part is of the form that agents write methods in: a class and
-/// a method, `LClass;::method`, `a.Class::method` or `a/Class.method`, which begin with a letter,
-/// `_` or `$`, maybe with parameters, and without spaces before these. In the JVM no method can
-/// have `>` in its name but `<init>` and `<clinit>` (The Java Virtual Machine Specification, 4.2.2).
+/// Names in other languages contain `->`, too: `Ptr::operator->`, `f(decltype(p->x))`, Rust's `fn() -> T`, Scheme's
+/// `list->vector`. So a name is split only outside of parentheses and angle brackets, and only if *each* part then
+/// has a form in which agents write methods: class and method as `LClass;::method`, `a.Class::method` or
+/// `a/Class.method`, starting with a letter, `_` or `$`, optionally with parameters, and without spaces before
+/// these. In the JVM, no method name can contain `>`, except `<init>` and `<clinit>` (The Java Virtual Machine
+/// Specification, 4.2.2).
 ///
 /// ```
 /// use pyrograph_symbol::inlined_names;
@@ -129,7 +126,7 @@ pub fn inlined_names(name: &str) -> impl Iterator<Item = &str> {
     chain.into_iter().flatten().chain(whole)
 }
 
-/// The parts between `->` outside of brackets.
+/// Splits a name at each `->` outside of brackets.
 fn parts(name: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(name);
     std::iter::from_fn(move || {
@@ -178,7 +175,7 @@ fn skip_line(reader: &mut impl BufRead) -> io::Result<()> {
     }
 }
 
-/// Start, end and name.
+/// Parses a line into start, end and name.
 fn parse_line(line: &[u8]) -> Option<(u64, u64, &[u8])> {
     let (start, rest) = number(line.trim_ascii())?;
     let (size, name) = number(rest)?;
@@ -186,11 +183,11 @@ fn parse_line(line: &[u8]) -> Option<(u64, u64, &[u8])> {
     (end > start && !name.is_empty()).then_some((start, end, name))
 }
 
-/// A hexadecimal number at the start of `text`, and what follows it.
+/// Parses a hexadecimal number at the start of `text`; returns it and the text after it.
 fn number(text: &[u8]) -> Option<(u64, &[u8])> {
     let (word, rest) = text.split_at(text.iter().position(u8::is_ascii_whitespace)?);
     let digits = word.strip_prefix(b"0x").or_else(|| word.strip_prefix(b"0X")).unwrap_or(word);
-    // `from_str_radix` would take a sign.
+    // `from_str_radix` would accept a sign.
     let digits = digits.first().filter(|b| b.is_ascii_hexdigit()).and(Some(digits))?;
     let value = u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
     Some((value, rest.trim_ascii_start()))

@@ -1,24 +1,25 @@
-//! Places in a program where one may listen: its functions, and the probes that its authors put into it.
+//! Locations in a program where probes can be attached: its functions, and its static probes (USDT).
 
 use object::elf::NoteType;
 use object::read::elf::{ElfFile, FileHeader, SectionHeader};
 use object::{Endianness, Object, ObjectSection, ObjectSymbol};
 use pyrograph_elf::Image;
 
-/// A probe that was compiled into a program (`sys/sdt.h`, "USDT").
+/// A static probe that was compiled into a program (`sys/sdt.h`, "USDT").
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StaticProbe {
-    /// Whose it is, most often the program's.
+    /// Provider of the probe: most often the program's name.
     pub provider: String,
-    /// Its name. A program may have several of one name.
+    /// Name of the probe. A program may have several probes of one name.
     pub name: String,
-    /// Where its instruction is in the file.
+    /// File offset of the probe's instruction.
     pub offset: u64,
-    /// Where the file has its counter: the program skips the probe while it is 0. 0: nowhere.
+    /// File offset of the probe's semaphore, a counter: the program skips the probe while it is 0. 0 if the probe
+    /// has no semaphore.
     pub semaphore: u64,
 }
 
-/// The probes of a file, in order.
+/// Returns the static probes of a file, sorted.
 pub fn static_probes(image: &Image) -> Vec<StaticProbe> {
     let mut probes = match image.elf() {
         object::File::Elf64(elf) => notes(image, elf),
@@ -30,7 +31,7 @@ pub fn static_probes(image: &Image) -> Vec<StaticProbe> {
     probes
 }
 
-/// The names of all functions in a file's symbol tables, as they stand there.
+/// Returns the names of all functions in a file's symbol tables, unchanged, sorted and without duplicates.
 pub fn function_names(image: &Image) -> Vec<&str> {
     let mut names: Vec<_> = image.functions().filter_map(|symbol| symbol.name().ok()).collect();
     names.sort_unstable();
@@ -38,7 +39,7 @@ pub fn function_names(image: &Image) -> Vec<&str> {
     names
 }
 
-/// The code of each function with this name, from its start to its end; a version behind the name does not count.
+/// Returns the code of each function with this name. A symbol version after the name is ignored.
 pub fn function_code<'a>(image: &'a Image, name: &'a str) -> Vec<&'a [u8]> {
     let functions = image.functions_named(name);
     let mut code: Vec<_> = functions.filter_map(|symbol| image.code_of(&symbol)).collect();
@@ -47,13 +48,13 @@ pub fn function_code<'a>(image: &'a Image, name: &'a str) -> Vec<&'a [u8]> {
     code
 }
 
-/// Reads the notes that `sys/sdt.h` makes: addresses of the probe, of `.stapsdt.base` when it was linked
-/// and of the counter, then the provider, the name and the arguments, each with a zero behind it.
+/// Reads the notes that `sys/sdt.h` emits: addresses of the probe, of `.stapsdt.base` at link time, and of the
+/// semaphore; then provider, name and arguments, each terminated by a zero byte.
 fn notes<Elf: FileHeader<Endian = Endianness>>(
     image: &Image,
     file: &ElfFile<'_, Elf>,
 ) -> Vec<StaticProbe> {
-    /// The type of such a note (`_SDT_NOTE_TYPE`).
+    /// Type of these notes (`_SDT_NOTE_TYPE`).
     const PROBE: NoteType = NoteType(3);
     let endian = file.endian();
     let word = if file.is_64() { 8 } else { 4 };
@@ -63,7 +64,7 @@ fn notes<Elf: FileHeader<Endian = Endianness>>(
         let (at, linked, semaphore) = (words.next()?, words.next()?, words.next()?);
         let mut texts = desc.get(3 * word..)?.split(|byte| *byte == 0);
         let mut text = || Some(String::from_utf8_lossy(texts.next()?).into_owned());
-        // Who links a program before it runs may have moved it.
+        // A prelinker may have moved the program.
         let moved = base.map_or(0, |base| base.wrapping_sub(linked));
         let semaphore = match semaphore {
             0 => 0,

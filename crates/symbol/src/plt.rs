@@ -1,9 +1,8 @@
-//! Stubs of the procedure linkage table, by the function that they call.
+//! Stubs of the procedure linkage table (PLT), named by the function that they call.
 //!
-//! A call to another file goes through a stub that jumps to where a slot of the global offset table
-//! points, and a relocation of that slot names the function. Linkers lay out stubs in several ways
-//! (with or without `endbr64`, lazy or not, 8 or 16 bytes), so what the instructions say is
-//! believed rather than an order.
+//! A call to another file goes through a stub, which jumps to the address in a slot of the global offset table; a
+//! relocation of that slot names the function. Linkers lay out stubs in several ways (with or without `endbr64`,
+//! lazy or not, 8 or 16 bytes), so slots are read from the instructions, not derived from the order of the stubs.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -12,19 +11,19 @@ use object::{Architecture, Object, ObjectSection, ObjectSymbol, ObjectSymbolTabl
 
 use crate::symbols::{Finder, without_version};
 
-/// Jump slot relocations against an indirect function, whose address is the addend
-/// (`R_X86_64_IRELATIVE`, `R_AARCH64_IRELATIVE` of the processor supplements).
+/// Types of relocations of jump slots for indirect functions, whose address is the addend (`R_X86_64_IRELATIVE`,
+/// `R_AARCH64_IRELATIVE` in the processor supplements).
 const IRELATIVE: [u64; 2] = [37, 1032];
 
-/// A stub that holds an address.
+/// A stub, found by an address in it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stub<'a> {
     pub start: u64,
-    /// The function that it calls, mangled.
+    /// Mangled name of the function that it calls.
     pub callee: &'a [u8],
 }
 
-/// The stubs that hold some of `addresses` (sorted), by position.
+/// Finds the stubs that hold any of `addresses` (sorted). Keys are positions in `addresses`.
 pub(crate) fn stubs<'a>(
     elf: &object::File<'a>,
     addresses: &[u64],
@@ -47,14 +46,14 @@ pub(crate) fn stubs<'a>(
             }
         }
     }
-    // Most passes end here, without a look at the relocations, of which there may be many.
+    // Most passes end here, without reading the relocations, of which there may be many.
     if slots.is_empty() { HashMap::new() } else { name(elf, slots, text) }
 }
 
-/// The most bytes of a stub: six instructions of AArch64.
+/// Maximum size of a stub in bytes: six AArch64 instructions.
 const LONGEST: u64 = 24;
 
-/// The addresses of the stub that holds an address.
+/// Addresses of the stub that holds an address.
 pub(crate) fn extent(
     elf: &object::File<'_>,
     address: u64,
@@ -67,12 +66,12 @@ pub(crate) fn extent(
     Some(start..near[*same.map(|(i, _)| i).max()?] + 1)
 }
 
-/// The slot that a stub jumps through.
+/// Slot that a stub jumps through.
 #[derive(Clone, Copy, Debug)]
 enum Target {
-    /// The address of the slot.
+    /// Address of the slot.
     Slot(u64),
-    /// Only a number: the position of the relocation.
+    /// Position of the slot's relocation, if the stub has no address of a slot.
     Relocation(u64),
 }
 
@@ -90,9 +89,9 @@ fn slot(elf: &object::File<'_>, code: &[u8], begin: u64, at: usize) -> Option<(u
     Some((begin.checked_add(start as u64)?, target))
 }
 
-/// Looks for `jmp *slot(%rip)` (`ff 25`), possibly after `endbr64` (4 bytes) and a `bnd` prefix, in
-/// the 16 bytes around `at`; or in its half, for stubs of 8 bytes: those start with the jump and
-/// end with `xchg %ax,%ax`. A stub without it pushes the number of its relocation.
+/// Looks for `jmp *slot(%rip)` (`ff 25`), possibly after `endbr64` (4 bytes) and a `bnd` prefix, in the aligned 16
+/// bytes around `at`. Stubs of 8 bytes start with the jump and end with `xchg %ax,%ax`: for these, it looks in the
+/// aligned 8 bytes. A stub without this jump pushes the position of its relocation instead.
 fn x86_slot(
     code: &[u8],
     begin: u64,
@@ -119,8 +118,8 @@ fn x86_slot(
     None
 }
 
-/// Looks for `adrp x16, page` and `ldr x17, [x16, #offset]` at or before `at`; a stub has four
-/// instructions, or six with `bti c`.
+/// Looks for `adrp x16, page` and `ldr x17, [x16, #offset]` at or before `at`. A stub has four instructions, or six
+/// with `bti c`.
 fn aarch64_slot(code: &[u8], begin: u64, at: usize) -> Option<(usize, Target)> {
     const BTI_C: u32 = 0xd503_245f;
     let at = at & !3;
@@ -133,7 +132,7 @@ fn aarch64_slot(code: &[u8], begin: u64, at: usize) -> Option<(usize, Target)> {
         is_pair.then_some((at, adrp, ldr))
     });
     let (start, adrp, ldr) = adrp?;
-    // 21 bits of pages, in two parts; then 12 bits of 8-byte units.
+    // 21 bits of pages, in two parts; then 12 bits in units of 8 bytes.
     let pages = (adrp >> 29 & 3) | (adrp >> 3 & 0x1f_fffc);
     let pages = i64::from((pages << 11).cast_signed() >> 11);
     let page = begin.checked_add(start as u64)? & !0xfff;
@@ -143,7 +142,7 @@ fn aarch64_slot(code: &[u8], begin: u64, at: usize) -> Option<(usize, Target)> {
     Some((if has_bti { start - 4 } else { start }, Target::Slot(slot)))
 }
 
-/// Finds the relocations of the slots, and the names in them.
+/// Finds the relocations of the slots, and the names of the functions in them.
 fn name<'a>(
     elf: &object::File<'a>,
     stubs: HashMap<usize, (u64, Target)>,
@@ -191,8 +190,8 @@ struct Relocation {
     addend: u64,
 }
 
-/// The relocations in `.rela.NAME`, or `.rel.NAME` on i386. They are read as bytes: those of a
-/// static program belong to no symbol table, and parsers do not find them.
+/// Relocations in `.rela.NAME`, or `.rel.NAME` on i386. They are parsed from bytes: the relocations of a static
+/// program belong to no symbol table, and parsers do not find them.
 fn relocations<'a>(
     elf: &object::File<'a>,
     name: &str,

@@ -1,7 +1,7 @@
-//! The symbols of the kernel that runs, kept until the next start of the machine.
+//! Symbols of the running kernel, cached until the machine restarts.
 //!
-//! The kernel takes 50 ms and more to write them out, which is most of what names cost in many
-//! recordings. They stay the same as long as it runs; those of its modules, as long as these are loaded.
+//! The kernel takes 50 ms and more to print its symbols, most of the time of symbolization in many recordings. Its
+//! own symbols stay the same as long as it runs; a module's symbols, as long as the module is loaded.
 
 use std::fs;
 use std::hash::BuildHasher;
@@ -13,16 +13,16 @@ use pyrograph_cache::{Folder, Stamp};
 use crate::build_id::BuildId;
 use crate::kallsyms::{Kallsyms, KernelSymbol};
 
-/// Where they are.
+/// File with the symbols of the running kernel.
 pub const KALLSYMS: &str = "/proc/kallsyms";
 const FILE: &str = "symbols";
 
-/// The build ID of the running kernel, in `/sys/kernel/notes`.
+/// Build ID of the running kernel, from `/sys/kernel/notes`.
 pub fn running_kernel_build_id() -> Option<BuildId> {
     note_build_id(&fs::read("/sys/kernel/notes").ok()?)
 }
 
-/// The build ID among ELF notes of this machine's byte order.
+/// Finds the build ID in ELF notes with this machine's byte order.
 fn note_build_id(notes: &[u8]) -> Option<BuildId> {
     const BUILD_ID: u32 = 3;
     let mut rest = notes;
@@ -41,18 +41,18 @@ fn note_build_id(notes: &[u8]) -> Option<BuildId> {
     }
 }
 
-/// The symbols of the running kernel.
+/// Symbols of the running kernel.
 #[derive(Debug)]
 pub struct RunningKernel {
     identity: Option<u64>,
-    /// Where they are kept, and for which kernel and modules.
+    /// Cache folder, and stamp of this kernel and its modules.
     folder: Option<(Folder, Stamp)>,
     kept: Option<Kallsyms>,
     read: Option<Option<Kallsyms>>,
 }
 
 impl RunningKernel {
-    /// `cache`: a folder such as `~/.cache`, below which they are kept; without one they are not.
+    /// Loads cached symbols, if any. `cache` is a folder such as `~/.cache`; `None` disables the cache.
     pub fn new(cache: Option<&Path>) -> Self {
         let identity = identity();
         let folder = cache.and_then(|cache| Folder::open(cache, "kernel")).zip(identity.map(stamp));
@@ -60,7 +60,8 @@ impl RunningKernel {
         Self { identity, folder, kept: kept.and_then(Kallsyms::kept), read: None }
     }
 
-    /// As they are now: the same, unless other modules are loaded, but for what comes and goes.
+    /// Updates the symbols after a while. If modules were loaded or unloaded, all are read again; else only symbols
+    /// that come and go (BPF programs, trampolines) are, at the next lookup that needs them.
     pub fn renew(&mut self, cache: Option<&Path>) {
         if self.identity.is_none() || self.identity != identity() {
             *self = Self::new(cache);
@@ -70,12 +71,13 @@ impl RunningKernel {
         self.kept = self.kept.take().or(read);
     }
 
-    /// The function at an address.
+    /// Finds the function at an address.
     pub fn lookup(&mut self, address: u64) -> Option<KernelSymbol<'_>> {
         if self.kept.as_ref().and_then(|kept| kept.lookup(address)).is_some_and(stays) {
             return self.kept.as_ref()?.lookup(address);
         }
-        // The kernel's own chain can end in addresses of programs. Nothing is there that was loaded since.
+        // Kernel callchains can end in user-space addresses. Code that the kernel loaded since is never at such an
+        // address.
         let of_programs = |kept: &Kallsyms| is_upper(kept.last_start()) && !is_upper(address);
         if self.kept.as_ref().is_some_and(of_programs) {
             return None;
@@ -88,14 +90,14 @@ impl RunningKernel {
         self.kept.is_none() && self.read().is_none_or(Kallsyms::is_restricted)
     }
 
-    /// All symbols as they are now; they are kept.
+    /// Reads all symbols from [`KALLSYMS`], once, and stores them in the cache if it has none.
     fn read(&mut self) -> Option<&Kallsyms> {
         if self.read.is_none() {
             let read = Kallsyms::open(Path::new(KALLSYMS)).ok();
             if let (Some(symbols), Some((folder, stamp)), None) = (&read, &self.folder, &self.kept)
                 && !symbols.is_empty()
             {
-                // If it cannot be written, they are read again the next time.
+                // If the file cannot be written, the symbols are read again the next time.
                 let _ = folder.write(FILE, *stamp, symbols.bytes());
             }
             self.read = Some(read);
@@ -104,7 +106,8 @@ impl RunningKernel {
     }
 }
 
-/// Returns true if an address is in the upper half, in which kernels of 64 bits are on nearly all machines.
+/// Returns true if an address is in the upper half of the address space, where 64-bit kernels are on nearly all
+/// machines.
 fn is_upper(address: u64) -> bool {
     address >> 63 == 1
 }
@@ -113,14 +116,14 @@ fn stamp(of: u64) -> Stamp {
     Stamp { kind: *b"symbols", version: 1, of }
 }
 
-/// Returns true if it is there as long as the kernel runs, or its module is loaded. What the kernel makes as it runs,
-/// BPF programs and trampolines, comes and goes; it is never between two functions of a module.
+/// Returns true if a symbol remains valid as long as the kernel runs, or its module is loaded. Code that the kernel
+/// generates at run time (BPF programs, trampolines) comes and goes; it is never between two functions of a module.
 fn stays(symbol: KernelSymbol<'_>) -> bool {
     let is_made = |module: &str| module == "[bpf]" || module.starts_with("[__builtin__");
     !symbol.is_last && !symbol.module.is_some_and(is_made)
 }
 
-/// Stands for the kernel since it started, and for the modules that are loaded. `None` if it is not known.
+/// Hash that identifies this run of the kernel and its loaded modules; `None` if there is no boot ID.
 fn identity() -> Option<u64> {
     let boot = fs::read("/proc/sys/kernel/random/boot_id").ok()?;
     // A kernel can be built without modules.
@@ -128,7 +131,8 @@ fn identity() -> Option<u64> {
     Some(hash(&boot, &modules))
 }
 
-/// `ext4 978944 1 - Live 0xffffffffc0a3c000`: users come and go, name, size and place stay.
+/// Hashes the boot ID and lines of `/proc/modules`: `ext4 978944 1 - Live 0xffffffffc0a3c000`. Only name, size and
+/// address of a module are used, because its use count changes.
 fn hash(boot: &[u8], modules: &str) -> u64 {
     let mut modules: Vec<_> = modules
         .lines()

@@ -1,35 +1,35 @@
-//! Scopes of functions in C++: namespaces, classes, other functions.
+//! Scopes of C++ functions: namespaces, classes, other functions.
 //!
-//! GCC gives no linkage name to some functions that it inlines: the members of local classes, so
-//! all lambdas, and templates over them. `operator()` alone says nothing in a flame graph.
+//! GCC emits no linkage name for some functions that it inlines: members of local classes, which includes all
+//! lambdas, and templates over them. `operator()` alone is meaningless in a flame graph.
 
 use gimli::{DwLang, DwTag, UnitOffset};
 
 use crate::dwarf::{Dwarf, Reader, Unit};
 
-/// The entries of a unit that can stand around a function.
+/// Entries of a unit that can enclose a function.
 #[derive(Debug, Default)]
 pub(crate) struct Scopes<'a> {
-    /// By offset; those inside others come after them.
+    /// By offset; nested scopes come after the scopes around them.
     scopes: Vec<Scope<'a>>,
 }
 
-/// One of them.
+/// A namespace, class or function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope<'a> {
     pub offset: UnitOffset,
     end: UnitOffset,
-    /// The position of the scope around this one, plus one; 0 for none.
+    /// Position of the enclosing scope, plus one; 0 for none.
     parent: u32,
     pub tag: DwTag,
     pub name: Option<Reader<'a>>,
 }
 
 impl<'a> Scopes<'a> {
-    /// Reads the scopes of a unit; none if it is not C++, where names are whole as they are.
+    /// Reads the scopes of a unit; none if it is not C++, because names in other languages are complete.
     pub fn read(dwarf: &Dwarf<'a>, unit: &Unit<'a>) -> Self {
         let mut scopes = Self::default();
-        // Scopes before the damage stay.
+        // If the unit is damaged, scopes from before the damage are kept.
         let _ = scopes.walk(dwarf, unit);
         scopes
     }
@@ -37,7 +37,7 @@ impl<'a> Scopes<'a> {
     fn walk(&mut self, dwarf: &Dwarf<'a>, unit: &Unit<'a>) -> gimli::Result<()> {
         let mut entries = unit.entries_raw(None)?;
         let mut entry = gimli::DebuggingInformationEntry::null();
-        // Position in `scopes` and depth of the scopes around the current entry.
+        // Position in `scopes`, and depth, of each scope that encloses the current entry.
         let mut around: Vec<(u32, isize)> = Vec::new();
         while !entries.is_empty() {
             let offset = entries.next_offset();
@@ -60,7 +60,7 @@ impl<'a> Scopes<'a> {
             let name = name.and_then(|name| dwarf.attr_string(unit, name).ok());
             let parent = around.last().map_or(0, |(parent, _)| parent + 1);
             let Ok(position) = u32::try_from(self.scopes.len()) else { return Ok(()) };
-            // To the end of the unit, until its end is found.
+            // Provisional, until the end is found.
             let end = UnitOffset(usize::MAX);
             self.scopes.push(Scope { offset, end, parent, tag, name });
             around.push((position, depth));
@@ -68,7 +68,7 @@ impl<'a> Scopes<'a> {
         Ok(())
     }
 
-    /// The scopes around the entry at `offset`, innermost first.
+    /// Scopes that enclose the entry at `offset`, innermost first.
     pub fn around(&self, offset: UnitOffset) -> Vec<Scope<'a>> {
         let mut found = Vec::new();
         let mut next = self.scopes.partition_point(|scope| scope.offset < offset);
@@ -94,7 +94,7 @@ fn is_scope(tag: DwTag) -> bool {
 }
 
 fn is_cpp(root: &gimli::DebuggingInformationEntry<Reader<'_>>) -> bool {
-    // Not yet in DWARF 5: from the list of codes at dwarfstd.org/languages.html.
+    // Not in DWARF 5 yet; codes from the list at dwarfstd.org/languages.html.
     const CPP_17: DwLang = DwLang(0x2a);
     const CPP_20: DwLang = DwLang(0x2b);
     matches!(

@@ -1,7 +1,7 @@
-//! Split DWARF (`-gsplit-dwarf`): functions in a `.dwo` file for each unit, or all in one `.dwp`.
+//! Split DWARF (`-gsplit-dwarf`): the functions of each unit are in a `.dwo` file, or all in one `.dwp`.
 //!
-//! The linked file keeps a skeleton of each unit, with the line table, the addresses, and an
-//! identifier that the other file repeats (DWARF 5, 3.1.2; for DWARF 4, the GNU extension).
+//! The linked file keeps a skeleton of each unit, with the line table, the addresses, and an identifier that the
+//! split unit repeats (DWARF 5, 3.1.2; for DWARF 4, the GNU extension).
 
 use std::path::{Path, PathBuf};
 
@@ -12,11 +12,11 @@ use crate::debug::DwarfInfo;
 use crate::dwarf::{DebugSections, Dwarf, Reader, Unit, UnitIndex};
 use crate::names::Names;
 
-/// The functions of a unit are nowhere to be found.
+/// Error: no file with the split unit of a skeleton was found.
 #[derive(Debug)]
 pub(crate) struct Missing;
 
-/// A `.dwp` file.
+/// A DWARF package (`.dwp` file).
 #[derive(Debug)]
 pub(crate) struct Package {
     image: Image,
@@ -24,12 +24,12 @@ pub(crate) struct Package {
 }
 
 impl Package {
-    /// The package beside `path`, or nothing if there is none that can be read.
+    /// Opens the package next to `path`; `None` if there is none that can be read.
     pub fn open(path: &Path) -> Option<Self> {
         let mut name = path.as_os_str().to_owned();
         name.push(".dwp");
         let image = Image::open(Path::new(&name)).ok()?;
-        // All of them: the index refers to locations and macros too, and must find them.
+        // Load all sections: the index refers to locations and macros too, and must find them.
         let load = |id: SectionId| match id.dwo_name() {
             Some(name) => Section::load(&image, name).map_err(|_| gimli::Error::Io),
             None => Ok(Section::EMPTY),
@@ -39,9 +39,9 @@ impl Package {
     }
 }
 
-/// Where the split units of a file are.
+/// Locations of the split units of a file.
 pub(crate) struct Split<'d> {
-    /// The file that the skeletons are in.
+    /// Path of the file with the skeletons.
     pub path: PathBuf,
     package: Option<&'d Package>,
 }
@@ -77,7 +77,7 @@ impl<'d> Split<'d> {
         with_matching(&dwarf, skeleton, id, with)
     }
 
-    /// Where the compiler put the `.dwo` file; if it was moved, it may be beside the module.
+    /// Paths to try for the `.dwo` file: where the compiler wrote it, and next to the module in case it was moved.
     fn paths(&self, dwarf: &Dwarf<'_>, skeleton: &Unit<'_>) -> Vec<PathBuf> {
         let name = skeleton.dwo_name().ok().flatten();
         let Some(name) = name.and_then(|name| dwarf.attr_string(skeleton, name).ok()) else {
@@ -97,7 +97,7 @@ fn open(path: PathBuf) -> Option<(Image, DebugSections)> {
     Some((image, sections))
 }
 
-/// The identifier says whether the file is of this build.
+/// Calls `with` with the unit whose identifier is `id`. A file of another build has no such unit.
 fn with_matching<'a>(
     dwarf: &Dwarf<'a>,
     skeleton: &Unit<'a>,

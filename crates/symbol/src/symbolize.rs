@@ -1,4 +1,4 @@
-//! One pass over a module for all the addresses of it.
+//! Symbolization of all addresses of a module in one pass.
 
 use std::cell::OnceCell;
 use std::path::PathBuf;
@@ -17,18 +17,18 @@ use crate::plt;
 use crate::symbols::{Finder, Symbol, text_ranges};
 use crate::v8;
 
-/// Options: what to find for each address, and where to look.
+/// Options of symbolization: what to find for each address, and where to search.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// True to add the calls that the compiler inlined. On by default.
+    /// True to report the calls that the compiler inlined as frames. On by default.
     pub inlines: bool,
-    /// True to find file and line. On by default. With neither this nor `inlines`, debug
-    /// information is opened only for addresses that the module's own symbol tables do not know.
+    /// True to report source files and lines. On by default. With neither this nor `inlines`, debug information is
+    /// opened only for addresses that the module's own symbol tables do not cover.
     pub lines: bool,
-    /// Where debug files are. What the first pass over a module found is kept for later ones.
+    /// Locations of debug files. Files found in the first pass over a module are kept for later passes.
     pub locator: Locator,
-    /// A folder such as `~/.cache`, below which the running kernel's symbols are kept, and debug information
-    /// that had to be decompressed; none: they are not.
+    /// Cache folder, such as `~/.cache`, below which the running kernel's symbols and decompressed debug
+    /// information are stored. `None` to store nothing.
     pub cache: Option<PathBuf>,
 }
 
@@ -38,18 +38,18 @@ impl Default for Options {
     }
 }
 
-/// A function, and a place in it.
+/// A function and a source location in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Name, demangled, without parameters.
+    /// Demangled name without parameters.
     pub function: Arc<str>,
-    /// The same with parameters, which tell overloads apart, where they are known.
+    /// Demangled name with parameters, which distinguish overloads; `None` if they are unknown.
     pub full: Option<Arc<str>>,
-    /// Source file, absolute unless the compiler had only a relative one.
+    /// Source file; absolute unless the compiler recorded only a relative path.
     pub file: Option<Arc<str>>,
-    /// Source line, from 1; 0 if it is not known.
+    /// Source line, from 1; 0 if unknown.
     pub line: u32,
-    /// Source line on which the function begins, from 1; 0 if it is not known.
+    /// First source line of the function, from 1; 0 if unknown.
     pub start_line: u32,
 }
 
@@ -60,58 +60,57 @@ impl Frame {
     }
 }
 
-/// The names and places found for an address.
+/// Frames found for one address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Symbolized {
-    /// Innermost first: inlined functions, if any, then the function that was really called. Empty
-    /// if no symbol covers the address. Addresses next to each other of which no more is known than
-    /// their symbol share one list.
+    /// Innermost first: inlined functions, if any, then the function that was really called. Empty if no symbol
+    /// covers the address. Adjacent addresses share one list if nothing but their common symbol is known.
     pub frames: Arc<[Frame]>,
-    /// Where the real function's symbol starts, as an address of the file.
+    /// Start of the symbol of the function that was really called, as an address of the file.
     pub start: Option<u64>,
 }
 
-/// The result of a pass.
+/// Result of a pass.
 #[derive(Clone, Debug, Default)]
 pub struct Symbolization {
-    /// One for each address asked for, in that order.
+    /// One entry for each requested address, in the order of the request.
     pub addresses: Vec<Symbolized>,
-    /// Reasons why names may be missing; the same at each pass over a module.
+    /// Reasons why names may be missing; every pass over a module reports the same ones.
     pub warnings: Vec<Warning>,
 }
 
-/// Something that makes symbols worse than they could be.
+/// A problem that makes names less complete or less exact.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// A file in the place of a module's debug file is of another build, and was not used.
+    /// A file found at the location of a module's debug file is of another build and was not used.
     #[error("{} is not used as debug file: {reason}", path.display())]
     NotTheDebugFile {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// How that is known.
+        /// Reason why it was rejected.
         reason: String,
     },
     /// Debug information is incomplete or damaged.
     #[error("debug information of {}: {reason}", path.display())]
     DebugInfo {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The defect.
+        /// Description of the defect.
         reason: String,
     },
-    /// A file that a process wrote about its JIT-compiled code is incomplete or damaged.
+    /// A jitdump file that a process wrote about its JIT-compiled code is incomplete or damaged.
     #[error("functions of {} may lack their names: {reason}", path.display())]
     JitDump {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The defect.
+        /// Description of the defect.
         reason: String,
     },
 }
 
 impl Warning {
-    /// The first warning of each kind, with the number of others of it.
+    /// Returns the first warning of each kind, with the number of further warnings of that kind.
     pub fn by_kind(warnings: &[Self]) -> Vec<(&Self, u64)> {
         let mut kinds: Vec<(&Self, u64)> = Vec::new();
         for warning in warnings {
@@ -126,10 +125,9 @@ impl Warning {
 }
 
 impl Module {
-    /// Functions, files, lines and inlined calls at `addresses`, which are addresses of the file
-    /// ([`Module::file_offset_to_address`]) in any order. Whole symbol tables and units are read
-    /// for each call, so collect addresses first and ask once; sorted and distinct ones save a
-    /// copy.
+    /// Finds functions, files, lines and inlined calls at `addresses`, which are addresses of the file
+    /// ([`Module::file_offset_to_address`]) in any order. Each call reads whole symbol tables and units, so collect
+    /// all addresses first and call this once. A sorted list without duplicates saves a copy.
     pub fn symbolize(&self, addresses: &[u64], options: &Options) -> Symbolization {
         if addresses.is_sorted_by(|a, b| a < b) {
             return self.symbolize_sorted(addresses, options, None);
@@ -204,17 +202,18 @@ impl Module {
     }
 }
 
-/// Puts together what symbols and DWARF know of addresses, which are sorted: many one after the other have
-/// one symbol, whose name is demangled once.
+/// Combines the results of symbol tables and DWARF. Addresses are processed in ascending order: many in a row share
+/// a symbol, whose name is demangled only once.
 struct Combiner<'a> {
     options: &'a Options,
-    /// The last symbol, and what is known of an address of which that is all.
+    /// Last symbol, and the frame list of an address for which nothing but this symbol is known.
     last: Option<(Symbol<'a>, Arc<[Frame]>)>,
 }
 
 impl<'a> Combiner<'a> {
-    /// The symbol names the real function, with what the compiler made of it (`.cold`, `.constprop.0`);
-    /// DWARF knows the rest. A label gives way to a function that DWARF knows.
+    /// Takes the name of the outermost function from the symbol, which has the compiler's suffixes (`.cold`,
+    /// `.constprop.0`), and everything else from DWARF. A function in DWARF takes precedence over a label (a symbol
+    /// without a size).
     fn combine(&mut self, symbol: Option<Symbol<'a>>, dwarf: DwarfFrames) -> Symbolized {
         let mut frames = dwarf.frames;
         let Some(mut outermost) = frames.pop() else {
@@ -248,7 +247,7 @@ impl<'a> Combiner<'a> {
         Symbolized { frames: frames.into(), start }
     }
 
-    /// The one frame of an address of which no more is known than its symbol.
+    /// Single frame of an address for which only its symbol is known.
     fn alone(&mut self, symbol: Symbol<'a>) -> &Arc<[Frame]> {
         let is_it = |last: &(Symbol<'_>, _)| std::ptr::eq(last.0.name, symbol.name);
         let known = self.last.take().filter(is_it);

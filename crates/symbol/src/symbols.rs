@@ -1,8 +1,8 @@
-//! ELF symbol tables: which symbol covers an address.
+//! Lookup of the symbols that cover addresses, in ELF symbol tables.
 //!
-//! A symbol table is read once for all addresses, front to back, and nothing is sorted or kept but
-//! the best symbol of each address: reading the 200,000 symbols of a large program takes a few
-//! milliseconds, and memory grows with the addresses asked for, not with the file.
+//! A symbol table is read once for all addresses, front to back. Nothing is sorted, and only the best symbol of
+//! each address is kept: reading the 200,000 symbols of a large program takes a few milliseconds, and memory grows
+//! with the number of addresses, not with the file.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -18,9 +18,9 @@ use pyrograph_elf::Image;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Symbol<'a> {
     pub start: u64,
-    /// 0 for a label, which reaches to the next symbol.
+    /// Size in bytes; 0 for a label, which reaches to the next symbol.
     pub size: u64,
-    /// As in the file, without the symbol version.
+    /// Name in the file, without the symbol version.
     pub name: &'a [u8],
     is_function: bool,
     is_exported: bool,
@@ -31,11 +31,11 @@ impl<'a> Symbol<'a> {
         self.start.saturating_add(self.size)
     }
 
-    /// The larger, the better the symbol's claim to an address. Inner before outer; then, among
-    /// aliases of one place, what other files can call, with fewest leading underscores, and
-    /// short: `write`, not `__write` or `__GI___libc_write` (with `__GI_`, glibc marks what it calls
-    /// itself by). The bytes of the name come last, so that the choice does not depend on the order
-    /// of the table.
+    /// Sort key: the symbol with the largest key names an address. Inner symbols win over outer ones. Among aliases
+    /// of one range, functions win over other symbols, then exported symbols over local ones, then names without
+    /// `__GI_` (glibc's prefix of names for its internal calls), then names with fewer leading underscores, then
+    /// shorter ones: `write`, not `__write` or `__GI___libc_write`. The bytes of the name come last, so that the
+    /// result does not depend on the order of the table.
     fn claim(&self) -> impl Ord + use<'a> {
         let underscores = self.name.iter().take_while(|&&b| b == b'_').count();
         (
@@ -49,17 +49,17 @@ impl<'a> Symbol<'a> {
     }
 }
 
-/// Finds the symbols of a sorted list of addresses, over any number of symbol tables.
+/// Finds the symbols of a sorted list of addresses in any number of symbol tables.
 pub(crate) struct Finder<'a, 'q> {
-    /// Sorted, distinct.
+    /// Sorted, without duplicates.
     addresses: &'q [u64],
-    /// Where code is; sorted.
+    /// Address ranges of code, sorted.
     text: &'q [Range<u64>],
-    /// For each address, the best symbol with a size that covers it.
+    /// For each address, the best sized symbol that covers it.
     covering: Vec<Option<Symbol<'a>>>,
-    /// At `i`, the last label after `addresses[i - 1]` and not after `addresses[i]`.
+    /// Element `i` is the last label after `addresses[i - 1]` and at or before `addresses[i]`.
     labels: Vec<Option<Symbol<'a>>>,
-    /// At `i`, the largest end of a sized symbol that starts in the same gap.
+    /// Element `i` is the largest end of the sized symbols that start in the same gap as `labels[i]`.
     ends: Vec<u64>,
 }
 
@@ -74,14 +74,14 @@ impl<'a, 'q> Finder<'a, 'q> {
         }
     }
 
-    /// Takes in `.symtab` and `.dynsym` of `elf`.
+    /// Adds the symbols in `.symtab` and `.dynsym` of `elf`.
     pub fn read(&mut self, elf: &object::File<'a>) {
         for symbol in elf.symbols().chain(elf.dynamic_symbols()) {
             self.take(&symbol);
         }
     }
 
-    /// The same, by an order of these tables that was made before.
+    /// Like [`Self::read`], but uses a sorted index of these tables to read only the symbols near the addresses.
     pub fn read_sorted(&mut self, elf: &object::File<'a>, sorted: &Sorted) {
         let tables = [elf.symbol_table(), elf.dynamic_symbol_table()];
         let symbol = |place: u32| {
@@ -110,8 +110,8 @@ impl<'a, 'q> Finder<'a, 'q> {
         let (start, size) = (symbol.address(), symbol.size());
         let first = self.addresses.partition_point(|&address| address < start);
         let Some(address) = self.addresses.get(first) else { return };
-        // Most symbols cover nothing that was asked for. Their names lie all over the file, and
-        // reading them would take most of the time.
+        // Most symbols cover none of the requested addresses. Their names are scattered over the file, and reading
+        // them would take most of the time.
         if is_function && size > 0 && *address >= start.saturating_add(size) {
             self.ends[first] = self.ends[first].max(start.saturating_add(size));
             return;
@@ -142,14 +142,14 @@ impl<'a, 'q> Finder<'a, 'q> {
         }
     }
 
-    /// Returns true if no symbol table could know better.
+    /// Returns true if a sized symbol covers every address, so that no further symbol table is needed.
     pub fn is_complete(&self) -> bool {
         self.covering.iter().all(Option::is_some)
     }
 
-    /// For each address, the symbol that covers it. A label covers what follows it up to the next
-    /// symbol or the end of its section, unless it lies within a sized symbol, or there is a boundary of
-    /// functions between: `divided` says so of a label's address and the one asked for.
+    /// Returns the symbol that covers each address. A label covers the code up to the next symbol or the end of its
+    /// section, unless the label lies within a sized symbol, or `divided(label, address)` returns true: then a
+    /// function begins or ends between the two.
     pub fn finish(mut self, mut divided: impl FnMut(u64, u64) -> bool) -> Vec<Option<Symbol<'a>>> {
         let mut label: Option<Symbol<'a>> = None;
         let mut end = 0;
@@ -169,21 +169,21 @@ impl<'a, 'q> Finder<'a, 'q> {
     }
 }
 
-/// The symbols of a file in the order of their addresses, to look up few addresses without reading all of them.
+/// Index of a file's symbols by address, to look up a few addresses without reading the whole table.
 #[derive(Debug)]
 pub(crate) struct Sorted {
-    /// Where they start, the furthest end of these and all before, and their places in the file's tables.
+    /// Start, largest end of this and all preceding symbols, and position in the file's tables; sorted.
     sized: Vec<(u64, u64, u32)>,
     labels: Vec<(u64, u32)>,
 }
 
 impl Sorted {
-    /// Of places: those in `.dynsym`.
+    /// Flag of a position: it refers to `.dynsym`, not to `.symtab`.
     const DYNAMIC: u32 = 1 << 31;
-    /// Files with more symbols take too much memory: 6 MiB.
+    /// Maximum number of symbols. The index of a file with more would take too much memory: over 6 MiB.
     const MOST: usize = 1 << 18;
 
-    /// Of `.symtab` and `.dynsym` of a file.
+    /// Indexes `.symtab` and `.dynsym` of a file; `None` if they hold more than [`Self::MOST`] symbols.
     pub fn new(elf: &object::File<'_>) -> Option<Self> {
         let mut sorted = Self { sized: Vec::new(), labels: Vec::new() };
         let symbols = elf.symbols().map(|symbol| (symbol, 0));
@@ -210,27 +210,27 @@ impl Sorted {
         Some(sorted)
     }
 
-    /// Bytes that it takes.
+    /// Size of the index in bytes.
     pub fn bytes(&self) -> usize {
         self.sized.capacity() * size_of::<(u64, u64, u32)>()
             + self.labels.capacity() * size_of::<(u64, u32)>()
     }
 }
 
-/// Returns true if a symbol is a function, false if it is a label; `None` if it is no place in code.
+/// Returns true if a symbol is a function, false if it is a label; `None` if it is not a location in code.
 fn is_function(symbol: &object::Symbol<'_, '_>) -> Option<bool> {
     let SymbolFlags::Elf { st_info, .. } = symbol.flags() else { return None };
     let kind = st_info.st_type();
     let is_function = kind == STT_FUNC || kind == STT_GNU_IFUNC;
-    // Assembler labels have no type. Undefined symbols are calls to other files.
+    // Assembler labels have no type. Undefined symbols refer to other files.
     if !(is_function || kind == STT_NOTYPE) || symbol.is_undefined() {
         return None;
     }
-    // An absolute symbol without a type is a constant, not a place.
+    // An absolute symbol without a type is a constant, not an address.
     (is_function || symbol.section() != SymbolSection::Absolute).then_some(is_function)
 }
 
-/// The name of a function or label, without the symbol version; `None` if it names nothing.
+/// Name of a function or label, without the symbol version; `None` if it has no usable name.
 fn name_of<'a>(symbol: &object::Symbol<'a, '_>, is_function: bool) -> Option<&'a [u8]> {
     let name = without_version(symbol.name_bytes().ok()?);
     (!name.is_empty() && (is_function || !is_mapping_symbol(name))).then_some(name)
@@ -240,7 +240,7 @@ fn same_range(ranges: &[Range<u64>], start: u64, address: u64) -> bool {
     ranges.iter().any(|range| range.contains(&start) && range.contains(&address))
 }
 
-/// `memcpy@@GLIBC_2.14` → `memcpy`.
+/// Removes the symbol version: `memcpy@@GLIBC_2.14` → `memcpy`.
 pub(crate) fn without_version(name: &[u8]) -> &[u8] {
     match name.iter().position(|&b| b == b'@') {
         Some(at) if at > 0 => &name[..at],
@@ -248,14 +248,14 @@ pub(crate) fn without_version(name: &[u8]) -> &[u8] {
     }
 }
 
-/// Labels that separate code from data, not functions from each other: `$x`, `$d.12` (ELF for the Arm
-/// 64-bit Architecture, 5.5.1), and the assembler's own `.L…`.
+/// Returns true for labels that separate code from data, not functions from each other: `$x`, `$d.12` (ELF for the
+/// Arm 64-bit Architecture, 5.5.1), and the assembler's local labels, `.L…`.
 fn is_mapping_symbol(name: &[u8]) -> bool {
     name.starts_with(b"$") || name.starts_with(b".L")
 }
 
-/// The address ranges that hold code: the executable sections or, where the section table is
-/// stripped, the executable segments. Sorted.
+/// Address ranges that hold code: the executable sections or, if the section table is stripped, the executable
+/// segments. Sorted.
 pub(crate) fn text_ranges(image: &Image) -> Vec<Range<u64>> {
     let is_text = |flags| matches!(flags, SectionFlags::Elf { sh_flags, .. } if sh_flags.contains(elf::SHF_EXECINSTR));
     let mut ranges: Vec<_> = image

@@ -1,31 +1,32 @@
-//! Items by address and time, where memory is used again and again.
+//! Items by address and time, for memory that is reused again and again.
 
 use std::collections::BTreeMap;
 
-/// Stands for "nothing" where the position of a row is kept.
+/// Marks the absence of an item or of a row.
 const NONE: u32 = u32::MAX;
 
-/// For ranges that overwrite each other: the history of each address.
+/// History of each address, for ranges that overwrite each other.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
-    /// Where a slot starts, which reaches to the next one, → the newest row of its history.
+    /// Start of a slot, which reaches to the next one → the newest row of its history.
     slots: BTreeMap<u64, u32>,
-    /// Slots that were one share the older part of their histories.
+    /// Rows of all histories. Slots that result from a split share the rows from before it.
     rows: Vec<Row>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Row {
     since: u64,
-    /// The item there; [`NONE`] for nothing any more.
+    /// The item from `since` on; [`NONE`] if it was removed.
     item: u32,
-    /// The row before it in time, or [`NONE`].
+    /// The preceding row in time, or [`NONE`].
     older: u32,
 }
 
 impl Timeline {
-    /// From `since` on, `item` is at `start..end`, or nothing is. To be called in order of time.
-    /// Returns whether that fits into `max_rows`: a range over many others takes a row for each.
+    /// Records that `item` is at `start..end` from `since` on; `None` if nothing is. Calls must be in order of
+    /// time. Returns false if more than `max_rows` rows would be needed: a range over many slots takes one row for
+    /// each.
     #[must_use]
     pub fn set(
         &mut self,
@@ -51,13 +52,13 @@ impl Timeline {
         true
     }
 
-    /// Makes a slot start at an address.
+    /// Splits the slot that contains an address, so that a slot starts there.
     fn split(&mut self, at: u64) {
         let newest = self.slots.range(..=at).next_back().map_or(NONE, |(_, &newest)| newest);
         self.slots.entry(at).or_insert(newest);
     }
 
-    /// The item at an address at a time; without a time, the last one.
+    /// Returns the item at an address at a time; without a time, the last one.
     pub fn get(&self, address: u64, time: Option<u64>) -> Option<u32> {
         let mut history = self.history(address);
         let row = history.find(|row| match time {
@@ -67,8 +68,7 @@ impl Timeline {
         (row.item != NONE).then_some(row.item)
     }
 
-    /// The item at an address at a time, or, where there was none, the next one, or else the one
-    /// there before.
+    /// Returns the item at an address at a time. If there was none, it is the next one, or else the last one before.
     pub fn nearest(&self, address: u64, time: u64) -> Option<u32> {
         let mut later = None;
         for row in self.history(address).filter(|row| row.item != NONE) {
@@ -81,12 +81,12 @@ impl Timeline {
         later
     }
 
-    /// Returns true if there was more than one thing at an address.
+    /// Returns true if the item at an address was replaced or removed.
     pub fn changes(&self, address: u64) -> bool {
         self.history(address).nth(1).is_some()
     }
 
-    /// The newest first.
+    /// Rows of an address, newest first.
     fn history(&self, address: u64) -> impl Iterator<Item = Row> {
         let row = |at: u32| self.rows.get(at as usize).copied();
         let newest = self.slots.range(..=address).next_back().map_or(NONE, |(_, &at)| at);

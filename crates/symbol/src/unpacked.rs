@@ -1,13 +1,13 @@
-//! Debug sections that were decompressed before, in files: one for each file with such sections.
+//! Cache of decompressed debug sections: one cache file for each ELF file with compressed sections.
 //!
-//! Debian's debug information of the C library takes 20 ms to decompress, and 6 more until it is known which
-//! of its units holds which addresses; to read both back takes a tenth of that.
+//! Debian's debug information of the C library takes 20 ms to decompress, and another 6 ms to index its units by
+//! address; reading both back takes a tenth of that.
 //!
 //! ```text
-//! index      8 bytes   where that starts
-//! sections  16 bytes each: where it starts, and its length
+//! index      8 bytes   offset of the index
+//! sections  16 bytes each: offset and length of a section
 //! …                    the sections
-//! index                which unit holds which addresses
+//! index                index from addresses to units
 //! ```
 //!
 //! All numbers are little-endian.
@@ -29,13 +29,14 @@ use crate::dwarf::{DebugSections, READ, UnitIndex};
 const TABLE: usize = 8;
 const BODY: usize = TABLE + 16 * READ.len();
 
-/// The C library's have 8 MiB. Of what is larger, the most is not needed: it is rather decompressed again.
+/// Size limit in bytes of all decompressed sections of a file. The C library's take 8 MiB. Most of a larger file is
+/// never needed, so it is decompressed again instead.
 const LARGEST: u64 = 128 << 20;
-/// The most bytes of all files together; those go first that were not used for the longest time.
+/// Size limit in bytes of all cache files together. The least recently used files are removed first.
 const MOST_STORED: u64 = 512 << 20;
 
-/// The debug information of a file; nothing if it has none. If it is compressed, it is kept below `cache`, a folder such
-/// as `~/.cache`. Code begins at `lowest`.
+/// Loads the debug information of a file; `None` if it has none. If it is compressed, the decompressed sections are
+/// stored below `cache`, a folder such as `~/.cache`. `lowest` is the lowest address of code.
 pub(crate) fn load(
     image: &Image,
     lowest: u64,
@@ -54,16 +55,16 @@ pub(crate) fn load(
         return Ok(Some(file));
     }
     let Some((file, bytes)) = decompress(image, lowest)? else { return Ok(None) };
-    // If it cannot be written, it is decompressed again the next time.
+    // If the file cannot be written, the sections are decompressed again the next time.
     if folder.write(&name, stamp, &bytes).is_ok() {
         folder.make_room(MOST_STORED, now);
     }
     Ok(Some(file))
 }
 
-/// Stands for the sections as they are in the file, and for what the index depends on besides. `None` if
-/// none is compressed, or they are too large. All bytes count: whoever can have a file of theirs recorded
-/// must not affect the names of others.
+/// Hash of the sections as stored in the file, and of `lowest`, on which the index depends as well. `None` if no
+/// section is compressed, or if they are too large. All bytes are hashed: a user whose file is recorded must not be
+/// able to affect the names in other files.
 fn identity(image: &Image, lowest: u64) -> Option<u64> {
     let mut ranges = Vec::with_capacity(READ.len());
     for id in READ {
@@ -73,7 +74,7 @@ fn identity(image: &Image, lowest: u64) -> Option<u64> {
     let present = || ranges.iter().flatten();
     let is_compressed = present().any(|range| range.format != CompressionFormat::None);
     let size = present().fold(0u64, |size, range| size.saturating_add(range.uncompressed_size));
-    // To read hundreds of megabytes that will not be kept takes longer than all else.
+    // Hashing hundreds of megabytes that will not be cached takes longer than everything else.
     if !is_compressed || size > LARGEST {
         return None;
     }
@@ -92,7 +93,7 @@ fn identity(image: &Image, lowest: u64) -> Option<u64> {
     Some(hasher.finish())
 }
 
-/// Decompresses all sections, and puts together what is to be kept of them.
+/// Decompresses all sections and builds the contents of the cache file.
 fn decompress(image: &Image, lowest: u64) -> io::Result<Option<(DwarfFile, Vec<u8>)>> {
     let mut bytes = vec![0; BODY];
     let mut sections = Vec::with_capacity(READ.len());
@@ -114,7 +115,7 @@ fn decompress(image: &Image, lowest: u64) -> io::Result<Option<(DwarfFile, Vec<u
     Ok(Some((DwarfFile { sections, index: OnceLock::from(index) }, bytes)))
 }
 
-/// Reads what was kept; `None` if it is damaged.
+/// Reads a cache file; `None` if it is damaged.
 fn read(image: &Image, kept: Kept) -> Option<DwarfFile> {
     let index = UnitIndex::from_bytes(kept.get(word(&kept, 0)?..)?)?;
     let kept = Arc::new(kept);

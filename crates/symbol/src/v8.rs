@@ -6,7 +6,7 @@ use pyrograph_elf::Image;
 
 use crate::symbolize::{Frame, Symbolized};
 
-/// Names those of the addresses that have no name and are in V8's builtins.
+/// Names the addresses that have no frames yet and are in V8's builtins.
 pub(crate) fn complete(image: &Image, addresses: &[u64], answers: &mut [Symbolized]) {
     if answers.iter().all(|answer| !answer.frames.is_empty()) {
         return;

@@ -1,5 +1,5 @@
-//! Where breakpoints can stand in a function: between instructions, and best before one that the kernel need not step
-//! over.
+//! Positions for breakpoints in a function: at the start of an instruction, if possible one that the kernel need
+//! not single-step.
 
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory,
@@ -8,10 +8,10 @@ use iced_x86::{
 
 use crate::registers::Arch;
 
-/// The instruction that a place in a function is inside of: where it begins, and where it ends, in bytes from the
-/// function's start. None where an instruction begins at the place itself, or behind the function's end.
+/// Returns the instruction that contains `place` but does not begin there, as a range of offsets from the
+/// function's start. `None` if an instruction begins at `place`, or `place` is beyond the function's end.
 ///
-/// `code` is the function's, from its start: x86-64 instructions have no fixed length.
+/// `code` is the function's code from its start: x86-64 instructions have no fixed length.
 ///
 /// ```
 /// use pyrograph_unwind::{Arch, inside_of_instruction};
@@ -41,13 +41,13 @@ pub fn inside_of_instruction(
     None
 }
 
-/// Where a breakpoint at a function's start is cheapest: 0, or so many bytes behind it, where its arguments and its
-/// stack are as they were at the start.
+/// Returns the offset of the cheapest breakpoint for a function's start: 0, or a few bytes after it if the
+/// function's arguments and stack are still unchanged there.
 ///
-/// The kernel runs the instruction under a breakpoint elsewhere and traps a second time behind it, but for some that
-/// it emulates (`arch/x86/kernel/uprobes.c`): `push` of a register since Linux 4.15, jumps, `nop`. In a virtual machine
-/// the second trap can cost ten times as much as the first. Many functions begin with `endbr64` or a comparison, with
-/// such an instruction behind it.
+/// The kernel executes the instruction under a breakpoint out of line and traps a second time after it, except for
+/// some instructions that it emulates (`arch/x86/kernel/uprobes.c`): `push` of a register since Linux 4.15, jumps,
+/// `nop`. In a virtual machine, the second trap can cost ten times as much as the first. Many functions begin with
+/// `endbr64` or a comparison, followed by such an instruction.
 ///
 /// ```
 /// use pyrograph_unwind::{Arch, cheapest_breakpoint};
@@ -78,8 +78,7 @@ pub fn cheapest_breakpoint(arch: Arch, code: &[u8]) -> usize {
     0
 }
 
-/// Returns true if the kernel does what an instruction does without running it: `push`, `nop`, `jmp`, conditional
-/// jumps.
+/// Returns true if the kernel emulates an instruction instead of executing it: `push`, `nop`, `jmp`, conditional jumps.
 fn is_emulated(instruction: &[u8]) -> bool {
     matches!(
         instruction,
@@ -91,8 +90,8 @@ fn is_emulated(instruction: &[u8]) -> bool {
     )
 }
 
-/// Returns true if an instruction changes neither the registers that arguments are in nor the stack, and goes on to the
-/// next.
+/// Returns true if an instruction changes neither the argument registers nor the stack, and continues at the next
+/// instruction.
 fn leaves_arguments(factory: &mut InstructionInfoFactory, instruction: &Instruction) -> bool {
     use OpAccess::{CondWrite, ReadCondWrite, ReadWrite, Write};
     use Register::{R8, R9, RBP, RCX, RDI, RDX, RSI, RSP};
@@ -108,7 +107,8 @@ fn leaves_arguments(factory: &mut InstructionInfoFactory, instruction: &Instruct
         })
 }
 
-/// Returns true if the function itself jumps to a place in it, which would then be hit more often than its start.
+/// Returns true if the function itself jumps to `place`: a breakpoint there would be hit more often than one at its
+/// start.
 fn is_jumped_to(code: &[u8], place: usize) -> bool {
     let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
     let jumps = std::iter::from_fn(|| decoder.can_decode().then(|| decoder.decode()));

@@ -1,12 +1,12 @@
-//! Which functions a call leads to, as far as its instruction says.
+//! Checks from a call's instruction which functions the call may lead to.
 
 use std::ops::Range;
 
 use crate::info::UnwindInfo;
 use crate::space::AddressSpace;
 
-/// Returns true if the call before a return address can have led to the function that holds an address. What
-/// cannot be known (a call through a register or a linkage table) can.
+/// Returns true if the call before a return address may have led to the function that holds `callee`. A call with
+/// an unknown target (through a register or the PLT) may have led anywhere.
 pub(crate) fn may_lead_to(space: &AddressSpace, return_address: u64, callee: u64) -> bool {
     let Some(mapping) = space.lookup(return_address.wrapping_sub(1)) else { return false };
     let Some(info) = mapping.info.as_deref() else { return true };
@@ -23,7 +23,7 @@ pub(crate) fn may_lead_to(space: &AddressSpace, return_address: u64, callee: u64
     called == callee || jumps_to(info, &called, &callee)
 }
 
-/// Where a `call rel32` that ends at an address goes.
+/// Target of a `call rel32` that ends at an address.
 fn direct_target(info: &UnwindInfo, end: u64) -> Option<u64> {
     let [0xe8, distance @ ..] = *info.code(end.wrapping_sub(5), 5)?.first_chunk::<5>()? else {
         return None;
@@ -31,8 +31,8 @@ fn direct_target(info: &UnwindInfo, end: u64) -> Option<u64> {
     Some(end.wrapping_add_signed(i32::from_le_bytes(distance).into()))
 }
 
-/// Returns true if a function seems to jump to another, in place of a last call or to its own cold part:
-/// `jmp rel32` (`E9`) or `jcc rel32` (`0F 8x`) at any of its bytes.
+/// Returns true if a function seems to jump to another, as a tail call or to its own cold part: `jmp rel32` (`E9`)
+/// or `jcc rel32` (`0F 8x`) at any of its bytes.
 fn jumps_to(info: &UnwindInfo, from: &Range<u64>, to: &Range<u64>) -> bool {
     let len = usize::try_from(from.end - from.start).unwrap_or(usize::MAX);
     let code = info.code(from.start, len).unwrap_or_default();

@@ -5,34 +5,34 @@ use crate::instructions::{Guess, is_signal_return};
 use crate::registers::Arch;
 use crate::rule::Compiled;
 
-/// Kinds of code without a table.
+/// Kind of code without a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tableless {
-    /// Made at run time, or not mapped: there are no instructions to look at.
+    /// JIT-compiled or unmapped code: its instructions are not available.
     Unseen,
-    /// Nothing in particular.
+    /// Code without a special pattern.
     Plain,
-    /// The first code of the file: it has no caller.
+    /// Entry code of the file, which has no caller.
     Entry,
-    /// The code that a signal handler returns to; above it is the interrupted frame.
+    /// Signal trampoline, to which a signal handler returns; its caller is the interrupted frame.
     SignalReturn,
-    /// Behind `clone`, of which a new thread returns without a caller.
+    /// Code after the system call `clone`: in the new thread, it has no caller.
     Clone,
-    /// Pushes at most two words: linkage tables, `.init`, `.fini`.
+    /// Code that pushes at most two words: PLT entries, `.init`, `.fini`.
     Stub,
-    /// At the first or last instructions of a function, where the frame pointer is the caller's: so
-    /// many words are on the stack above the return address.
+    /// The first or last instructions of a function, where the frame pointer is the caller's: this many words were
+    /// pushed after the return address.
     Frameless { words: u8 },
 }
 
 impl UnwindInfo {
-    /// True if the code at a virtual address is what signal handlers return to.
+    /// Returns true if the code at a virtual address is a signal trampoline, to which signal handlers return.
     pub(crate) fn returns_from_signal(&self, svma: u64) -> bool {
         self.arch() == Arch::X86_64 && self.code_from(svma).is_some_and(is_signal_return)
     }
 
-    /// Returns true if a stack can only have been prepared to return to a virtual address: it is the first
-    /// byte of a function, or of the end that Boost gives its contexts, and no call is before it.
+    /// Returns true if a stack can return to a virtual address only because it was prepared to: the address is the
+    /// first byte of a function, or of the exit code that Boost gives its contexts, and no call precedes it.
     pub(crate) fn is_prepared(&self, svma: u64, context: &mut Context) -> bool {
         if self.arch() != Arch::X86_64 || self.is_behind_call(svma) {
             return false;
@@ -43,8 +43,8 @@ impl UnwindInfo {
         self.code_from(svma).is_some_and(is_exit)
     }
 
-    /// Returns true if a virtual address is where a C library lets its contexts start, or Boost: the first byte
-    /// of code that does not return.
+    /// Returns true if a C library or Boost makes its contexts start at a virtual address: the first byte of code
+    /// that does not return.
     pub(crate) fn starts_contexts(&self, svma: u64) -> bool {
         const LONGEST: u64 = 64;
         if self.arch() != Arch::X86_64 || self.is_behind_call(svma) {
@@ -59,28 +59,27 @@ impl UnwindInfo {
         }
     }
 
-    /// Returns true if the code before a virtual address is a call.
+    /// Returns true if a call ends just before a virtual address.
     pub(crate) fn is_behind_call(&self, svma: u64) -> bool {
         let before = (2..=7).rev().find_map(|len| self.code(svma.wrapping_sub(len), len as usize));
         before.is_some_and(ends_with_call)
     }
 }
 
-/// Look at the code around an address, which is either that of the next instruction or the last
-/// byte of a call.
+/// Classifies the code around an address, which is the address of the next instruction or of the last byte of a call.
 pub(crate) fn classify(info: &UnwindInfo, svma: u64, context: &mut Context) -> Tableless {
     if info.arch() != Arch::X86_64 {
         let is_entry = info.in_entry(svma, context);
         return if is_entry { Tableless::Entry } else { Tableless::Plain };
     }
-    // The kernel makes a handler's return address: no call is in front of it.
+    // The kernel sets the return address of a signal handler: no call precedes it.
     if info.code_from(svma).is_some_and(is_signal_return)
         || info.code_from(svma.wrapping_add(1)).is_some_and(is_signal_return)
     {
         return Tableless::SignalReturn;
     }
     let is_clone = |end: u64| info.code(end.wrapping_sub(7), 7).is_some_and(is_clone);
-    // What was not read yet is not read for this.
+    // Code that has not been analysed yet is not analysed just for this.
     let is_unread = info.is_unread(svma);
     if is_unread && info.in_entry(svma, context) {
         return Tableless::Entry;
@@ -98,19 +97,19 @@ pub(crate) fn classify(info: &UnwindInfo, svma: u64, context: &mut Context) -> T
     }
 }
 
-/// `mov $N,%eax; syscall` with the number of `clone` or `clone3`. C libraries give what follows no
-/// table, for the stack is another one there.
+/// Matches `mov $N,%eax; syscall` with the number of `clone` or `clone3`. C libraries have no table for the code
+/// after it, because another stack is used there.
 fn is_clone(code: &[u8]) -> bool {
     code == [0xb8, 56, 0, 0, 0, 0x0f, 0x05] || code == [0xb8, 0xb3, 0x01, 0, 0, 0x0f, 0x05]
 }
 
-/// `xor %rdi,%rdi; call …; hlt`: a stack that returns here has an end. Boost's `make_fcontext`
-/// prepares its stacks so, in assembly without a table.
+/// Matches `xor %rdi,%rdi; call …; hlt`: a stack that returns here ends. Boost's `make_fcontext` prepares its
+/// stacks this way, in assembly without a table.
 pub(crate) fn is_exit(code: &[u8]) -> bool {
     code.starts_with(&EXIT) && code.get(EXIT.len() + 4) == Some(&0xf4)
 }
 
-/// How [`is_exit`] begins.
+/// First bytes of the code that [`is_exit`] matches.
 pub(crate) const EXIT: [u8; 4] = [0x48, 0x31, 0xff, 0xe8];
 
 /// Returns true if a function's code ends with a call that does not return: `call rel32; hlt`.
@@ -118,7 +117,7 @@ pub(crate) fn ends_without_return(code: &[u8]) -> bool {
     matches!(code.last_chunk(), Some([0xe8, _, _, _, _, 0xf4]))
 }
 
-/// The words above the return address, if the next instruction belongs to a prologue or epilogue.
+/// Number of words pushed after the return address, if the next instruction belongs to a prologue or epilogue.
 fn frameless(info: &UnwindInfo, svma: u64) -> Option<u8> {
     const ENDBR64: &[u8] = &[0xf3, 0x0f, 0x1e, 0xfa];
     const PUSH_RBP: u8 = 0x55;
@@ -143,8 +142,8 @@ pub(crate) fn ends_with_call(code: &[u8]) -> bool {
         })
 }
 
-/// Returns true if the bytes are one indirect near call (Intel SDM, volume 2: `FF /2`, and table 2-2 for how
-/// the operand's bytes give their number). A prefix in front makes no difference.
+/// Returns true if the bytes are one indirect near call (Intel SDM, volume 2: `FF /2`, and table 2-2 for the number
+/// of bytes of the operand). A prefix before the call makes no difference.
 fn is_indirect_call(code: &[u8]) -> bool {
     let [0xff, modrm, operand @ ..] = code else { return false };
     let (mode, base) = (modrm >> 6, modrm & 7);

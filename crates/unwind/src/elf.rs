@@ -1,4 +1,4 @@
-//! Sections and symbols of an ELF file, as far as unwinding needs them.
+//! Sections and symbol tables of an ELF file that unwinding uses.
 
 use std::ops::Range;
 
@@ -12,30 +12,30 @@ use crate::registers::Arch;
 /// A section that is mapped with the code.
 #[derive(Clone, Debug, Hash)]
 pub(crate) struct Mapped {
-    /// Place in the file.
+    /// Range of bytes in the file.
     pub range: Range<usize>,
     /// Virtual address.
     pub svma: u64,
 }
 
-/// Where in an ELF file things are.
+/// Locations of code, unwind tables and symbols in an ELF file.
 #[derive(Debug, Hash)]
 pub(crate) struct Layout {
     pub arch: Arch,
-    /// Virtual address of the file's first instruction; 0 for none.
+    /// Virtual address of the program's entry point; 0 if there is none.
     pub entry: u64,
-    /// Segments of code, as far as the file has their bytes.
+    /// Segments of code, cut to the bytes that the file has.
     pub code: Vec<Segment>,
-    /// Virtual addresses of the sections with code: its segment may hold much else.
+    /// Virtual addresses of the sections with code: a segment of code may contain much else.
     pub code_sections: Vec<Range<u64>>,
     pub eh_frame: Option<Mapped>,
     pub eh_frame_hdr: Option<Mapped>,
-    /// Place in the file, compressed or not.
+    /// Range of bytes in the file, compressed or not.
     pub debug_frame: Option<Range<usize>>,
-    /// Virtual addresses of procedure linkage tables and of `.init` and `.fini`: code that pushes at
-    /// most two words, for which some linkers and C libraries make no table.
+    /// Virtual addresses of PLT sections, and of `.init` and `.fini`: code that pushes at most two words, for which
+    /// some linkers and C libraries emit no table.
     pub stubs: Vec<Range<u64>>,
-    /// Symbol tables, place in the file.
+    /// Symbol tables, as ranges of bytes in the file.
     pub symbols: Vec<Range<usize>>,
     /// Virtual addresses of `.text` and `.got`, to which some tables are relative.
     pub text: Option<u64>,
@@ -77,7 +77,7 @@ impl Layout {
         }
     }
 
-    /// Of code that is in no file: `len` bytes.
+    /// Layout of `len` bytes of code that are not in a file.
     pub(crate) fn of_code(arch: Arch, address: u64, len: usize) -> Self {
         let size = len as u64;
         let (file_offset, file_size, align) = (0, size, 1);
@@ -90,7 +90,7 @@ impl Layout {
         let len = image.bytes().len() as u64;
         let code = image.segments().iter().filter(|segment| segment.executable);
         self.code.extend(code.map(|segment| {
-            // Bytes beyond the file's end are no code, whatever the header says.
+            // Bytes beyond the end of the file are not code, whatever the header says.
             let file_size = segment.file_size.min(len.saturating_sub(segment.file_offset));
             Segment { file_size, ..*segment }
         }));
@@ -139,8 +139,8 @@ impl Layout {
         }
     }
 
-    /// Without section headers: `.eh_frame` begins where `.eh_frame_hdr` says, and ends somewhere
-    /// in the same segment (an entry of length 0 ends it).
+    /// Locates `.eh_frame` without section headers: it begins where `.eh_frame_hdr` says, and ends somewhere in the
+    /// same segment (an entry of length 0 ends it).
     fn eh_frame_by_header(&self, image: &Image) -> Option<Mapped> {
         let (file, hdr) = (image.bytes(), self.eh_frame_hdr.as_ref()?);
         let bases = gimli::BaseAddresses::default().set_eh_frame_hdr(hdr.svma);
@@ -161,7 +161,7 @@ fn is_stubs(name: &[u8]) -> bool {
     name.starts_with(b".plt") || matches!(name, b".iplt" | b".init" | b".fini")
 }
 
-/// The place of a range in the file, cut where the file ends.
+/// Range of bytes in the file, cut at the end of the file.
 fn file_range(file: &[u8], offset: u64, size: u64) -> Option<Range<usize>> {
     let start = usize::try_from(offset).ok().filter(|&start| start <= file.len())?;
     let end = usize::try_from(offset.saturating_add(size)).unwrap_or(usize::MAX);

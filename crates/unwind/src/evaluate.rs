@@ -1,4 +1,4 @@
-//! Apply a rule to the registers of a frame: what they were in its caller.
+//! Applies an unwind rule to the registers of a frame, which gives the registers of its caller.
 
 use gimli::{CfaRule, EvaluationResult, Location, RegisterRule};
 
@@ -7,20 +7,20 @@ use crate::info::{Slice, UnwindInfo};
 use crate::registers::{Arch, Memory, Registers};
 use crate::rule::{Cfa, Compact, ENCODING, Row};
 
-/// Why a rule could not be applied.
+/// Reason why a rule could not be applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// It needs bytes above those that were copied.
+    /// The rule needs bytes above the copied ones.
     Truncated,
-    /// It needs bytes below the frame: on another stack, or nonsense.
+    /// The rule needs bytes below the frame: these are on another stack, or the rule is wrong.
     OffStack,
-    /// It needs a register whose value is not known.
+    /// The rule needs a register whose value is unknown.
     UnknownRegister,
-    /// It makes no sense.
+    /// The rule is invalid.
     Bad,
 }
 
-/// Read what a rule says is on the stack.
+/// Reads a word that a rule expects on the stack.
 #[inline]
 fn load(stack: &Memory<'_>, address: u64) -> Result<u64, Failure> {
     stack.u64(address).ok_or_else(|| outside(stack, address))
@@ -36,7 +36,7 @@ fn known(registers: &Registers, register: u8) -> Result<u64, Failure> {
     registers.get(register).ok_or(Failure::UnknownRegister)
 }
 
-/// Apply a compact rule. If a register is missing for it, nothing is changed.
+/// Applies a compact rule. If the rule needs an unknown register, nothing is changed.
 #[inline]
 pub(crate) fn compact(
     rule: &Compact,
@@ -72,8 +72,8 @@ pub(crate) fn compact(
         }
         Arch::Aarch64 => {
             const LINK: u8 = 30;
-            // The return address can be where it was only in the innermost frame, or one that a
-            // signal interrupted; `Unwinder` sees when this leads nowhere.
+            // The return address can be in the link register only in the innermost frame, or in one that a signal
+            // interrupted; `Unwinder` notices if this leads nowhere.
             if rule.saved[1] == 0 {
                 known(registers, LINK)?;
             }
@@ -86,7 +86,7 @@ pub(crate) fn compact(
     Ok(())
 }
 
-/// Restore the registers that the function saved.
+/// Restores the registers that the function saved.
 #[inline]
 fn restore<const N: usize>(
     rule: &Compact,
@@ -104,7 +104,7 @@ fn restore<const N: usize>(
     Ok(())
 }
 
-/// Forget the registers that the function has changed without being seen to save them.
+/// Marks registers as unknown that the function has changed without a visible save.
 #[cold]
 fn forget(lost: u8, registers: &mut Registers) {
     for (at, &register) in registers.arch().saved().iter().enumerate() {
@@ -114,8 +114,8 @@ fn forget(lost: u8, registers: &mut Registers) {
     }
 }
 
-/// A saved register; none if it is in its place again: compilers do not note in the table when an
-/// epilogue has restored a register, only that the stack pointer is above where it was saved.
+/// Reads a saved register; `None` if it has been restored already. Compilers do not record in the table that an
+/// epilogue has restored a register, only that the stack pointer is above the location where it was saved.
 #[inline]
 fn saved(stack: &Memory<'_>, address: u64) -> Result<Option<u64>, Failure> {
     match stack.u64(address) {
@@ -125,7 +125,7 @@ fn saved(stack: &Memory<'_>, address: u64) -> Result<Option<u64>, Failure> {
     }
 }
 
-/// Apply a row of a DWARF table. The registers are changed only if that succeeds.
+/// Applies a row of a DWARF table. The registers are changed only on success.
 pub(crate) fn row(
     row: &Row,
     info: &UnwindInfo,
@@ -148,7 +148,7 @@ pub(crate) fn row(
             Ok(Value::Same) => {}
             Ok(Value::Unknown) => caller.forget(*register),
             Ok(Value::Known(value)) => caller.set(*register, value),
-            // Another register's value may never be needed.
+            // The value of any other register may never be needed.
             Err(_) if *register != row.return_address && *register != arch.sp() => {
                 caller.forget(*register);
             }
@@ -168,7 +168,7 @@ pub(crate) fn row(
     Ok(())
 }
 
-/// The memory and registers that an expression may read.
+/// Frame whose memory and registers an expression may read.
 struct Frame<'a> {
     row: &'a Row,
     info: &'a UnwindInfo,
@@ -176,14 +176,14 @@ struct Frame<'a> {
     stack: &'a Memory<'a>,
 }
 
-/// The value of a register in the caller.
+/// Value of a register in the caller.
 enum Value {
     Same,
     Unknown,
     Known(u64),
 }
 
-/// Storage for expressions, fixed so that no table can make it grow.
+/// Storage for the evaluation of expressions. Its size is fixed, so that no table can make it grow.
 struct Storage;
 
 impl<'a> gimli::EvaluationStorage<Slice<'a>> for Storage {
@@ -193,7 +193,7 @@ impl<'a> gimli::EvaluationStorage<Slice<'a>> for Storage {
 }
 
 impl Frame<'_> {
-    /// The value of a register in the caller, by its rule.
+    /// Computes the value of a register in the caller from its register rule.
     fn caller_value(
         &self,
         register: u8,
@@ -228,21 +228,22 @@ impl Frame<'_> {
         Ok(Value::Known(value))
     }
 
-    /// Returns true if a register whose rule is an expression has its value again. GCC says of functions
-    /// that align their stack that `rbp` is saved where `rbp` points to, also behind the `leave`
-    /// that restored it; then this leads out of the frame.
+    /// Returns true if a register whose rule is an expression has been restored already. For functions that align
+    /// their stack, GCC's tables say that `rbp` is saved where `rbp` points, even after the `leave` that restored
+    /// it; then that address is outside of the frame.
     fn is_restored(&self, register: u8, address: u64, cfa: u64) -> bool {
         let sp = self.registers.sp().unwrap_or(self.stack.start());
         !self.row.signal && register == self.registers.arch().fp() && !(sp..cfa).contains(&address)
     }
 
-    /// The value of an expression; rules for registers start with the CFA on the stack.
+    /// Evaluates an expression. Expressions for registers start with the CFA on the stack.
     fn evaluate(
         &self,
         expression: &gimli::UnwindExpression<usize>,
         cfa: Option<u64>,
     ) -> Result<u64, Failure> {
-        /// Expressions have branches, so they can loop. Real ones have some ten operations.
+        /// Maximum number of operations: expressions have branches, so they can loop. Real ones have some ten
+        /// operations.
         const MOST_OPERATIONS: u32 = 1000;
         let expression = self.info.expression(self.row.section, expression).ok_or(Failure::Bad)?;
         let mut evaluation =

@@ -1,4 +1,4 @@
-//! Frames whose code has no unwind table: JIT-compiled code, assembly, C libraries built without.
+//! Unwinding of frames whose code has no unwind table: JIT-compiled code, assembly, C libraries built without tables.
 
 use std::ops::Range;
 
@@ -15,11 +15,11 @@ pub(crate) enum Found {
     ByFramePointer,
     /// By a return address near the top of the stack, or in the link register.
     AsLeaf,
-    /// The frame was made by the kernel to run a signal handler; its caller was interrupted.
+    /// The frame is a signal frame, which the kernel built to run a handler; its caller was interrupted.
     Signal,
     /// There is no caller: this is the first frame.
     Root,
-    /// Nowhere.
+    /// The caller was not found.
     Nothing,
 }
 
@@ -27,23 +27,23 @@ pub(crate) enum Found {
 pub(crate) struct Fallback<'a> {
     pub space: &'a AddressSpace,
     pub stack: &'a Memory<'a>,
-    /// The kind of its code.
+    /// Kind of its code.
     pub code: Tableless,
-    /// The innermost frame, or one that a signal interrupted: not in a call.
+    /// True for the innermost frame, or one that a signal interrupted: it is not in a call.
     pub interrupted: bool,
-    /// The callee was left by its frame pointer, too.
+    /// True if the callee was unwound by its frame pointer, too.
     pub chained: bool,
 }
 
 impl Fallback<'_> {
-    /// Find the caller, and set the registers to its.
+    /// Finds the caller, and sets the registers to the caller's.
     pub(crate) fn step(&self, registers: &mut Registers) -> Result<Found, Failure> {
         const RAX: u8 = 0;
         let Some(sp) = registers.sp().or(registers.fp()) else { return Ok(Found::Nothing) };
         match self.code {
             Tableless::Entry => return Ok(Found::Root),
             Tableless::SignalReturn => return self.leave_signal_frame(sp, registers),
-            // 0 is what `clone` returns in the new thread.
+            // `clone` returns 0 in the new thread.
             Tableless::Clone if self.interrupted && registers.get(RAX) == Some(0) => {
                 return Ok(Found::Root);
             }
@@ -64,8 +64,8 @@ impl Fallback<'_> {
         if let Ok(Some(found)) = followed {
             return Ok(found);
         }
-        // No frame pointer: the code may have pushed nothing but that yet, or may be no code at all
-        // (a call through a bad pointer).
+        // The frame pointer leads nowhere: the code may have pushed nothing but the frame pointer yet, or may not
+        // be code at all (a call through a bad pointer).
         match registers.arch() {
             _ if !self.interrupted => {}
             Arch::X86_64 if self.code == Tableless::Unseen => {
@@ -84,7 +84,7 @@ impl Fallback<'_> {
         followed.map(|_| Found::Nothing)
     }
 
-    /// Which of the words at the top of the stack can be a return address.
+    /// First of the words at the top of the stack that can be a return address.
     fn return_address_in(&self, words: Range<u64>, sp: u64) -> Option<u64> {
         words.into_iter().find(|words| {
             let word = self.stack.u64(sp.wrapping_add(8 * words));
@@ -92,8 +92,8 @@ impl Fallback<'_> {
         })
     }
 
-    /// Returns true if a function seems to have made no frame, as the smaller ones of V8's builtins: there
-    /// is a return address at the top of the stack, where other functions have their variables.
+    /// Returns true if a function seems to have no frame, like the smaller ones of V8's builtins: there is a return
+    /// address at the top of the stack, where other functions have their variables.
     fn is_leaf(&self, sp: u64, registers: &Registers) -> bool {
         // V8's pointers to objects end in binary 01, and some of its objects are code.
         const TAG: u64 = 3;
@@ -129,17 +129,18 @@ impl Fallback<'_> {
         Ok(Found::AsLeaf)
     }
 
-    /// Follow the frame pointer: it points to the caller's, and the return address is above that.
+    /// Follows the frame pointer: it points to the saved frame pointer of the caller, with the return address above it.
     fn by_frame_pointer(
         &self,
         sp: u64,
         registers: &mut Registers,
     ) -> Result<Option<Found>, Failure> {
-        /// Frames are far smaller; a value further up than this is no frame pointer.
+        /// Maximum distance of the frame pointer from the stack pointer. Frames are far smaller; a value further up
+        /// is not a frame pointer.
         const LARGEST_STACK: u64 = 1 << 23;
         let arch = registers.arch();
         let Some(fp) = registers.fp() else { return Ok(None) };
-        // 0 is the ABI's mark of the first frame, but where frame pointers are not kept it is only a zero.
+        // The ABI marks the first frame with 0, but in code that does not keep frame pointers it is just a zero.
         if fp == 0 {
             return Ok(None);
         }
@@ -151,7 +152,7 @@ impl Fallback<'_> {
         else {
             return Err(Failure::Truncated);
         };
-        // The end of a chain where a thread's stack begins.
+        // The end of the chain, where a thread's stack begins.
         if caller_fp == 0 && return_address == 0 && (self.chained || !self.interrupted) {
             return Ok(Some(Found::Root));
         }
@@ -165,7 +166,7 @@ impl Fallback<'_> {
         let mut caller = Registers::new(arch);
         caller.set(arch.ip(), return_address);
         caller.set(arch.fp(), caller_fp);
-        // On aarch64 the two words can be anywhere in the frame: where it ends is not known.
+        // On aarch64 the two words can be anywhere in the frame, so the end of the frame is unknown.
         if arch == Arch::X86_64 {
             caller.set(arch.sp(), fp.wrapping_add(16));
         }
@@ -173,9 +174,9 @@ impl Fallback<'_> {
         Ok(Some(Found::ByFramePointer))
     }
 
-    /// x86-64's signal frame (`struct rt_sigframe`, `arch/x86/include/asm/sigframe.h`) above its
-    /// first word: a `struct ucontext` with the interrupted thread's registers from byte 40 on, in
-    /// the order of `struct sigcontext_64`.
+    /// Reads x86-64's signal frame (`struct rt_sigframe`, `arch/x86/include/asm/sigframe.h`), from after its first
+    /// word on: a `struct ucontext` with the registers of the interrupted thread from byte 40 on, in the order of
+    /// `struct sigcontext_64`.
     fn leave_signal_frame(&self, sp: u64, registers: &mut Registers) -> Result<Found, Failure> {
         const ORDER: [u8; 17] = [8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7, 16];
         let mut interrupted = Registers::new(registers.arch());
@@ -188,16 +189,16 @@ impl Fallback<'_> {
     }
 }
 
-/// aarch64's link register.
+/// DWARF number of aarch64's link register.
 const LINK: u8 = 30;
 
-/// An Armv8.3 return address may carry an authentication code above its 48 bits.
+/// Removes the authentication code that an Armv8.3 return address may have above its 48 bits.
 pub(crate) fn strip_authentication(address: u64) -> u64 {
     address & 0x0000_ffff_ffff_ffff
 }
 
-/// Returns true if a word can be a return address: it points to code, and, where the code is at hand, behind
-/// a call.
+/// Returns true if a word can be a return address: it points to code and, if the code's bytes are available,
+/// follows a call (on aarch64, only its alignment is checked).
 pub(crate) fn is_return_address(space: &AddressSpace, address: u64) -> bool {
     let Some(mapping) = space.lookup(address.wrapping_sub(1)) else { return false };
     let Some(info) = &mapping.info else { return true };

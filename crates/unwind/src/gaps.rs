@@ -1,4 +1,4 @@
-//! The code that no table of a file has an entry for, and what its instructions say.
+//! Code that no table of a file covers, and guesses from its instructions.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,32 +10,32 @@ use crate::instructions::{self, Guess, Guesses, piece_of, with_lead};
 use crate::kept_guesses::KeptGuesses;
 use crate::registers::Arch;
 
-/// By the address of the first byte of each piece.
+/// Guesses by the address of the first byte of each piece.
 type Pieces = HashMap<u64, Arc<OnceLock<Guesses>>>;
 
-/// Guesses of the code that was read so far.
+/// Guesses for the code that has been analysed so far.
 #[derive(Default)]
 pub(crate) struct GuessCache {
     pieces: Mutex<Pieces>,
-    /// Of all functions that have a symbol, sorted: of a large program these take longer to read than most
-    /// pieces take.
+    /// Starts of all functions that have a symbol, sorted. In a large program, reading them takes longer than
+    /// analysing most pieces.
     starts: OnceLock<Vec<u64>>,
-    /// How many pieces were read here, and not taken from elsewhere.
+    /// Number of pieces that were analysed here, not loaded from elsewhere.
     pub(crate) made: AtomicUsize,
-    /// What was read before.
+    /// Guesses that were loaded, from an earlier analysis.
     pub(crate) kept: OnceLock<KeptGuesses>,
 }
 
 impl UnwindInfo {
-    /// The frame at an address that no table has an entry for, by the instructions. The
-    /// first time, the code around it is read.
+    /// Guesses the frame at an address that no table covers, from instructions. The code around it is analysed at
+    /// the first call.
     pub(crate) fn guess(&self, svma: u64) -> Guess {
         if self.arch() != Arch::X86_64 {
             return Guess::Nothing;
         }
         let Some((piece, looked_at)) = self.piece(svma) else { return Guess::Nothing };
         let place = Arc::clone(self.pieces().entry(piece.start).or_default());
-        // Who asks for the same piece meanwhile waits; for another, nobody does.
+        // Threads that need the same piece meanwhile wait for it; threads that need another one do not.
         let guesses = place.get_or_init(|| {
             if let Some(kept) = self.guesses.kept.get().and_then(|kept| kept.piece(piece.start)) {
                 return kept;
@@ -49,7 +49,7 @@ impl UnwindInfo {
         guesses.at(svma)
     }
 
-    /// Returns true if [`guess`](Self::guess) would have to read code first.
+    /// Returns true if [`guess`](Self::guess) would have to analyse code first.
     pub(crate) fn is_unread(&self, svma: u64) -> bool {
         let is_read = |start| self.pieces().get(&start).is_some_and(|place| place.get().is_some());
         let is_kept = |start| self.guesses.kept.get().is_some_and(|kept| kept.has(start));
@@ -63,13 +63,13 @@ impl UnwindInfo {
         self.guesses.pieces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns true if there are only instructions that do nothing in a range.
+    /// Returns true if a range contains only instructions that do nothing.
     pub(crate) fn is_padding(&self, range: &Range<u64>) -> bool {
         let len = usize::try_from(range.end - range.start).unwrap_or(0);
         self.code(range.start, len).is_none_or(instructions::is_padding)
     }
 
-    /// Guesses by the instructions of a range, in which functions start at `starts`.
+    /// Analyses the instructions of a range, in which functions start at `starts`.
     pub(crate) fn guesses_in(&self, range: &Range<u64>, starts: &[u64]) -> Guesses {
         let len = usize::try_from(range.end - range.start).unwrap_or(0);
         // The file may end before its segments do.
@@ -78,12 +78,12 @@ impl UnwindInfo {
         Guesses::new(code, range.start, starts, entry)
     }
 
-    /// The part of the code around an address that no table has an entry for, and what is looked at for it.
+    /// Piece of code around an address that no table covers, and the range to analyse for it.
     fn piece(&self, svma: u64) -> Option<(Range<u64>, Range<u64>)> {
         let code = self.instruction_ranges().iter().find(|range| range.contains(&svma))?;
         let gap = self.gap(svma);
         let gap = gap.start.max(code.start)..gap.end.min(code.end);
-        // Tables that contradict each other can have a gap that is not around the address.
+        // If tables contradict each other, the gap may not contain the address.
         let into = svma.checked_sub(gap.start)?;
         let len = piece_of(gap.end - gap.start);
         let start = svma - into % len;
@@ -92,7 +92,8 @@ impl UnwindInfo {
         (svma < gap.end).then_some((piece, looked_at))
     }
 
-    /// The symbols of functions in these ranges, which are sorted: their addresses, sorted.
+    /// Sorted starts of the functions in `ranges`, which must be sorted, from symbol tables and the addresses
+    /// passed along with the code.
     pub(crate) fn function_starts(&self, ranges: &[Range<u64>]) -> Vec<u64> {
         let is_inside = |address: &u64| {
             let after = ranges.partition_point(|range| range.start <= *address);
@@ -118,7 +119,7 @@ fn sorted(mut starts: Vec<u64>) -> Vec<u64> {
     starts
 }
 
-/// The addresses of the functions in an ELF symbol table (System V ABI, "Symbol Table"; 24 bytes each).
+/// Addresses of the functions in an ELF symbol table (System V ABI, "Symbol Table"; 24 bytes each).
 fn functions(table: &[u8]) -> impl Iterator<Item = u64> {
     table.as_chunks::<24>().0.iter().filter_map(|symbol| {
         const NOTYPE: u8 = 0;
@@ -129,7 +130,7 @@ fn functions(table: &[u8]) -> impl Iterator<Item = u64> {
         const FIRST_RESERVED: u16 = 0xff00;
         let (kind, binding) = (symbol[4] & 15, symbol[4] >> 4);
         let section = u16::from_le_bytes([symbol[6], symbol[7]]);
-        // Assembly has labels without a type, of which those that others use are functions.
+        // Labels in assembly have no type; the global ones are functions.
         let is_function = matches!(kind, FUNC | GNU_IFUNC) || (kind == NOTYPE && binding == GLOBAL);
         if !is_function || section == UNDEFINED || section >= FIRST_RESERVED {
             return None;

@@ -1,4 +1,4 @@
-//! Go's functions: frame sizes are in a table of its own, which stripped programs have, too.
+//! Unwind rules of Go functions: their frame sizes are in Go's own table, which stripped programs have, too.
 
 use std::ops::Range;
 
@@ -10,9 +10,9 @@ use crate::instructions::is_signal_return;
 use crate::registers::Arch;
 use crate::rule::{Cfa, Compact, Goroutine, Rule};
 
-/// Where stacks begin: goroutines return to `goexit`; the others run on the scheduler's stack of a
-/// thread, and change to it from that of a goroutine, or never return. There Go's own traceback stops,
-/// too, or goes on with what only the runtime knows of the goroutine.
+/// Functions at which stacks begin. Goroutines return to `goexit`. The other functions run on the scheduler's stack
+/// of a thread: they switch to it from the stack of a goroutine, or never return. Go's own traceback also stops
+/// there, or continues with data about the goroutine that only the runtime has.
 const FIRST: [&[u8]; 11] = [
     b"runtime.goexit",
     b"runtime.mstart",
@@ -27,7 +27,7 @@ const FIRST: [&[u8]; 11] = [
     b"runtime.mstart.abi0",
 ];
 
-/// These run a function on the thread's stack for a goroutine, and go back to it.
+/// Functions that run another function on the thread's stack for a goroutine, and return to the goroutine's stack.
 const LEAVE_GOROUTINE: [&[u8]; 4] = [
     b"runtime.systemstack",
     b"runtime.systemstack.abi0",
@@ -35,17 +35,17 @@ const LEAVE_GOROUTINE: [&[u8]; 4] = [
     b"runtime.asmcgocall.abi0",
 ];
 
-/// C calls Go by this.
+/// Function through which C calls Go.
 const CALL_BACK: [&[u8]; 2] = [b"runtime.cgocallback", b"runtime.cgocallback.abi0"];
 
-/// These call the vDSO on the scheduler's stack, and keep their stack pointer in a register.
+/// Functions that call the vDSO on the scheduler's stack, and keep their stack pointer in a register.
 const CALL_VDSO: [&[u8]; 4] =
     [b"runtime.nanotime1", b"runtime.walltime", b"runtime.walltime1", b"time.now"];
 
 const RSP: u8 = 7;
 const R12: u8 = 12;
 
-/// The instruction by which they do, `mov %rsp,%r12`.
+/// Instruction that keeps the stack pointer: `mov %rsp,%r12`.
 const KEEP: [u8; 3] = [0x49, 0x89, 0xe4];
 
 impl UnwindInfo {
@@ -53,12 +53,12 @@ impl UnwindInfo {
         Some(self.go()?.table(self.bytes())).filter(|_| self.arch() == Arch::X86_64)
     }
 
-    /// The addresses of the function of Go that holds an address.
+    /// Addresses of the Go function that holds an address.
     pub(crate) fn go_function(&self, svma: u64) -> Option<Range<u64>> {
         self.go_table()?.lookup(svma).map(|function| function.start..function.end)
     }
 
-    /// The rule for an address, if it is in a function of Go.
+    /// Rule for an address; `None` if it is not in a Go function.
     pub(crate) fn go_rule(&self, svma: u64) -> Option<Rule> {
         let function = self.go_table()?.lookup(svma)?;
         let kind = self.go_kind(&function);
@@ -66,7 +66,8 @@ impl UnwindInfo {
         kind.rule(svma, size)
     }
 
-    /// The rules of all functions of Go: the addresses of each, and from where on which holds.
+    /// Passes the rules of each Go function to `take`: its addresses, and each rule with the address from which it
+    /// applies.
     pub(crate) fn go_rules(&self, mut take: impl FnMut(Range<u64>, &[(u64, Rule)])) {
         let mut rules = Vec::new();
         for function in self.go_table().into_iter().flat_map(pyrograph_go::Table::functions) {
@@ -119,8 +120,9 @@ impl UnwindInfo {
         Kind::Plain
     }
 
-    /// `cgocallback` calls Go on the stack of the goroutine that called C: there its frame returns to the first instruction of
-    /// `systemstack_switch` (since Go 1.21 to one that is behind a call), which stands for the function that left the goroutine.
+    /// Finds the call in `cgocallback`, which calls Go on the stack of the goroutine that called C. There, its
+    /// frame returns to the first instruction of `systemstack_switch` (since Go 1.21, to one after a call), which
+    /// represents the function that left the goroutine.
     fn calls_back(&self, function: &Function<'_>, code: &[u8]) -> Kind {
         let Some(table) = self.go_table() else { return Kind::Plain };
         let is_named = |function: &Function<'_>, names: [&[u8]; 2]| {
@@ -148,42 +150,44 @@ impl UnwindInfo {
     }
 }
 
-/// The kind of a function.
+/// Kind of a function.
 #[derive(Clone, Copy)]
 enum Kind {
     Plain,
     First,
     SignalReturn,
-    /// From `kept` on the stack pointer is in `r12`, as it was with a frame of this size.
+    /// From `kept` on, `r12` holds the function's stack pointer, as it was with a frame of `size` bytes.
     CallsVdso {
         kept: u64,
         size: i32,
     },
     LeavesGoroutine(Left),
-    /// The call at this address is made on another stack, with a frame of this size below a second return address.
+    /// The call at address `call` is made on another stack, with a frame of `size` bytes below a second return address.
     CallsBack {
         call: u64,
         size: i32,
     },
 }
 
-/// How long `call *%rax` is.
+/// Size of `call *%rax` in bytes.
 const CALL: u64 = 2;
 
-/// Where a function is on the stack of the thread, and how it finds that of the goroutine: for calls by way of a goroutine's
-/// stack, and, of `asmcgocall`, for those that were on the thread's already.
+/// Addresses (start, end) at which a function runs on the stack of the thread, and how to find the goroutine's
+/// stack there: for calls made on a goroutine's stack and, in `asmcgocall`, for calls made on the thread's stack
+/// already.
 #[derive(Clone, Copy)]
 struct Left([Option<(u64, u64, Goroutine)>; 2]);
 
 impl Left {
-    /// What instructions say (runtime/asm_amd64.s of Go 1.17 to 1.26): offsets in structures and frames change with releases.
+    /// Finds these from the instructions (runtime/asm_amd64.s of Go 1.17 to 1.26): offsets in structures and frames
+    /// change between releases.
     fn find(start: u64, code: &[u8], frame: i32) -> Option<Self> {
-        // With the return address.
+        // Includes the return address.
         let add = i16::try_from(frame).ok()?.checked_add(8)?;
         Self::by_current(start, code, add).or_else(|| Self::by_frame(start, code, add))
     }
 
-    /// `systemstack`: from where it has the thread's stack to where it has the goroutine's again.
+    /// Matches `systemstack`: from the switch to the thread's stack to the switch back to the goroutine's.
     fn by_current(start: u64, code: &[u8], add: i16) -> Option<Self> {
         // mov 0x30(%rax),%rbx; mov %rdx,%r14
         after(code, 0, &[0x48, 0x8b, 0x58, Goroutine::THREAD])?;
@@ -201,7 +205,7 @@ impl Left {
         Some(Self([Some((start + from as u64, start + to as u64, found)), None]))
     }
 
-    /// `asmcgocall`: it keeps what it needs in its frame.
+    /// Matches `asmcgocall`, which keeps the necessary values in its frame.
     fn by_frame(start: u64, code: &[u8], add: i16) -> Option<Self> {
         // mov 8(%rdi),%rdi; sub %rdx,%rdi
         let end = [0x48, 0x8b, 0x7f, Goroutine::STACK_END, 0x48, 0x29, 0xd7];
@@ -218,15 +222,15 @@ impl Left {
     }
 }
 
-/// Behind the first of some instructions, in code from `from` on.
+/// Offset after the first match of `instructions` in `code`, from offset `from` on.
 fn after(code: &[u8], from: usize, instructions: &[u8]) -> Option<usize> {
     let rest = code.get(from..)?;
     let at = rest.windows(instructions.len()).position(|code| code == instructions)?;
     Some(from + at + instructions.len())
 }
 
-/// The offset of the first `mov %reg,…(%rsp)`, of 0 to 127, and where the code goes on. The register is that of a ModR/M byte
-/// without an offset.
+/// Finds the first `mov %reg,…(%rsp)` with an offset of 0 to 127; returns this offset, and the offset of the code
+/// after it. `register` is the ModR/M byte of the form without an offset.
 fn stored(code: &[u8], from: usize, register: u8) -> Option<(u8, usize)> {
     let without = after(code, from, &[0x48, 0x89, register, 0x24]).map(|at| (0, at));
     let with = after(code, from, &[0x48, 0x89, register | 0x40, 0x24])
@@ -235,7 +239,7 @@ fn stored(code: &[u8], from: usize, register: u8) -> Option<(u8, usize)> {
 }
 
 impl Kind {
-    /// Where another rule begins to hold, besides where the size of the frame changes.
+    /// Addresses at which another rule begins, besides those at which the frame size changes.
     fn changes(self) -> impl Iterator<Item = u64> {
         let places = match self {
             Self::CallsVdso { kept, .. } => [Some(kept), None, None, None],

@@ -1,15 +1,15 @@
-//! From an address to its frame description entry (FDE).
+//! Lookup of frame description entries (FDEs) by address.
 
 use gimli::{BaseAddresses, CieOrFde, UnwindOffset, UnwindSection};
 
 use crate::elf::Mapped;
 use crate::info::Slice;
 
-/// The binary search table that linkers put into `.eh_frame_hdr` (Linux Standard Base Core, 10.6.2),
-/// in the only form that they write: pairs of 32-bit offsets from the section's address.
+/// Binary search table that linkers write to `.eh_frame_hdr` (Linux Standard Base Core, 10.6.2), in the only
+/// encoding that they use: pairs of 32-bit offsets from the section's address.
 #[derive(Debug)]
 pub(crate) struct HeaderTable {
-    /// Place in the file of the first pair.
+    /// File offset of the first pair.
     start: usize,
     len: usize,
     svma: u64,
@@ -19,11 +19,11 @@ pub(crate) struct HeaderTable {
 impl HeaderTable {
     const PAIR: usize = 8;
 
-    /// None if there is no table in that form, or an empty one.
+    /// Parses the section; `None` if it has no table in this encoding, or an empty one.
     pub(crate) fn parse(file: &[u8], section: &Mapped, eh_frame_svma: u64) -> Option<Self> {
         let bytes = file.get(section.range.clone())?;
-        // version, encodings of the pointer to .eh_frame (pcrel sdata4), the number of pairs
-        // (udata4) and the table (datarel sdata4); the pointer, the number.
+        // Version; encodings of the pointer to .eh_frame (pcrel sdata4), of the number of pairs (udata4) and of the
+        // table (datarel sdata4); the pointer; the number.
         let (head, pairs) = bytes.split_at_checked(12)?;
         if head[..4] != [1, 0x1b, 0x03, 0x3b] {
             return None;
@@ -34,7 +34,7 @@ impl HeaderTable {
         (len > 0).then_some(Self { start, len, svma: section.svma, eh_frame_svma })
     }
 
-    /// The pairs, and the number of those that begin at or below the address.
+    /// Returns the pairs, and the number of them that begin at or below the address.
     fn search<'a>(&self, file: &'a [u8], svma: u64) -> Option<(&'a [[u8; Self::PAIR]], usize)> {
         let pairs = file.get(self.start..)?.get(..self.len * Self::PAIR)?;
         let (pairs, _) = pairs.as_chunks();
@@ -43,13 +43,13 @@ impl HeaderTable {
         Some((pairs, after))
     }
 
-    /// Where the first FDE behind an address begins.
+    /// Start of the first FDE after an address.
     pub(crate) fn next_start(&self, file: &[u8], svma: u64) -> Option<u64> {
         let (pairs, after) = self.search(file, svma)?;
         Some(self.svma.wrapping_add_signed(field(pairs.get(after)?, 0).into()))
     }
 
-    /// The offset in `.eh_frame` of the last FDE that begins at or below the address.
+    /// Offset in `.eh_frame` of the last FDE that begins at or below the address.
     pub(crate) fn lookup(&self, file: &[u8], svma: u64) -> Option<usize> {
         let (pairs, after) = self.search(file, svma)?;
         let pair = pairs.get(after.checked_sub(1)?)?;
@@ -62,22 +62,22 @@ fn field(pair: &[u8; HeaderTable::PAIR], at: usize) -> i32 {
     i32::from_le_bytes([pair[at], pair[at + 1], pair[at + 2], pair[at + 3]])
 }
 
-/// The FDEs of a section by their first address, for sections that have no table.
+/// FDEs of a section, sorted by start address, for sections without a search table.
 #[derive(Debug, Default)]
 pub(crate) struct FdeIndex {
-    /// (first address, offset in the section), sorted.
+    /// (start address, offset in the section), sorted.
     entries: Vec<(u64, usize)>,
 }
 
 impl FdeIndex {
-    /// Read the whole section; what comes after a damaged entry is not found.
+    /// Reads the whole section; entries after a damaged one are left out.
     pub(crate) fn new<'a, U>(section: &U, bases: &BaseAddresses) -> Self
     where
         U: UnwindSection<Slice<'a>>,
     {
         let mut entries = Vec::new();
         let mut iter = section.entries(bases);
-        // Thousands of entries in a row have the same common part.
+        // Thousands of consecutive entries have the same CIE.
         let mut last_cie = None;
         while let Ok(Some(entry)) = iter.next() {
             let CieOrFde::Fde(partial) = entry else { continue };
@@ -92,7 +92,7 @@ impl FdeIndex {
                     }
                 }
             });
-            // Functions that the linker left out stay in `.debug_frame` with address 0.
+            // Functions that the linker discarded remain in `.debug_frame` with address 0.
             if let Ok(fde) = fde
                 && fde.initial_address() != 0
                 && fde.len() != 0
@@ -104,13 +104,13 @@ impl FdeIndex {
         Self { entries }
     }
 
-    /// Where the first FDE behind an address begins.
+    /// Start of the first FDE after an address.
     pub(crate) fn next_start(&self, svma: u64) -> Option<u64> {
         let after = self.entries.partition_point(|&(start, _)| start <= svma);
         self.entries.get(after).map(|&(start, _)| start)
     }
 
-    /// The offset of the last FDE that begins at or below the address.
+    /// Offset of the last FDE that begins at or below the address.
     pub(crate) fn lookup(&self, svma: u64) -> Option<usize> {
         let after = self.entries.partition_point(|&(start, _)| start <= svma);
         self.entries.get(after.checked_sub(1)?).map(|&(_, offset)| offset)

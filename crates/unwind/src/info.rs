@@ -1,4 +1,4 @@
-//! The unwind information of one ELF file.
+//! Unwind information of one ELF file.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -18,52 +18,52 @@ use crate::ranges::without;
 use crate::registers::Arch;
 use crate::rule::{self, Compiled, RowSource, Rule, Section};
 
-/// The input that gimli reads from.
+/// Type of the input that gimli reads from.
 pub(crate) type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
-/// gimli's scratch memory for one table row.
+/// Scratch memory in which gimli builds one table row.
 pub(crate) type Context = gimli::UnwindContext<usize, Scratch>;
 
-/// Sizes of the scratch memory: fixed, so that no table can make it grow.
+/// Storage of the scratch memory. Its size is fixed, so that no table can make it grow.
 pub(crate) struct Scratch;
 
 impl gimli::UnwindContextStorage<usize> for Scratch {
-    // x86-64 tables name at most 17 general and 16 vector registers, aarch64's 33 and 32.
+    // x86-64 tables name at most 17 general and 16 vector registers, aarch64 tables 33 and 32.
     type Rules = [(gimli::Register, gimli::RegisterRule<usize>); 72];
-    // `DW_CFA_remember_state` nests one or two deep in what compilers write.
+    // Compilers nest `DW_CFA_remember_state` one or two deep.
     type Stack = Box<[gimli::UnwindTableRow<usize, Self>; 16]>;
 }
 
-/// Why a file has no unwind information that could be used.
+/// Error from reading the unwind information of a file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The bytes are not an ELF file, or its headers are damaged.
     #[error("no ELF file: {0}")]
     NotElf(#[from] pyrograph_elf::Error),
-    /// An ELF file, but not a little-endian 64-bit one of a known processor.
+    /// The file is an ELF file, but not a little-endian 64-bit one for a supported processor.
     #[error("no ELF file for x86-64 or aarch64")]
     UnsupportedArch,
 }
 
-/// Bytes of code.
+/// Bytes that contain the code.
 enum Bytes {
     File(Arc<Image>),
-    /// Code that is in no file.
+    /// Code that is not in a file, possibly followed by its `.eh_frame`.
     Code(Arc<[u8]>),
 }
 
-/// Unwind information of one ELF file: made once, shared by all processes that map the file.
+/// Unwind information of one ELF file. Create it once and share it between all processes that map the file.
 ///
-/// Nothing is read ahead: a table is searched in place, and what has to be built for a search (an
-/// index where the linker made none, decompressed bytes) is built at the first search.
+/// Nothing is read ahead: tables are searched in place, and data that a search needs (an index if the linker wrote
+/// none, decompressed bytes) is built at the first search.
 pub struct UnwindInfo {
     id: u32,
     layout: Layout,
     bytes: Bytes,
-    /// A separate debug file, of which `.debug_frame` and the symbols' addresses are of use.
+    /// Separate debug file. Only its `.debug_frame` and the addresses of its symbols are used.
     debug: Option<(Arc<Image>, Layout)>,
-    /// Addresses of functions that came with the code.
+    /// Addresses of functions that were passed along with the code.
     functions: Vec<u64>,
     header: Option<HeaderTable>,
     eh_index: OnceLock<FdeIndex>,
@@ -79,7 +79,7 @@ impl fmt::Debug for UnwindInfo {
     }
 }
 
-/// A `.debug_frame` section with what is built of it at the first search.
+/// A `.debug_frame` section. Its contents and index are loaded at the first search.
 struct DebugFrameSection {
     image: Arc<Image>,
     contents: OnceLock<Contents>,
@@ -87,7 +87,7 @@ struct DebugFrameSection {
 }
 
 impl DebugFrameSection {
-    /// That of a file, if it has one.
+    /// Returns the section of a file, if it has one.
     fn find(image: &Arc<Image>, layout: &Layout) -> Option<Self> {
         layout.debug_frame.as_ref()?;
         let (contents, index) = Default::default();
@@ -100,7 +100,7 @@ impl DebugFrameSection {
     }
 }
 
-/// The address behind the code of an entry.
+/// Address after the code of the FDE at `offset`.
 fn end_of_entry<'a, U: UnwindSection<Slice<'a>>>(
     section: &U,
     bases: &BaseAddresses,
@@ -110,18 +110,18 @@ fn end_of_entry<'a, U: UnwindSection<Slice<'a>>>(
     Some(fde.end_address())
 }
 
-/// The rule for an address that a section has no entry for.
+/// Rule for an address that a section has no entry for.
 const MISSING: Compiled = Compiled::Rule(Rule::Missing(Tableless::Plain));
 
 impl UnwindInfo {
-    /// From an ELF file and, where there is one, its separate debug file (only a `.debug_frame` is looked for there;
-    /// one that cannot be read is passed over).
+    /// Reads an ELF file and, if there is one, its separate debug file. Only `.debug_frame` and the symbol tables
+    /// of the debug file are used; it is ignored if it cannot be read.
     ///
-    /// A file without any unwind table is fine: frames in it are found by the frame pointer.
+    /// A file without unwind tables is accepted: its frames are found without them, for example by the frame pointer.
     ///
     /// # Errors
     ///
-    /// If it is no little-endian file for x86-64 or aarch64.
+    /// If the file is not a little-endian ELF file for x86-64 or aarch64.
     pub fn from_elf(image: Arc<Image>, debug: Option<Arc<Image>>) -> Result<Self, Error> {
         let layout = Layout::of(&image)?;
         let debug = debug.and_then(|image| Layout::of(&image).ok().map(|layout| (image, layout)));
@@ -136,11 +136,11 @@ impl UnwindInfo {
         Ok(Self { debug, header, debug_frames, go, ..Self::new(layout, Bytes::File(image)) })
     }
 
-    /// The same from a file's bytes in memory.
+    /// Like [`Self::from_elf`], from the bytes of a file in memory.
     ///
     /// # Errors
     ///
-    /// If they are no such file.
+    /// If the bytes are not such a file.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, Error> {
         Self::from_elf(Arc::new(Image::from_bytes(bytes)?), None)
     }
@@ -162,11 +162,12 @@ impl UnwindInfo {
         }
     }
 
-    /// From JIT-compiled code, by its instructions: `code` lies at `address`, and in it are these
-    /// functions (a perf map has them). Without any, they are found as in a file without symbols.
+    /// Creates unwind information for JIT-compiled code from its instructions. `code` is at `address`, and
+    /// `functions` are the functions in it (a perf map has them). If there are none, functions are found as in a
+    /// file without symbols.
     ///
-    /// Map it with [`AddressSpace::map`](crate::AddressSpace::map), the offset in the "file" being the distance
-    /// from `address`. Frames that are found so are guesses; for other processors than x86-64 there are none.
+    /// Map it with [`AddressSpace::map`](crate::AddressSpace::map); the offset in the "file" is the distance from
+    /// `address`. Frames that are found this way are guesses. On processors other than x86-64 there are none.
     pub fn from_code(
         arch: Arch,
         address: u64,
@@ -179,12 +180,12 @@ impl UnwindInfo {
         Self { functions, ..Self::new(layout, Bytes::Code(code)) }
     }
 
-    /// From JIT-compiled code, and its `.eh_frame`, as a compiler hands it out in a jitdump file
-    /// (the record `JIT_CODE_UNWINDING_INFO`). `code` lies at `address`, and `eh_frame` is made for
-    /// `eh_frame_address`: in jitdump files, the end of the code rounded up to 8. What follows it there, the
-    /// `.eh_frame_hdr`, is to be left out.
+    /// Creates unwind information for JIT-compiled code from its `.eh_frame`, as compilers emit it in jitdump files
+    /// (record `JIT_CODE_UNWINDING_INFO`). `code` is at `address`, and `eh_frame` was made for `eh_frame_address`:
+    /// in jitdump files, the end of the code rounded up to a multiple of 8. The `.eh_frame_hdr`, which follows it
+    /// there, must be left out.
     ///
-    /// Map it as [`Self::from_code`] says.
+    /// Map it as described for [`Self::from_code`].
     pub fn from_eh_frame(
         arch: Arch,
         address: u64,
@@ -199,7 +200,7 @@ impl UnwindInfo {
         Self { functions: vec![address], ..Self::new(layout, bytes) }
     }
 
-    /// The file, where it is in memory.
+    /// Bytes of the file; of JIT-compiled code, its bytes.
     pub fn bytes(&self) -> &[u8] {
         match &self.bytes {
             Bytes::File(image) => image.bytes(),
@@ -207,19 +208,18 @@ impl UnwindInfo {
         }
     }
 
-    /// The processor that the code is for.
+    /// Processor that the code is for.
     pub fn arch(&self) -> Arch {
         self.layout.arch
     }
 
-    /// The virtual address that the file gives to the byte at a file offset, if that is in a
-    /// segment of code.
+    /// Virtual address of the byte at a file offset; `None` if it is not in a segment of code.
     pub fn svma(&self, file_offset: u64) -> Option<u64> {
         self.svma_of_offset(file_offset, 1)
     }
 
-    /// The virtual address of the first byte of a mapping of `len` bytes from a file offset, which
-    /// may begin before the segment of code that it is a mapping of.
+    /// Virtual address of the first byte of a mapping of `len` bytes at a file offset. The mapping may begin before
+    /// its segment of code.
     pub(crate) fn svma_of_offset(&self, file_offset: u64, len: u64) -> Option<u64> {
         let end = file_offset.saturating_add(len);
         let segment = self.layout.code.iter().find(|segment| {
@@ -229,13 +229,13 @@ impl UnwindInfo {
         Some(segment.address.wrapping_add(file_offset.wrapping_sub(segment.file_offset)))
     }
 
-    /// Go's table of functions, in programs of Go.
+    /// Go's function table, if the file is a Go program.
     pub(crate) fn go(&self) -> Option<&pyrograph_go::Layout> {
         self.go.as_ref()
     }
 
-    /// The virtual addresses of the function that holds an address, as `.eh_frame` divides the code:
-    /// known also where there is no symbol. A function that the compiler split is several.
+    /// Virtual addresses of the function that holds an address, from Go's table or the FDEs in `.eh_frame`, so that
+    /// no symbol is needed. A function that the compiler split counts as several.
     pub fn function(&self, svma: u64) -> Option<Range<u64>> {
         if let Some(function) = self.go_function(svma) {
             return Some(function);
@@ -249,12 +249,12 @@ impl UnwindInfo {
         fde.contains(svma).then(|| fde.initial_address()..fde.end_address())
     }
 
-    /// The virtual address at which a program starts; `None` for most libraries.
+    /// Virtual address of the program's entry point; `None` for most libraries.
     pub fn entry(&self) -> Option<u64> {
         (self.layout.entry != 0).then_some(self.layout.entry)
     }
 
-    /// The build ID in the file's notes.
+    /// Build ID from the file's notes.
     pub(crate) fn build_id(&self) -> Option<&[u8]> {
         match &self.bytes {
             Bytes::File(image) => image.build_id(),
@@ -262,7 +262,7 @@ impl UnwindInfo {
         }
     }
 
-    /// Hashes the sections that the table is made of, and their addresses.
+    /// Hashes the locations and addresses of the sections that the table is built from.
     pub(crate) fn hash_shape(&self, to: &mut impl Hasher) {
         self.layout.hash(to);
         self.build_id().hash(to);
@@ -271,11 +271,11 @@ impl UnwindInfo {
         self.functions.hash(to);
     }
 
-    /// The bytes that the table is made of.
+    /// Bytes that the table is built from.
     pub(crate) fn table_bytes(&self) -> Vec<&[u8]> {
         let eh_frame = self.eh_frame_bytes().unwrap_or_default();
         let tables = [eh_frame, self.debug_frame_bytes(0), self.debug_frame_bytes(1)];
-        // Where nearly all code has a table, that says nearly all of where the rest is.
+        // If nearly all code has unwind tables, these determine nearly everything about the rest, too.
         const FEW: u64 = 50;
         let ranges = self.instruction_ranges();
         let len: u64 = ranges.iter().map(|range| range.end - range.start).sum();
@@ -287,7 +287,7 @@ impl UnwindInfo {
         tables.into_iter().chain(symbols).chain(code).collect()
     }
 
-    /// The symbol tables of the file and of its separate debug file.
+    /// Symbol tables of the file and of its separate debug file.
     pub(crate) fn symbol_tables<'a>(&'a self) -> impl Iterator<Item = &'a [u8]> {
         let own = (self.bytes(), &self.layout);
         let debug = self.debug.iter().map(|(image, layout)| (image.bytes(), layout));
@@ -297,12 +297,12 @@ impl UnwindInfo {
         [own].into_iter().chain(debug).flat_map(tables)
     }
 
-    /// The addresses of functions that came with the code.
+    /// Addresses of functions that were passed along with the code.
     pub(crate) fn given_starts(&self) -> &[u64] {
         &self.functions
     }
 
-    /// The addresses around one that no table has an entry for, up to where one has.
+    /// Addresses around `svma` that no table has an entry for.
     pub(crate) fn gap(&self, svma: u64) -> Range<u64> {
         let file = self.bytes();
         let mut gap = 0..u64::MAX;
@@ -330,12 +330,12 @@ impl UnwindInfo {
         gap
     }
 
-    /// Distinguishes this from all other unwind information in the process.
+    /// Number that is unique among all unwind information in the process.
     pub(crate) fn id(&self) -> u32 {
         self.id
     }
 
-    /// `len` bytes of code at a virtual address.
+    /// Returns `len` bytes of code at a virtual address.
     pub(crate) fn code(&self, svma: u64, len: usize) -> Option<&[u8]> {
         let segment = self
             .layout
@@ -347,17 +347,17 @@ impl UnwindInfo {
         self.bytes().get(start..start.checked_add(len)?)
     }
 
-    /// Some bytes of code from a virtual address on: 16, or fewer at the end of the segment.
+    /// Returns the code at a virtual address: 16 bytes, or fewer at the end of the segment.
     pub(crate) fn code_from(&self, svma: u64) -> Option<&[u8]> {
         (1..=16).rev().find_map(|len| self.code(svma, len))
     }
 
-    /// The lowest virtual address of code.
+    /// Lowest virtual address of code.
     pub(crate) fn code_start(&self) -> Option<u64> {
         self.layout.code.iter().map(|segment| segment.address).min()
     }
 
-    /// The segments of code: file offsets, and the virtual address of the first byte.
+    /// Segments of code: file offsets, and the virtual address of the first byte.
     pub fn segments(&self) -> impl Iterator<Item = (Range<u64>, u64)> + '_ {
         self.layout.code.iter().map(|segment| {
             let start = segment.file_offset;
@@ -365,7 +365,7 @@ impl UnwindInfo {
         })
     }
 
-    /// The virtual addresses of the segments of code, in order.
+    /// Virtual addresses of the segments of code, sorted.
     pub(crate) fn code_ranges(&self) -> Vec<Range<u64>> {
         let range = |of: &Segment| of.address..of.address.saturating_add(of.file_size);
         let mut ranges: Vec<_> = self.layout.code.iter().map(range).collect();
@@ -373,8 +373,8 @@ impl UnwindInfo {
         ranges
     }
 
-    /// The virtual addresses of code that instructions are looked at of, in order: those of the sections, if the file has
-    /// any.
+    /// Virtual addresses of code whose instructions can be analysed, sorted: the executable sections, or the
+    /// segments of code if the file has no such sections.
     pub(crate) fn instruction_ranges(&self) -> &[Range<u64>] {
         self.instruction_ranges.get_or_init(|| self.find_instruction_ranges())
     }
@@ -390,8 +390,9 @@ impl UnwindInfo {
         sections.sort_unstable_by_key(|section| section.start);
         let code = if sections.is_empty() { segments } else { sections };
         match &self.bytes {
-            // V8's own compiler has made its builtins. They have no unwind tables, but frame pointers, as code has that V8 makes at
-            // run time; by instructions they cannot be left: they change their callers' frames.
+            // V8's own compiler generates its builtins. Like code that V8 generates at run time, they have no
+            // unwind tables, but frame pointers. An analysis of their instructions does not help: they change the
+            // frames of their callers.
             Bytes::File(image) => match pyrograph_elf::v8::code(image) {
                 Some(builtins) => without(&code, &builtins),
                 None => code,
@@ -400,12 +401,12 @@ impl UnwindInfo {
         }
     }
 
-    /// Bytes of `.eh_frame`.
+    /// Size of `.eh_frame` in bytes.
     pub(crate) fn eh_frame_len(&self) -> usize {
         self.layout.eh_frame.as_ref().map_or(0, |section| section.range.len())
     }
 
-    /// Returns true if there is a `.debug_frame` in the file itself (0) or its separate debug file (1).
+    /// Returns true if the file itself (`at` 0) or its separate debug file (1) has a `.debug_frame`.
     pub(crate) fn has_debug_frame(&self, at: usize) -> bool {
         self.debug_frames[at].is_some()
     }
@@ -415,19 +416,19 @@ impl UnwindInfo {
         self.layout.stubs.iter().any(|range| range.contains(&svma))
     }
 
-    /// Returns true if an address without a table is in the code that the file starts with: a few
-    /// instructions of assembly, `_start`, of which some C libraries have no table, and no caller.
+    /// Returns true if an address without a table is in the entry code of the file, `_start`: a few instructions of
+    /// assembly, which have no caller and, in some C libraries, no table.
     pub(crate) fn in_entry(&self, svma: u64, context: &mut Context) -> bool {
         const LONGEST: u64 = 64;
         let entry = self.layout.entry;
         let near = entry != 0 && entry <= svma && svma - entry < LONGEST;
-        // Where it has a table, what comes after it is another function.
+        // If the entry code has a table, an address without one is in another function.
         near && self.rule_in_eh_frame(entry, context).is_missing()
     }
 
-    /// The rule for a frame whose code returns to a virtual address.
+    /// Rule for a frame whose code is in a call that returns to a virtual address.
     pub(crate) fn rule_of_call(&self, return_svma: u64, context: &mut Context) -> Compiled {
-        // A handler returns to the first byte.
+        // A signal handler returns to the first byte of the trampoline.
         if self.returns_from_signal(return_svma) {
             return self.rule(return_svma, context);
         }
@@ -437,7 +438,8 @@ impl UnwindInfo {
         self.rule(return_svma.wrapping_sub(1), context)
     }
 
-    /// True if code has to be read for the rule of twice a virtual address, and 1 if a call returns there.
+    /// Returns true if code must be analysed to find the rule for `key`: twice a virtual address, plus 1 if a call
+    /// returns there.
     pub(crate) fn is_rule_unread(&self, key: u64, context: &mut Context) -> bool {
         let (at, is_call) = (key >> 1, key & 1 == 1);
         if is_call && self.is_prepared(at, context) {
@@ -448,7 +450,7 @@ impl UnwindInfo {
         !self.has_table(svma, context) && self.is_unread(svma)
     }
 
-    /// True if an unwind table covers the code at a virtual address.
+    /// Returns true if an unwind table covers the code at a virtual address.
     pub(crate) fn has_table(&self, svma: u64, context: &mut Context) -> bool {
         self.go_rule(svma).is_some()
             || !self.rule_in_eh_frame(svma, context).is_missing()
@@ -456,7 +458,7 @@ impl UnwindInfo {
                 .any(|at| !self.rule_in_debug_frame(at, svma, context).is_missing())
     }
 
-    /// The rule for the frame whose code is at a virtual address.
+    /// Rule for a frame whose code is at a virtual address.
     pub(crate) fn rule(&self, svma: u64, context: &mut Context) -> Compiled {
         if let Some(rule) = self.go_rule(svma) {
             return Compiled::Rule(rule);
@@ -507,7 +509,7 @@ impl UnwindInfo {
         self.rule_at(Section::DebugFrame(at), &debug_frame, &bases, offset, svma, context)
     }
 
-    /// The rule for `svma` in the frame description entry at `offset`.
+    /// Rule for `svma` from the FDE at `offset`.
     fn rule_at<'a, U: UnwindSection<Slice<'a>>>(
         &self,
         section: Section,
@@ -540,7 +542,7 @@ impl UnwindInfo {
         rule::compile(&source, row)
     }
 
-    /// The bytes of an expression in a row of this file.
+    /// Bytes of an expression in a row of this file.
     pub(crate) fn expression<'a>(
         &'a self,
         section: Section,

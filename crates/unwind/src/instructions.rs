@@ -1,12 +1,12 @@
-//! Rules for x86-64 code that has no unwind table, from its instructions.
+//! Rules for x86-64 code that has no unwind table, found from its instructions.
 //!
-//! From where functions start, every branch is followed with what is known of the stack pointer and of the
-//! registers that a function preserves: where it pushes and saves them, moves the stack pointer, and restores
-//! them. So the row behind an early return is that of the branch that leads there. Where two ways to an
-//! instruction disagree, nothing is said of it.
+//! From the starts of functions, every branch is followed with the known state of the stack pointer and of the
+//! callee-saved registers: where a function pushes and saves them, moves the stack pointer, and restores them. So
+//! the row after an early return is the row of the branch that leads there. Values about which two paths to an
+//! instruction disagree are unknown.
 //!
-//! All of this is a guess: of where functions start, that calls return and leave the stack as it was, and where
-//! jumps by tables lead.
+//! All of this is a guess: where functions start, that calls return and leave the stack unchanged, and where jump
+//! tables lead.
 
 mod effect;
 mod flow;
@@ -20,20 +20,21 @@ use crate::rule::Compact;
 use flow::Flow;
 use state::{Kind, State};
 
-/// Up to this size, code without tables is analysed as a whole, when the first address in it is asked for.
+/// Maximum size of code without tables that is analysed as a whole, at the first lookup of an address in it.
 const WHOLE: u64 = 1 << 20;
-/// Larger code is analysed in pieces of this size, so that a lookup never takes long: some microseconds for each instruction. A
-/// function is missed if only code in other pieces calls it and nothing is between it and the one before.
+/// Size of the pieces in which larger code is analysed, so that a lookup never takes long: some microseconds for
+/// each instruction. A function is missed if only code in other pieces calls it and there is no gap between it and
+/// the function before.
 const PIECE: u64 = 8 << 10;
-/// With so much of what is before a piece: a function that begins there reaches into it.
+/// Number of bytes before a piece that are analysed with it: a function that begins there may reach into the piece.
 const LEAD: u64 = 4 << 10;
 
-/// The size of the pieces that code of this length is analysed in.
+/// Size of the pieces in which code of this length is analysed.
 pub(crate) fn piece_of(len: u64) -> u64 {
     if len <= WHOLE { WHOLE } else { PIECE }
 }
 
-/// What is looked at for a piece of a gap.
+/// Range to analyse for a piece of a gap.
 pub(crate) fn with_lead(
     piece: &std::ops::Range<u64>,
     gap: &std::ops::Range<u64>,
@@ -41,36 +42,35 @@ pub(crate) fn with_lead(
     gap.start.max(piece.start.saturating_sub(LEAD))..piece.end
 }
 
-/// A frame as its instructions lay it out.
+/// Layout of a frame, guessed from its instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guess {
-    /// Nothing: no function is known here, or what it does to its stack is not.
+    /// No function is known here, or its effect on the stack is unknown.
     Nothing,
-    /// The first code of a program or of a thread.
+    /// Entry code of a program or of a thread.
     Root,
-    /// The code that signal handlers return to.
+    /// Signal trampoline, to which signal handlers return.
     SignalReturn,
-    /// Directly behind the system call that makes a thread: in the new one there is no caller.
+    /// Code directly after the system call that creates a thread: in the new thread there is no caller.
     Cloned(Compact),
     Frame(Compact),
 }
 
-/// From this address on, this holds.
+/// A guess that applies from an address on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GuessRow {
     pub address: u64,
     pub guess: Guess,
 }
 
-/// The rows of some code, sorted, from its first byte on.
+/// Rows of a range of code, sorted; the first is for its first byte.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Guesses {
     pub rows: Vec<GuessRow>,
 }
 
 impl Guesses {
-    /// Reads the instructions of `code`, which lies at `address`. Some of its functions start at `starts`;
-    /// `entry` is where the program starts.
+    /// Analyses `code`, which is at `address`. Some of its functions start at `starts`; the program starts at `entry`.
     pub(crate) fn new(code: &[u8], address: u64, starts: &[u64], entry: Option<u64>) -> Self {
         let mut flow = Flow::new(code, address);
         if let Some(entry) = entry {
@@ -82,7 +82,7 @@ impl Guesses {
         flow.follow_padding();
         let mut rows = Rows(Vec::new());
         rows.push(address, Guess::Nothing);
-        // Thousands of instructions in a row have the same state.
+        // Thousands of consecutive instructions have the same state.
         let mut last: Option<(&State, Guess)> = None;
         for (at, state) in flow.reached() {
             let guess = match (state, last) {
@@ -91,8 +91,8 @@ impl Guesses {
                 (Some(state), _) => guess(state),
             };
             last = state.map(|state| (state, guess));
-            // The kernel makes a handler's return address, so that no call is before it, and what is looked
-            // up is one byte back.
+            // The kernel sets the return address of a signal handler, so no call precedes it, and the lookup is one
+            // byte back.
             if guess == Guess::SignalReturn && rows.is_padding_before(at, code, address) {
                 rows.push(at - 1, guess);
             }
@@ -101,7 +101,7 @@ impl Guesses {
         Self { rows: rows.0 }
     }
 
-    /// Without what is before an address.
+    /// Drops the rows before an address.
     pub(crate) fn from(mut self, address: u64) -> Self {
         let at = self.rows.partition_point(|row| row.address <= address);
         let first = at.checked_sub(1).map_or(Guess::Nothing, |at| self.rows[at].guess);
@@ -148,13 +148,13 @@ fn guess(state: &State) -> Guess {
     }
 }
 
-/// `mov $15,%rax; syscall` (`rt_sigreturn`), in the two encodings that C libraries use.
+/// Matches `mov $15,%rax; syscall` (`rt_sigreturn`), in the two encodings that C libraries use.
 pub(crate) fn is_signal_return(code: &[u8]) -> bool {
     code.starts_with(&[0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05])
         || code.starts_with(&[0xb8, 0x0f, 0, 0, 0, 0x0f, 0x05])
 }
 
-/// Returns true if there are only instructions that do nothing.
+/// Returns true if code contains only instructions that do nothing.
 pub(crate) fn is_padding(code: &[u8]) -> bool {
     let mut at = 0;
     while at < code.len() {
@@ -170,10 +170,10 @@ pub(crate) fn is_padding(code: &[u8]) -> bool {
     true
 }
 
-/// The length of the `nop` that code begins with.
+/// Length of the `nop` at the start of `code`.
 fn nop_len(code: &[u8]) -> Option<usize> {
-    // Those that assemblers fill room with, between any two functions, are known without a decoder, which takes
-    // longer to be made than all else here.
+    // Assemblers use a few common nops as padding between functions. These are recognized without a decoder:
+    // creating one takes longer than everything else here.
     common_nop_len(code).or_else(|| {
         let mut decoder = Decoder::new(64, code, DecoderOptions::NONE);
         let instruction = decoder.decode();
@@ -181,7 +181,7 @@ fn nop_len(code: &[u8]) -> Option<usize> {
     })
 }
 
-/// The same for `66 90`, and `0F 1F /0` with prefixes 66 and 2E (Intel SDM, volume 2B, "NOP").
+/// Like [`nop_len`], for `66 90`, and `0F 1F /0` with prefixes 66 and 2E (Intel SDM, volume 2B, "NOP").
 fn common_nop_len(code: &[u8]) -> Option<usize> {
     const LONGEST: usize = 15;
     let prefixes = code.iter().take_while(|&&byte| matches!(byte, 0x66 | 0x2e)).count();
@@ -205,7 +205,7 @@ fn common_nop_len(code: &[u8]) -> Option<usize> {
     (len <= LONGEST.min(code.len())).then_some(len)
 }
 
-/// Returns true if code begins as functions that make a frame do.
+/// Returns true if code begins like a function that sets up a frame.
 fn is_prologue(code: &[u8]) -> bool {
     matches!(
         code,

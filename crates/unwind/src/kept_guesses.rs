@@ -1,14 +1,15 @@
-//! What was read of code without unwind tables as bytes, to be kept in files: of a browser, reading it anew takes a second.
+//! Guesses for code without unwind tables in serialized form, for cache files: analysing the code of a browser
+//! again takes a second.
 //!
 //! ```text
-//! rules    4 bytes   how many
-//! pieces   4 bytes   how many
+//! rules    4 bytes   number of rules
+//! pieces   4 bytes   number of pieces
 //! rules              21 bytes each
-//! pieces             12 bytes each: where it starts (8), how many rows (4)
-//! rows               6 bytes each, of one piece after the other: offset in the piece (4), which rule (2)
+//! pieces             12 bytes each: start address (8), number of rows (4)
+//! rows               6 bytes each, grouped by piece: offset in the piece (4), number of the rule (2)
 //! ```
 //!
-//! All numbers are little-endian. Bytes may come from anywhere: rows that cannot be searched are not there.
+//! All numbers are little-endian. The bytes are not trusted: rows that cannot be searched are ignored.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -25,14 +26,14 @@ const RULE: usize = 21;
 const PIECE: usize = 12;
 const ROW: usize = 6;
 
-/// Of a file with less code, the table has what is guessed.
+/// Minimum size of code in bytes. If a file has less code, the table contains the guesses.
 const LEAST_CODE: u64 = MOST_GUESSED;
 
-/// Guesses as [`UnwindInfo::guesses_to_bytes`] has made them, read in place: a file can be mapped.
+/// Guesses in the form of [`UnwindInfo::guesses_to_bytes`], read in place, so that a file can be mapped.
 pub(crate) struct KeptGuesses {
     bytes: Box<dyn AsRef<[u8]> + Send + Sync>,
     rules: Vec<Guess>,
-    /// Where each piece starts, and which bytes its rows are; sorted.
+    /// Start address of each piece, and byte range of its rows; sorted.
     pieces: Vec<(u64, Range<usize>)>,
 }
 
@@ -58,12 +59,13 @@ impl KeptGuesses {
         (is_sorted && at == whole.len()).then_some(Self { rules, pieces, bytes })
     }
 
-    /// Returns true if the piece that starts there was read.
+    /// Returns true if there are guesses for the piece that starts at an address.
     pub(crate) fn has(&self, start: u64) -> bool {
         self.pieces.binary_search_by_key(&start, |&(start, _)| start).is_ok()
     }
 
-    /// Those of the piece that starts there; `None` if it was not read, or they cannot be searched.
+    /// Returns the guesses for the piece that starts at an address; `None` if there are none, or they cannot be
+    /// searched.
     pub(crate) fn piece(&self, start: u64) -> Option<Guesses> {
         let at = self.pieces.binary_search_by_key(&start, |&(start, _)| start).ok()?;
         let rows = (*self.bytes).as_ref().get(self.pieces[at].1.clone())?.as_chunks::<ROW>().0;
@@ -79,16 +81,17 @@ impl KeptGuesses {
 }
 
 impl UnwindInfo {
-    /// To be raised whenever the same code gives other guesses, or [`Self::guesses_to_bytes`] means something else.
+    /// Version of guesses. Increment it whenever the same code gives other guesses, or the format of
+    /// [`Self::guesses_to_bytes`] changes.
     pub const GUESSES_VERSION: u8 = 1;
 
-    /// The key that guesses can be kept under; `None` where that is not worth it, or nothing identifies the file.
+    /// Key under which guesses can be cached; `None` if the file has too little code, or no build ID.
     pub fn guesses_key(&self) -> Option<TableKey> {
         let code = self.instruction_ranges().iter().map(|range| range.end - range.start);
         (self.build_id().is_some() && code.sum::<u64>() >= LEAST_CODE).then(|| self.table_key())
     }
 
-    /// All guesses, if some were made beside those of [`Self::take_guesses`].
+    /// Serializes all guesses; `None` if none were made besides those loaded by [`Self::take_guesses`].
     pub fn guesses_to_bytes(&self) -> Option<Vec<u8>> {
         if self.guesses.made.load(Ordering::Acquire) == 0 {
             return None;
@@ -126,8 +129,8 @@ impl UnwindInfo {
         Some(bytes)
     }
 
-    /// Takes what [`Self::guesses_to_bytes`] has made of the same file, once; returns how many pieces of code that is, 0 for what
-    /// is none.
+    /// Loads guesses that [`Self::guesses_to_bytes`] has serialized for the same file. Only the first call has an
+    /// effect. Returns the number of pieces; 0 if the bytes are invalid.
     pub fn take_guesses(&self, bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> usize {
         let Some(kept) = KeptGuesses::new(Box::new(bytes)) else { return 0 };
         let pieces = kept.pieces.len();

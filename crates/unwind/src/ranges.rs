@@ -1,8 +1,8 @@
-//! Ranges of addresses.
+//! Operations on ranges of addresses.
 
 use std::ops::Range;
 
-/// Ranges without what is in another.
+/// Returns `ranges` without the addresses in `other`.
 pub(crate) fn without(ranges: &[Range<u64>], other: &Range<u64>) -> Vec<Range<u64>> {
     let parts = ranges.iter().flat_map(|range| {
         let before = range.start..range.end.min(other.start);

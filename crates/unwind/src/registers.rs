@@ -1,8 +1,8 @@
-//! The registers of one frame, by DWARF number.
+//! Registers of one frame, by DWARF number, and the memory of its stack.
 
 use std::cell::Cell;
 
-/// A processor architecture, as the unwinder needs to know it.
+/// Processor architecture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Arch {
     /// x86-64. Register numbers: System V ABI, AMD64 supplement, figure 3.36 (`rax` 0, `rdx` 1,
@@ -22,7 +22,7 @@ impl Arch {
         }
     }
 
-    /// DWARF number of the instruction pointer; on x86-64 that is the return address column.
+    /// DWARF number of the instruction pointer; on x86-64 this is the return address column.
     pub const fn ip(self) -> u8 {
         match self {
             Self::X86_64 => 16,
@@ -38,17 +38,16 @@ impl Arch {
         }
     }
 
-    /// Returns true if a rule for this register has to be followed to find the callers of a frame. A caller
-    /// does not count on what a call may change: libgcc saves `rax` and `rdx` where it raises C++
-    /// exceptions, to pass them to a handler. Vector registers are never needed.
+    /// Returns true if a rule for this register must be applied to find the callers of a frame. Callers do not
+    /// depend on registers that a call may change: libgcc saves `rax` and `rdx` where it raises C++ exceptions, to
+    /// pass them to a handler. Vector registers are never needed.
     pub(crate) fn finds_callers(self, register: u16) -> bool {
         u8::try_from(register).is_ok_and(|register| {
             register == self.sp() || register == self.ip() || self.saved().contains(&register)
         })
     }
 
-    /// The registers that a compact rule can say to be saved on the stack: those that a function
-    /// must preserve, and the link register.
+    /// Registers that a compact rule can describe as saved on the stack: the callee-saved ones, and the link register.
     pub(crate) const fn saved(self) -> &'static [u8] {
         match self {
             Self::X86_64 => &[6, 3, 12, 13, 14, 15],
@@ -57,28 +56,28 @@ impl Arch {
     }
 }
 
-/// More than the highest DWARF number that is kept, for both architectures.
+/// Number of registers that are kept: above the highest DWARF number of both architectures.
 pub(crate) const REGISTERS: usize = 33;
 
-/// The general registers of a thread, by DWARF number, each known or not.
+/// General registers of a thread, by DWARF number; each may be unknown.
 #[derive(Clone, Copy, Debug)]
 pub struct Registers {
     arch: Arch,
     known: u64,
     values: [u64; REGISTERS],
-    /// The others are what the instruction at the instruction pointer left.
+    /// True if the other registers are from after the instruction at the instruction pointer.
     after: bool,
 }
 
 impl Registers {
-    /// All registers unknown.
+    /// Creates a set with all registers unknown.
     pub const fn new(arch: Arch) -> Self {
         Self { arch, known: 0, values: [0; REGISTERS], after: false }
     }
 
-    /// From the values of a perf sample's user registers: `mask` is `perf_event_attr`'s
-    /// `sample_regs_user`, `values` holds one value for each set bit, lowest bit first. Bits that
-    /// are no general register (segments, flags, vector registers) are passed over.
+    /// Converts the user registers of a perf sample: `mask` is `perf_event_attr`'s `sample_regs_user`, `values`
+    /// holds one value for each set bit, lowest bit first. Other registers (segments, flags, vector registers) are
+    /// skipped.
     ///
     /// The bit numbers are the kernel's `enum perf_event_x86_regs` and `enum perf_event_arm_regs`
     /// (`arch/*/include/uapi/asm/perf_regs.h`).
@@ -99,7 +98,7 @@ impl Registers {
             rest &= rest - 1;
             let register = match arch {
                 Arch::X86_64 => X86.get(bit).copied().unwrap_or(NONE),
-                // X0–X29, LR, SP, PC: the kernel's order is DWARF's.
+                // X0–X29, LR, SP, PC: the kernel's order is the same as DWARF's.
                 Arch::Aarch64 => bit as u8,
             };
             registers.set(register, value);
@@ -107,13 +106,13 @@ impl Registers {
         registers
     }
 
-    /// Whose registers these are.
+    /// Architecture of the thread.
     pub const fn arch(&self) -> Arch {
         self.arch
     }
 
-    /// The instruction pointer is that of the last instruction that was executed, as in samples of precise events, and not of the
-    /// next one.
+    /// Marks the instruction pointer as the address of the last executed instruction, as in samples of precise
+    /// events, instead of the next one.
     pub const fn set_after(&mut self) {
         self.after = true;
     }
@@ -124,7 +123,7 @@ impl Registers {
         after
     }
 
-    /// The value of the register with this DWARF number.
+    /// Value of the register with this DWARF number; `None` if it is unknown.
     #[inline]
     pub const fn get(&self, register: u8) -> Option<u64> {
         if (register as usize) < REGISTERS && self.known >> register & 1 == 1 {
@@ -134,7 +133,7 @@ impl Registers {
         }
     }
 
-    /// Set the register with this DWARF number; a number that is no general register is ignored.
+    /// Sets the register with this DWARF number; a number that is not of a general register is ignored.
     #[inline]
     pub const fn set(&mut self, register: u8, value: u64) {
         if (register as usize) < REGISTERS {
@@ -143,7 +142,7 @@ impl Registers {
         }
     }
 
-    /// Make the register unknown.
+    /// Marks the register as unknown.
     #[inline]
     pub const fn forget(&mut self, register: u8) {
         if (register as usize) < REGISTERS {
@@ -166,8 +165,8 @@ impl Registers {
         self.get(self.arch.fp())
     }
 
-    /// Returns true if the thread is stopped just after a system call instruction, as far as the registers
-    /// show: x86-64's `syscall` leaves the return address in `rcx`.
+    /// Returns true if, judging by the registers, the thread is stopped just after a system call instruction:
+    /// x86-64's `syscall` leaves the return address in `rcx`.
     pub(crate) fn after_syscall(&self) -> bool {
         const RCX: u8 = 2;
         self.arch == Arch::X86_64 && self.get(RCX).is_some() && self.get(RCX) == self.ip()
@@ -179,27 +178,27 @@ impl Registers {
 pub struct StackCopy<'a> {
     /// Address of the first byte: the stack pointer at the time of the sample.
     pub start: u64,
-    /// The bytes from there upwards, as many as were copied.
+    /// Copied bytes, from there upwards.
     pub bytes: &'a [u8],
 }
 
-/// Memory of a thread that still runs, as it is now: what a copy of its stack does not have.
+/// Current memory of a thread that still runs, for bytes that the copy of its stack does not have.
 pub trait LiveMemory {
-    /// 8 bytes at an address above the copy, if what was copied is still what it was.
+    /// Reads 8 bytes at an address above the copy; `None` if the copied bytes have changed since.
     fn beyond(&self, address: u64) -> Option<u64>;
 
-    /// 8 bytes at an address of another stack than the one that was copied, if what was copied from `left` on is
-    /// still what it was. There the thread's frames left the copied stack: a signal's frame, with all registers of
-    /// the thread when it came, begins there.
+    /// Reads 8 bytes at an address of another stack than the copied one; `None` if the copied bytes from `left` on
+    /// have changed since. At `left`, the thread's frames left the copied stack: a signal frame, with all registers
+    /// of the thread at the time of the signal, begins there.
     fn elsewhere(&self, address: u64, left: u64) -> Option<u64>;
 
-    /// Returns true if the thread's first frames were copied, too, and are among what [`Self::beyond`] has.
+    /// Returns true if the thread's outermost frames were copied, too, and are part of what [`Self::beyond`] reads.
     fn has_root(&self) -> bool {
         false
     }
 }
 
-/// Reads both alike.
+/// Uses one function for both kinds of reads.
 impl<F: Fn(u64) -> Option<u64>> LiveMemory for F {
     fn beyond(&self, address: u64) -> Option<u64> {
         self(address)
@@ -210,15 +209,15 @@ impl<F: Fn(u64) -> Option<u64>> LiveMemory for F {
     }
 }
 
-/// The copied bytes, and what there is besides.
+/// Copied bytes of the stack and, if available, live memory.
 pub(crate) struct Memory<'a> {
     copy: StackCopy<'a>,
     live: Option<&'a dyn LiveMemory>,
-    /// Something was read that is not in the copy.
+    /// True if bytes were read that are not in the copy.
     went_beyond: Cell<bool>,
-    /// The lowest address of the stack that is being unwound.
+    /// Lowest address of the stack that is being unwound.
     start: Cell<u64>,
-    /// Where the frames left the stack that was copied, if that is another one.
+    /// Address at which the frames left the copied stack; `None` if they are still on it.
     left: Cell<Option<u64>>,
 }
 
@@ -228,10 +227,10 @@ impl<'a> Memory<'a> {
         Self { copy, live, went_beyond: Cell::new(false), start, left: Cell::new(None) }
     }
 
-    /// The caller's frame is at a stack pointer which the frame that was left, at another one, need
-    /// not be below: a signal handler's stack can be anywhere.
+    /// Moves from stack pointer `from` to stack pointer `to` of the caller's frame, which need not be above it: a
+    /// signal handler's stack can be anywhere.
     pub(crate) fn switch(&self, from: u64, to: u64) {
-        // The kernel's frame for a handler holds all registers: up to 11 KiB with AMX.
+        // The kernel's signal frame holds all registers: up to 11 KiB with AMX.
         const LARGEST_SIGNAL_FRAME: u64 = 1 << 16;
         if to < from || to - from > LARGEST_SIGNAL_FRAME {
             self.start.set(to);
@@ -239,29 +238,29 @@ impl<'a> Memory<'a> {
         }
     }
 
-    /// Returns true if the stack is another one than that which was copied.
+    /// Returns true if the current stack is not the copied one.
     pub(crate) fn is_switched(&self) -> bool {
         self.left.get().is_some()
     }
 
-    /// Returns true if the thread's first frames are of the moment of the copy.
+    /// Returns true if the thread's outermost frames are from the time of the copy.
     pub(crate) fn has_root(&self) -> bool {
         self.live.is_some_and(LiveMemory::has_root)
     }
 
-    /// Returns true if something was read from beyond the copy since this was asked last.
+    /// Returns true if bytes were read from beyond the copy since the last call of this function.
     #[inline]
     pub(crate) fn take_went_beyond(&self) -> bool {
         self.went_beyond.replace(false)
     }
 
-    /// The lowest address of the stack.
+    /// Lowest address of the stack.
     #[inline]
     pub(crate) fn start(&self) -> u64 {
         self.start.get()
     }
 
-    /// The 8 bytes at an address, if they are to be had.
+    /// Reads 8 bytes at an address, from the copy or live memory.
     #[inline]
     pub(crate) fn u64(&self, address: u64) -> Option<u64> {
         let at = usize::try_from(address.wrapping_sub(self.copy.start)).ok()?;
@@ -271,7 +270,7 @@ impl<'a> Memory<'a> {
         }
     }
 
-    /// The 8 bytes at an address that need not be of a stack, for a frame that is left at `sp`.
+    /// Reads 8 bytes at an address that need not be on a stack. `sp` is the stack pointer of the frame being unwound.
     #[cold]
     pub(crate) fn anywhere(&self, address: u64, sp: u64) -> Option<u64> {
         let left = self.left.get().unwrap_or(sp);
@@ -282,7 +281,7 @@ impl<'a> Memory<'a> {
         })
     }
 
-    /// The 8 bytes at an address, if they were copied.
+    /// Reads 8 bytes at an address, if they were copied.
     pub(crate) fn copied(&self, address: u64) -> Option<u64> {
         let at = usize::try_from(address.checked_sub(self.copy.start)?).ok()?;
         self.copy.bytes.get(at..)?.first_chunk().map(|bytes| u64::from_le_bytes(*bytes))
@@ -299,7 +298,7 @@ impl<'a> Memory<'a> {
         Some(value)
     }
 
-    /// `size` (1 to 8) bytes at an address, zero-extended.
+    /// Reads `size` (1 to 8) bytes at an address, zero-extended.
     pub(crate) fn unsigned(&self, address: u64, size: u8) -> Option<u64> {
         if size == 8 {
             return self.u64(address);

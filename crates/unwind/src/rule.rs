@@ -1,9 +1,8 @@
-//! How to get from a frame to its caller: the rules that unwind tables are compiled to.
+//! Unwind rules: how to get from a frame to its caller. Unwind tables are compiled to these rules.
 //!
-//! Nearly all code follows a few patterns, so the common form, [`Compact`], is 20 bytes without a
-//! pointer: the canonical frame address (CFA) from one register, and the registers that the
-//! function saved at fixed places below it. What does not fit is kept as a [`Row`], the row of the
-//! DWARF table as it stands.
+//! Nearly all code follows a few patterns, so the common form, [`Compact`], has 20 bytes and no pointer: the
+//! canonical frame address (CFA) is computed from one register, and the registers that the function saved are at
+//! fixed offsets below it. Any other rule is kept as a [`Row`]: the row of the DWARF table, unchanged.
 
 use gimli::{CfaRule, Operation, Reader, RegisterRule, UnwindExpression, UnwindSection};
 
@@ -11,25 +10,25 @@ use crate::code::Tableless;
 use crate::info::Slice;
 use crate::registers::{Arch, REGISTERS};
 
-/// A frame's canonical frame address: the stack pointer in the caller after the call returned.
+/// Canonical frame address (CFA) of a frame: the stack pointer in the caller after the call has returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Cfa {
     /// `register + offset`
     Offset { register: u8, offset: i32 },
     /// `*(register + offset) + add`: realigned stacks, OpenSSL's assembly.
     Deref { register: u8, add: i16, offset: i32 },
-    /// `rsp + 8 + (ip & 15 >= first ? 8 : 0)`: linkers describe a whole table of x86-64 PLT entries
-    /// so, each of which has pushed its number from byte `first` on.
+    /// `rsp + 8 + (ip & 15 >= first ? 8 : 0)`: linkers use this one rule for a whole section of x86-64 PLT entries,
+    /// each of which has pushed its number from byte `first` on.
     Plt { first: u8 },
-    /// Found by the instructions, not a table: `register + offset`. The registers of [`Arch::saved`] whose bit is
-    /// set in `lost` are not known in the caller.
+    /// Found from instructions, not from a table: `register + offset`. The registers of [`Arch::saved`] whose bit
+    /// is set in `lost` are unknown in the caller.
     Guess { register: u8, lost: u8, offset: i32 },
-    /// In the same way: `*(register + offset) + 8 * words`.
+    /// Found from instructions, too: `*(register + offset) + 8 * words`.
     GuessDeref { register: u8, words: i8, lost: u8, offset: i32 },
 }
 
 impl Cfa {
-    /// The registers that are not known in the caller, if this was found by the instructions.
+    /// Registers that are unknown in the caller, as bits, if the CFA was found from instructions.
     #[inline]
     pub(crate) fn lost(self) -> Option<u8> {
         match self {
@@ -39,28 +38,27 @@ impl Cfa {
     }
 }
 
-/// The common form of a rule.
+/// Common form of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Compact {
     pub cfa: Cfa,
-    /// For each register of [`Arch::saved`], the number of 8-byte words below the CFA at which it
-    /// is; 0: it still has its value. On x86-64 the return address is always the first word.
+    /// For each register of [`Arch::saved`], the number of 8-byte words below the CFA at which it is saved; 0 if it
+    /// is unchanged. On x86-64 the return address is always the first word.
     pub saved: [u8; 12],
 }
 
-/// How to get from a frame to its caller.
+/// Rule to get from a frame to its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
     Compact(Compact),
-    /// Rare: the row with this index in the unwinder's own list.
+    /// Index of a row in the unwinder's own list; rare.
     Row(u32),
-    /// The return address is undefined: the first frame of a thread.
+    /// The return address is undefined: this is the first frame of a thread.
     Root,
-    /// For return addresses: the first byte of a function, behind no call. A stack was prepared to
-    /// return there, as `makecontext` does: this is its first frame, and its address is looked up as
-    /// it is.
+    /// For return addresses: the address is the first byte of a function, and follows no call. A stack was prepared
+    /// to return there, as by `makecontext`: this is its first frame, and its address is looked up unchanged.
     Prepared,
-    /// The caller's frame is on another stack: its stack pointer, with the return address below it, is
+    /// The caller's frame is on another stack. Its stack pointer, with the return address below it, is
     /// `register + offset`.
     Switch {
         register: u8,
@@ -68,34 +66,36 @@ pub(crate) enum Rule {
     },
     /// The caller's frame is on the stack of a goroutine.
     Goroutine(Goroutine),
-    /// The tables say nothing about this address, but the code may.
+    /// No table covers this address, but the frame may be found from its code.
     Missing(Tableless),
-    /// The same of code that was not read yet ([`UnreadCode`](crate::UnreadCode)).
+    /// Like [`Self::Missing`], for code that has not been analysed yet ([`UnreadCode`](crate::UnreadCode)).
     Unread,
-    /// The tables say something that makes no sense.
+    /// The tables are invalid for this address.
     Bad,
 }
 
-/// How Go's runtime finds the stack of the goroutine for which it runs code on the stack of the thread. Each has the canonical
-/// frame address of the frame there, and the return address below it.
+/// Location of a goroutine's stack while Go's runtime runs code for it on the stack of the thread. Each variant
+/// gives the canonical frame address of the frame there; the return address is below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Goroutine {
-    /// `r14` points to the thread's own `g`, that to its `m`, which holds at `current` the goroutine, in which the stack
-    /// pointer was saved: `*(*(*(r14 + 0x30) + current) + 0x38) + add`.
+    /// `r14` points to the thread's own `g`, which points to its `m`. This has at `current` the address of the
+    /// goroutine, which has the saved stack pointer: `*(*(*(r14 + 0x30) + current) + 0x38) + add`.
     Current { current: i32, add: i16 },
-    /// The frame keeps at `rsp + goroutine` where the goroutine is, and at `rsp + depth` how far its stack pointer was below its
-    /// stack's end: `*(goroutine + 8) - depth + add`. Where the goroutine is 0, the other word is the stack pointer.
+    /// The frame keeps the address of the goroutine at `rsp + goroutine`, and the distance from its stack pointer
+    /// to its stack's end at `rsp + depth`: `*(goroutine + 8) - depth + add`. If the goroutine is 0, the second
+    /// word is the stack pointer itself.
     Kept { goroutine: u8, depth: u8, add: i16 },
 }
 
 impl Goroutine {
-    /// In a `g`: where the end of its stack is kept (`stack.hi`), its `m`, and its stack pointer (`sched.sp`), as in all releases
-    /// since Go 1.5 (runtime/runtime2.go). Code by which a rule is found has these numbers.
+    /// Offsets in a `g`: end of its stack (`stack.hi`), its `m`, and its saved stack pointer (`sched.sp`), as in
+    /// all releases since Go 1.5 (runtime/runtime2.go). The code patterns from which rules are found contain these
+    /// numbers.
     pub(crate) const STACK_END: u8 = 0x08;
     pub(crate) const THREAD: u8 = 0x30;
     pub(crate) const STACK_POINTER: u8 = 0x38;
 
-    /// The canonical frame address, by what reads memory.
+    /// Computes the canonical frame address; `read` reads a word of memory.
     pub(crate) fn cfa(
         self,
         rsp: Option<u64>,
@@ -121,20 +121,20 @@ impl Goroutine {
     }
 }
 
-/// One row of a DWARF table, for what [`Compact`] cannot say.
+/// Row of a DWARF table, for rules that [`Compact`] cannot express.
 #[derive(Clone, Debug)]
 pub(crate) struct Row {
     pub cfa: CfaRule<usize>,
     pub registers: Box<[(u8, RegisterRule<usize>)]>,
-    /// The column that holds the return address.
+    /// Register column that holds the return address.
     pub return_address: u8,
-    /// A frame that the kernel made to run a signal handler.
+    /// True for a signal frame, which the kernel built to run a handler.
     pub signal: bool,
-    /// Where the row's expressions are.
+    /// Section that contains the row's expressions.
     pub section: Section,
 }
 
-/// Which section a [`Row`] is of.
+/// Section that contains a [`Row`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Section {
     EhFrame,
@@ -142,7 +142,7 @@ pub(crate) enum Section {
     DebugFrame(usize),
 }
 
-/// A compiled table row.
+/// Result of compiling a table row.
 pub(crate) enum Compiled {
     Rule(Rule),
     Row(Row),
@@ -154,7 +154,7 @@ impl Compiled {
     }
 }
 
-/// The parts of a table row that gimli leaves to the caller to put together.
+/// Properties of a table row that gimli does not store in the row itself.
 pub(crate) struct RowSource<'a, U> {
     pub arch: Arch,
     pub section: Section,
@@ -163,7 +163,7 @@ pub(crate) struct RowSource<'a, U> {
     pub signal: bool,
 }
 
-/// Compile a row of a DWARF table.
+/// Compiles a row of a DWARF table.
 pub(crate) fn compile<'a, U, S>(
     source: &RowSource<'_, U>,
     row: &gimli::UnwindTableRow<usize, S>,
@@ -237,7 +237,7 @@ fn words_below(offset: i64) -> Option<u8> {
     (below > 0 && below % 8 == 0).then_some(below / 8).and_then(|words| u8::try_from(words).ok())
 }
 
-/// The CFA expressions that a compact rule has a form for.
+/// Decodes a CFA expression, if a compact rule has a form for it.
 pub(crate) fn known_expression<'a, U>(
     source: &RowSource<'_, U>,
     expression: &UnwindExpression<usize>,
@@ -268,7 +268,7 @@ where
     }
 }
 
-/// A constant that is added at the end of an expression.
+/// Decodes the constant that is added at the end of an expression.
 fn addend<R: Reader>(operations: &[Operation<R>]) -> Option<i64> {
     match operations {
         [] => Some(0),
@@ -279,7 +279,7 @@ fn addend<R: Reader>(operations: &[Operation<R>]) -> Option<i64> {
     }
 }
 
-/// The rest of `breg7 8; breg16 0; lit15; and; lit11; ge; lit3; shl; plus`.
+/// Decodes the rest of `breg7 8; breg16 0; lit15; and; lit11; ge; lit3; shl; plus`.
 fn plt<R: Reader>(operations: &[Operation<R>]) -> Option<Cfa> {
     use Operation::{And, Ge, Plus, RegisterOffset, Shl, UnsignedConstant};
     match operations {
@@ -297,6 +297,6 @@ fn plt<R: Reader>(operations: &[Operation<R>]) -> Option<Cfa> {
     }
 }
 
-/// Expressions in unwind tables: 64-bit addresses, and no operation in them depends on the version.
+/// Encoding of expressions in unwind tables: 64-bit addresses; no operation in them depends on the DWARF version.
 pub(crate) const ENCODING: gimli::Encoding =
     gimli::Encoding { address_size: 8, format: gimli::Format::Dwarf32, version: 5 };

@@ -1,34 +1,34 @@
-//! Looks for a return address on the stack, for frames that neither a table, nor the instructions, nor a frame
-//! pointer lead out of.
+//! Search for a return address on the stack, for frames that no table, instructions or frame pointer can unwind.
 
 use crate::code::ends_with_call;
 use crate::registers::{Arch, Memory, Registers};
 use crate::space::{AddressSpace, Mapping};
 
-/// Words of the stack that are looked at.
+/// Maximum number of words of the stack to search.
 const MOST_WORDS: u64 = 512;
 
-/// A return address that was found, and where.
+/// A return address, and its location on the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Scanned {
     pub return_address: u64,
     pub at: u64,
 }
 
-/// The kind of call before a word on the stack.
+/// Kind of the call before the address in a word of the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Call {
-    /// It goes to the function that is to be left.
+    /// The call leads to the function that is being unwound.
     Here,
-    /// It goes by a pointer or a linkage table, to any function.
+    /// The call goes through a pointer or the PLT, so it may lead to any function.
     Anywhere,
-    /// It goes to another function, or there is none: the word was left over by other calls, or is no address.
+    /// The call leads to another function, or there is no call: the word was left behind by other calls, or is not
+    /// an address.
     Elsewhere,
 }
 
-/// The return address of a frame whose code is at `ip` (inside of the call, if it is in one), if there is one on the
-/// stack that is believable: a word behind a call to the function, or, where there is none, the first behind a call
-/// by a pointer whose own frame leads on.
+/// Finds a plausible return address on the stack for a frame whose code is at `ip` (inside the call, if it is in
+/// one). This is the first word that follows a call to the function or, if there is none, the first word that
+/// follows a call through a pointer and whose frame has a caller (`leads_on`).
 pub(crate) fn scan(
     space: &AddressSpace,
     stack: &Memory<'_>,
@@ -36,7 +36,7 @@ pub(crate) fn scan(
     ip: u64,
     leads_on: &mut dyn FnMut(Scanned) -> bool,
 ) -> Option<Scanned> {
-    /// Believing takes a look into tables.
+    /// Maximum number of calls of `leads_on`, which searches tables.
     const MOST_TRIED: usize = 4;
     let mapping = space.lookup(ip)?;
     let start = function_start(mapping, ip);
@@ -60,13 +60,13 @@ pub(crate) fn scan(
     pointed
 }
 
-/// Returns true if a word is a return address behind a call to the function that `ip` is in.
+/// Returns true if a word is a return address after a call to the function that contains `ip`.
 pub(crate) fn is_from_caller(space: &AddressSpace, word: u64, ip: u64) -> bool {
     let start = space.lookup(ip).and_then(|mapping| function_start(mapping, ip));
     call_before(space, word, start, ip) == Call::Here
 }
 
-/// Where the function at an address starts, if a table says so.
+/// Start of the function at an address, if a table covers it.
 fn function_start(mapping: &Mapping, ip: u64) -> Option<u64> {
     let svma = mapping.svma(ip);
     let function = mapping.info.as_ref()?.function(svma)?;
@@ -75,7 +75,7 @@ fn function_start(mapping: &Mapping, ip: u64) -> Option<u64> {
 
 fn call_before(space: &AddressSpace, address: u64, start: Option<u64>, ip: u64) -> Call {
     let Some(mapping) = space.lookup(address.wrapping_sub(1)) else { return Call::Elsewhere };
-    // Code that cannot be looked at may be anything.
+    // If the bytes of the code are not available, it may be anything.
     let Some(info) = &mapping.info else { return Call::Elsewhere };
     let end = mapping.svma(address);
     let bytes = |address: u64, len| info.code(address, len);
@@ -97,7 +97,8 @@ fn call_before(space: &AddressSpace, address: u64, start: Option<u64>, ip: u64) 
     }
 }
 
-/// Returns true if a call goes to the function that an address is in. Where it starts is not known for all code.
+/// Returns true if a call leads to the function that contains `ip`. If that function's start is unknown, a target
+/// up to 16 KiB before `ip` is accepted.
 fn goes_to(target: u64, start: Option<u64>, ip: u64) -> bool {
     const NEAR: u64 = 16 << 10;
     match start {
@@ -106,7 +107,7 @@ fn goes_to(target: u64, start: Option<u64>, ip: u64) -> bool {
     }
 }
 
-/// An entry of a linkage table: a jump by a pointer.
+/// Returns true if the code is a PLT entry: a jump through a pointer.
 fn is_linkage(code: &[u8]) -> bool {
     const ENDBR64: &[u8] = &[0xf3, 0x0f, 0x1e, 0xfa];
     let code = code.strip_prefix(ENDBR64).unwrap_or(code);

@@ -1,4 +1,4 @@
-//! Where a process has mapped code.
+//! Mappings of code in a process.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,33 +10,33 @@ use crate::info::UnwindInfo;
 pub struct Mapping {
     /// Addresses in the process.
     pub range: Range<u64>,
-    /// Offset in the mapped file of the first byte; 0 for anonymous memory.
+    /// File offset of the first byte; 0 for anonymous memory.
     pub file_offset: u64,
-    /// The mapped file's unwind information; none for JIT-compiled code.
+    /// Unwind information of the mapped file; `None` for JIT-compiled code without any.
     pub info: Option<Arc<UnwindInfo>>,
-    /// The caller's own number for what is mapped; nothing is read from it here.
+    /// Number chosen by the caller to identify the mapping; it is not interpreted here.
     pub tag: u32,
-    /// Subtracted from an address in the process, this gives the file's virtual address.
+    /// Difference between an address in the process and the file's virtual address.
     bias: u64,
 }
 
 impl Mapping {
-    /// The address as the file's own tables name it (its ELF virtual address).
+    /// Converts an address in the process to the ELF virtual address that the file's own tables use.
     #[inline]
     pub fn svma(&self, address: u64) -> u64 {
         address.wrapping_sub(self.bias)
     }
 }
 
-/// Where a mapping is: in which chunk, and there.
+/// Position of a mapping: index of its chunk, and index in the chunk.
 pub(crate) type Place = (usize, usize);
 
-/// More mappings than this are not kept in one chunk. Nearly all processes have fewer.
+/// Maximum number of mappings in one chunk. Nearly all processes have fewer mappings.
 const CHUNK: usize = 512;
 
-/// The executable mappings of one process. A clone costs nothing until one of the two changes, so a
-/// forked child starts with its parent's; then only what is near the change is copied. A process that
-/// maps code a hundred thousand times, in any order, with samples between, costs no more for it.
+/// Executable mappings of one process. Cloning is free until one of the two changes, so a forked child starts with
+/// a clone of its parent's mappings; a change then copies only the mappings near it. This stays cheap for a process
+/// that maps code a hundred thousand times, in any order, with samples in between.
 #[derive(Clone, Debug, Default)]
 pub struct AddressSpace {
     /// Sorted, without overlaps; no chunk is empty.
@@ -44,7 +44,7 @@ pub struct AddressSpace {
 }
 
 impl AddressSpace {
-    /// No mappings.
+    /// Creates an address space without mappings.
     pub fn new() -> Self {
         Self::default()
     }
@@ -54,7 +54,7 @@ impl AddressSpace {
         Arc::ptr_eq(&self.chunks, &other.chunks)
     }
 
-    /// Add a mapping. What it overlaps gives way, as in the kernel's `mmap` with `MAP_FIXED`.
+    /// Adds a mapping. It replaces the parts of mappings that it overlaps, as in the kernel's `mmap` with `MAP_FIXED`.
     pub fn map(
         &mut self,
         range: Range<u64>,
@@ -71,14 +71,14 @@ impl AddressSpace {
         self.replace(&range.clone(), Some(Mapping { range, file_offset, info, tag, bias }));
     }
 
-    /// Remove what is mapped in a range, as `munmap` does: mappings at its ends are cut.
+    /// Removes all mappings in a range, as `munmap` does: mappings at its ends are cut.
     pub fn unmap(&mut self, range: Range<u64>) {
         if !range.is_empty() {
             self.replace(&range, None);
         }
     }
 
-    /// Put `new` in the place of whatever overlaps its `range`.
+    /// Replaces everything that overlaps `range` with `new`.
     fn replace(&mut self, range: &Range<u64>, new: Option<Mapping>) {
         let first = self.chunks.partition_point(|chunk| end_of(chunk) <= range.start);
         let last = self.chunks.partition_point(|chunk| chunk[0].range.start < range.end);
@@ -113,7 +113,7 @@ impl AddressSpace {
         self.split(first);
     }
 
-    /// Add a mapping that lies before all of a chunk and behind all of the one before it.
+    /// Adds a mapping that lies before chunk `at` and after the chunk before it.
     fn insert_between(&mut self, at: usize, new: Mapping) {
         let chunks = Arc::make_mut(&mut self.chunks);
         if let Some(below) = at.checked_sub(1) {
@@ -127,7 +127,7 @@ impl AddressSpace {
         }
     }
 
-    /// Remove a chunk if it is empty, make two of it if it is too large.
+    /// Removes a chunk if it is empty; splits it in two if it is too large.
     fn split(&mut self, at: usize) {
         let chunks = Arc::make_mut(&mut self.chunks);
         let len = chunks[at].len();
@@ -139,7 +139,7 @@ impl AddressSpace {
         }
     }
 
-    /// The mapping that holds an address.
+    /// Finds the mapping that holds an address.
     #[inline]
     pub fn lookup(&self, address: u64) -> Option<&Mapping> {
         self.find(address).map(|(chunk, at)| &self.chunks[chunk][at])
@@ -150,7 +150,7 @@ impl AddressSpace {
         self.chunks.iter().flat_map(|chunk| chunk.iter())
     }
 
-    /// How many there are.
+    /// Number of mappings.
     pub fn len(&self) -> usize {
         self.chunks.iter().map(|chunk| chunk.len()).sum()
     }
@@ -168,7 +168,8 @@ impl AddressSpace {
         (chunk.get(at)?.range.start <= address).then_some((number, at))
     }
 
-    /// [`lookup`](Self::lookup) with a guess: consecutive frames are often in the same mapping.
+    /// Like [`lookup`](Self::lookup), but tries the mapping at `guess` first: consecutive frames are often in the
+    /// same mapping.
     #[inline]
     pub(crate) fn lookup_near(&self, guess: &mut Place, address: u64) -> Option<&Mapping> {
         let at = |(chunk, at): Place| self.chunks.get(chunk)?.get(at);
@@ -182,19 +183,19 @@ impl AddressSpace {
     }
 }
 
-/// Where the last mapping of a chunk ends.
+/// End of the last mapping of a chunk.
 #[inline]
 fn end_of(chunk: &[Mapping]) -> u64 {
     chunk.last().map_or(0, |mapping| mapping.range.end)
 }
 
-/// The part of a mapping before an address, if it begins there.
+/// Part of a mapping before an address; `None` if there is none.
 fn before(mapping: &Mapping, address: u64) -> Option<Mapping> {
     let Range { start, .. } = mapping.range;
     (start < address).then(|| Mapping { range: start..address, ..mapping.clone() })
 }
 
-/// The part of a mapping behind an address, if it ends there.
+/// Part of a mapping from an address on; `None` if there is none.
 fn after(mapping: &Mapping, address: u64) -> Option<Mapping> {
     let Range { start, end } = mapping.range;
     let file_offset = mapping.file_offset.wrapping_add(address.saturating_sub(start));

@@ -1,17 +1,17 @@
-//! Tables as bytes, to be kept in files: making the table of a large file takes hundreds of times as long
+//! Tables in serialized form, for cache files: building the table of a large file takes hundreds of times as long
 //! as reading it.
 //!
 //! ```text
-//! rules   8 bytes   how many
-//! rows    8 bytes   how many
+//! rules   8 bytes   number of rules
+//! rows    8 bytes   number of rows
 //! start   8 bytes   `Table::start`
 //! rules             16 bytes each, as in `TableRule`
-//! offsets           4 bytes each, growing
+//! offsets           4 bytes each, ascending
 //! numbers           2 bytes each: the rows' rules
 //! ```
 //!
-//! All numbers are little-endian. Bytes may come from anywhere: a table that is accepted is one that can be
-//! searched, though not one that is right.
+//! All numbers are little-endian. The bytes are not trusted: a table that is accepted can be searched, but may be
+//! wrong.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fmt;
@@ -25,13 +25,13 @@ use crate::table::{Table, TableRow, TableRule, TableRuleKind};
 const HEADER: usize = 24;
 const RULE: usize = size_of::<TableRule>();
 
-/// Identifies a file's table among those of all files. Its text is a file name.
+/// Identifies a file's table among the tables of all files. Its text form is a file name.
 ///
-/// A file and its stripped twin have the same build ID and can have different tables: so what the table is
-/// made of, and where it lies, is part of the key.
+/// A file and its stripped copy have the same build ID, but may have different tables. So the locations of the
+/// sections that the table is built from are part of the key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TableKey {
-    /// The build ID; of a file without one, a hash of what the table is made of.
+    /// Build ID; for a file without one, a hash of the data that the table is built from.
     id: Vec<u8>,
     shape: u64,
 }
@@ -44,15 +44,15 @@ impl fmt::Display for TableKey {
 }
 
 impl UnwindInfo {
-    /// The key that [`Self::table`] can be kept under. For a file without a build ID this reads all that the table
-    /// is made of, which takes a small part of the time that it takes to make it.
+    /// Key under which [`Self::table`] can be cached. For a file without a build ID, this reads all data that the
+    /// table is built from, which takes a small part of the time of building it.
     pub fn table_key(&self) -> TableKey {
-        // Linkers make 8 to 20 bytes; a file name has no room for any number.
+        // Linkers emit 8 to 20 bytes; a file name cannot hold an arbitrary number.
         let build_id = self.build_id().filter(|id| (4..=64).contains(&id.len()));
         let id =
             build_id.map_or_else(|| self.hash_contents().to_le_bytes().to_vec(), <[u8]>::to_vec);
-        // The same in every run of the same program, which is all that is asked of it. It distinguishes the two
-        // sorts of IDs apart, too.
+        // The hash is the same in every run of the same program, which is sufficient. It also distinguishes the two
+        // kinds of IDs.
         let mut shape = DefaultHasher::new();
         self.hash_shape(&mut shape);
         TableKey { id, shape: shape.finish() }
@@ -64,11 +64,11 @@ impl UnwindInfo {
 }
 
 impl Table {
-    /// To be raised whenever [`UnwindInfo::table`] makes anything else of the same file, or [`Self::to_bytes`]
-    /// means something else.
+    /// Version of tables. Increment it whenever [`UnwindInfo::table`] returns another table for the same file, or
+    /// the format of [`Self::to_bytes`] changes.
     pub const VERSION: u8 = 10;
 
-    /// The table as bytes, for [`Self::from_bytes`].
+    /// Serializes the table, for [`Self::from_bytes`].
     pub fn to_bytes(&self) -> Vec<u8> {
         let len = HEADER + RULE * self.rules.len() + 6 * self.rows.len();
         let mut bytes = Vec::with_capacity(len);
@@ -81,25 +81,25 @@ impl Table {
         bytes
     }
 
-    /// Reads what [`Self::to_bytes`] has made; `None` for what is no table.
+    /// Reads a table that [`Self::to_bytes`] has serialized; `None` if the bytes are not a table.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         StoredTable::new(bytes).map(|stored| stored.to_table())
     }
 }
 
-/// A table as [`Table::to_bytes`] has made it, read in place: a file can be mapped.
+/// A table in the form of [`Table::to_bytes`], read in place, so that a file can be mapped.
 #[derive(Clone, Debug)]
 pub struct StoredTable<B> {
     bytes: B,
     start: u64,
     rules: Vec<TableRule>,
-    /// Where offsets begin, and behind them numbers.
+    /// Positions of the rows' offsets and, after these, of the numbers of their rules.
     offsets: usize,
     numbers: usize,
 }
 
 impl<B: AsRef<[u8]>> StoredTable<B> {
-    /// `None` for what is no table.
+    /// Checks a serialized table; `None` if the bytes are not a table.
     pub fn new(bytes: B) -> Option<Self> {
         let whole = bytes.as_ref();
         let (header, rest) = whole.split_at_checked(HEADER)?;
@@ -122,17 +122,17 @@ impl<B: AsRef<[u8]>> StoredTable<B> {
         (grows && known).then_some(stored)
     }
 
-    /// As [`Table::start`].
+    /// Same as [`Table::start`].
     pub fn start(&self) -> u64 {
         self.start
     }
 
-    /// As [`Table::rules`].
+    /// Same as [`Table::rules`].
     pub fn rules(&self) -> &[TableRule] {
         &self.rules
     }
 
-    /// As [`Table::rows`].
+    /// Same as [`Table::rows`].
     pub fn rows(&self) -> impl ExactSizeIterator<Item = TableRow> + '_ {
         let rows = self.bytes.as_ref().get(self.offsets..).unwrap_or_default();
         let (offsets, numbers) = rows.split_at(self.numbers - self.offsets);

@@ -1,5 +1,4 @@
-//! All rules of a file at once, as rows to be searched by something that cannot read DWARF: the
-//! unwinder inside of the kernel.
+//! Table of all rules of a file, as sorted rows that the unwinder in the kernel can search: it cannot read DWARF.
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -21,37 +20,37 @@ use gaps::Part;
 
 pub(crate) use gaps::MOST_GUESSED;
 
-/// The kind of a [`TableRule`], [`TableRule::kind`].
+/// Kind of a [`TableRule`], [`TableRule::kind`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum TableRuleKind {
-    /// There is no table for this code: its frame pointer may lead on.
+    /// No table covers this code; its frame pointer may find the caller.
     #[default]
     None = 0,
     /// The CFA is `base + offset`.
     Offset = 1,
     /// The CFA is `*(base + offset) + add`.
     Deref = 2,
-    /// The CFA is `rsp + 8`, and 8 more from byte `base` of a 16-byte entry on.
+    /// The CFA is `rsp + 8`, or `rsp + 16` from byte `base` of a 16-byte PLT entry on.
     Plt = 3,
-    /// The first frame of a thread.
+    /// This is the first frame of a thread.
     Root = 4,
-    /// A frame that the kernel made to run a signal handler: `rsp` points behind the first word of
+    /// This is a signal frame, which the kernel built to run a handler: `rsp` points after the first word of
     /// `struct rt_sigframe`.
     Signal = 5,
-    /// The table says something for which there is no form here.
+    /// The rule cannot be expressed in this format.
     Bad = 6,
     /// The CFA is `rsp + offset`, and the return address is in register `base`.
     Link = 7,
-    /// Of Go: register `base` points to what stands for the thread; the CFA is `*(*(*(base + 0x30) + offset) + 0x38) + add`, on the
-    /// stack of the goroutine for which it runs.
+    /// Go: register `base` points to the thread's own `g`; the CFA is `*(*(*(base + 0x30) + offset) + 0x38) + add`,
+    /// on the stack of the goroutine for which the thread runs the code.
     Goroutine = 8,
-    /// Of Go: with `goroutine = *(rsp + offset)` and `depth = *(rsp + base)`, the CFA is `*(goroutine + 8) - depth + add`, or
-    /// `depth + add` where there is no goroutine.
+    /// Go: with `goroutine = *(rsp + offset)` and `depth = *(rsp + base)`, the CFA is
+    /// `*(goroutine + 8) - depth + add`, or `depth + add` if `goroutine` is 0.
     KeptGoroutine = 9,
 }
 
-/// Where Go's code keeps what stands for the goroutine or the thread.
+/// Register in which Go's code keeps the address of the goroutine's `g` or the thread's own `g`.
 const R14: u8 = 14;
 
 impl TableRuleKind {
@@ -69,33 +68,32 @@ impl TableRuleKind {
     ];
 }
 
-/// How to get from a frame to its caller, in 16 bytes. The return address is the word below the
-/// canonical frame address (CFA), which is the caller's stack pointer, but for what
-/// [`TableRuleKind::Link`] says.
+/// Rule to get from a frame to its caller, in 16 bytes. The return address is the word below the canonical frame
+/// address (CFA), which is the caller's stack pointer, except for [`TableRuleKind::Link`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct TableRule {
-    /// How the CFA is found.
+    /// Selects how the CFA is computed.
     pub kind: TableRuleKind,
-    /// The register that it is counted from, by its DWARF number.
+    /// DWARF number of the register from which the CFA is computed; some kinds use it in another way.
     pub base: u8,
-    /// Added at the end. Of [`TableRuleKind::Offset`], 1: the CFA is on another stack than the frame.
-    /// Of [`TableRuleKind::Root`] and [`TableRuleKind::Signal`], which have no CFA:
-    /// added to a return address less 1 to have the address to look up.
+    /// Added to the CFA at the end. For [`TableRuleKind::Offset`], 1 means that the CFA is on another stack than
+    /// the frame. For [`TableRuleKind::Root`] and [`TableRuleKind::Signal`], which have no CFA: added to the return
+    /// address minus 1, to get the address to look up.
     pub add: i16,
     /// Added to the register.
     pub offset: i32,
-    /// Where the function saved `rbp`, `rbx`, `r12`, `r13`, `r14`, `r15`: words below the CFA;
-    /// 0: they are what they were.
+    /// Locations at which the function saved `rbp`, `rbx`, `r12`, `r13`, `r14`, `r15`, in words below the CFA; 0 if
+    /// the register is unchanged.
     pub saved: [u8; 6],
-    /// 1: the words are below `rbp + 8`, not the CFA, in functions that realign their stack.
+    /// 1 if the words are counted from `rbp + 8` instead of the CFA, as in functions that realign their stack.
     pub below_fp: u8,
-    /// [`Self::GUESS`], and above it a bit for each register of `saved` that is not known in the caller.
+    /// [`Self::GUESS`] and, above it, one bit for each register of `saved`, set if its value in the caller is unknown.
     pub flags: u8,
 }
 
 impl Hash for TableRule {
-    // A rule is looked up for every row: two words take a tenth of what all fields one by one do.
+    // Every row hashes a rule. Hashing two words takes a tenth of the time of hashing all fields one by one.
     fn hash<H: Hasher>(&self, to: &mut H) {
         let bytes = u128::from_le_bytes(self.to_bytes());
         to.write_u64(bytes as u64);
@@ -103,14 +101,14 @@ impl Hash for TableRule {
     }
 }
 
-/// The handler returns to the trampoline's first byte, where nothing was called.
+/// Rule of a signal trampoline. The handler returns to its first byte, which no call precedes.
 const SIGNAL: TableRule = TableRule { add: 1, ..TableRule::of(TableRuleKind::Signal) };
 
-/// Just before the first byte of code that a stack was prepared to return to.
+/// Rule for the byte just before code that a stack was prepared to return to.
 const PREPARED: TableRule = TableRule { add: 1, ..TableRule::of(TableRuleKind::Root) };
 
 impl TableRule {
-    /// In [`Self::flags`]: the rule comes from the instructions, not from a table, and may be wrong.
+    /// Flag in [`Self::flags`]: the rule comes from instructions, not from a table, and may be wrong.
     pub const GUESS: u8 = 1;
 
     const fn of(kind: TableRuleKind) -> Self {
@@ -118,29 +116,29 @@ impl TableRule {
     }
 }
 
-/// From `offset` on, [`Table::rules`]`[rule]` holds.
+/// Row of a table: [`Table::rules`]`[rule]` applies from `offset` on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TableRow {
-    /// Distance from [`Table::start`].
+    /// Distance from [`Table::start`] in bytes.
     pub offset: u32,
-    /// Which rule.
+    /// Index of the rule.
     pub rule: u16,
 }
 
-/// The rules of a file for all of its code.
+/// Rules for all code of a file.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// Virtual address that the rows are counted from: the file's lowest address of code, rounded down
+    /// Virtual address from which the offsets of rows are counted: the file's lowest address of code, rounded down
     /// to 64 KiB.
     pub start: u64,
-    /// Sorted; each differs in its rule from the one before. What is before the first has no rule.
+    /// Sorted; adjacent rows have different rules. Addresses before the first row have no rule.
     pub rows: Vec<TableRow>,
     /// The distinct rules.
     pub rules: Vec<TableRule>,
 }
 
 impl Table {
-    /// The rule for a virtual address.
+    /// Finds the rule for a virtual address.
     pub fn rule(&self, svma: u64) -> Option<&TableRule> {
         let offset = u32::try_from(svma.checked_sub(self.start)?).ok()?;
         let after = self.rows.partition_point(|row| row.offset <= offset);
@@ -150,15 +148,16 @@ impl Table {
 }
 
 impl UnwindInfo {
-    /// All rules of the file; without rows if it is not for x86-64, or has no table.
+    /// Builds the table of all rules of the file. It has no rows if the file is not for x86-64, or has no code.
     ///
-    /// Code for which the file has no table has rows with [`TableRuleKind::None`], but for what is
-    /// known by its instructions.
+    /// Code that no unwind table covers has rows with [`TableRuleKind::None`], unless a rule is found from its
+    /// instructions.
     pub fn table(&self) -> Table {
         self.table_while(&|| true).unwrap_or_default()
     }
 
-    /// The same; `None` once it is not to go on. That of a large program takes seconds on a busy machine.
+    /// Like [`Self::table`], but returns `None` once `goes_on` returns false. The table of a large program takes
+    /// seconds on a busy machine.
     pub fn table_while(&self, goes_on: &dyn Fn() -> bool) -> Option<Table> {
         let Some(start) = self.table_start().filter(|_| self.arch() == Arch::X86_64) else {
             return Some(Table::default());
@@ -177,30 +176,30 @@ impl UnwindInfo {
         goes_on().then(|| builder.finish(start))
     }
 
-    /// How many bytes [`Self::table`] is made of: what it takes to make it grows with that.
+    /// Size in bytes of the data that [`Self::table`] is built from: the cost of building it grows with this size.
     pub fn table_source(&self) -> usize {
         self.eh_frame_len() + self.go().map_or(0, |layout| layout.range().len() / 8)
     }
 
-    /// [`Table::start`] of [`Self::table`].
+    /// [`Table::start`] of the file's table.
     pub fn table_start(&self) -> Option<u64> {
         Some(self.code_start()? & !0xffff)
     }
 }
 
-/// The code that one frame description entry is for.
+/// Code of one FDE or one Go function.
 struct Span {
     start: u64,
     end: u64,
-    /// Go's own table comes first, then `.eh_frame`.
+    /// Precedence of its source: Go's own table comes first, then `.eh_frame`.
     order: u8,
-    /// Its rows in [`Builder::rows`].
+    /// Range of its rows in [`Builder::rows`].
     rows: std::ops::Range<usize>,
 }
 
 struct Builder<'a> {
     info: &'a UnwindInfo,
-    /// gimli's scratch memory; none while it is in use.
+    /// gimli's scratch memory; `None` while it is in use.
     context: Option<Box<Context>>,
     numbers: HashMap<TableRule, u16, FixedState>,
     rules: Vec<TableRule>,
@@ -220,8 +219,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The number of a rule. There are some thousands of distinct ones in the largest programs; what
-    /// a made-up file has beyond 65,535 are left out.
+    /// Returns the number of a rule. The largest programs have some thousands of distinct rules. A made-up file may
+    /// have more than 65,536; the rest are replaced by rule 0.
     fn number(&mut self, rule: TableRule) -> u16 {
         if let Some(&number) = self.numbers.get(&rule) {
             return number;
@@ -232,7 +231,7 @@ impl<'a> Builder<'a> {
         number
     }
 
-    /// Takes in the functions of Go.
+    /// Adds the rules of Go functions.
     fn go(&mut self) {
         let info = self.info;
         info.go_rules(|mut function, rules| {
@@ -265,7 +264,7 @@ impl<'a> Builder<'a> {
                 let number = self.number(rule);
                 self.rows.push((*address, number));
             }
-            // A return address is looked up one byte back, in what fills the room.
+            // A return address is looked up one byte back, here in the padding before the function.
             let before = function.start.saturating_sub(1)..function.start;
             if matches!(rules, [(_, Rule::Missing(_))]) && info.is_padding(&before) {
                 self.rows[first].0 = before.start;
@@ -279,7 +278,7 @@ impl<'a> Builder<'a> {
         });
     }
 
-    /// Reads all entries of a section, while it is to go on; what comes after a damaged one is left out.
+    /// Adds all entries of a section, as long as `goes_on` returns true. Entries after a damaged one are left out.
     fn section<'s, U>(
         &mut self,
         place: Section,
@@ -294,7 +293,7 @@ impl<'a> Builder<'a> {
             Section::DebugFrame(at) => 2 + at as u8,
         };
         let mut entries = section.entries(bases);
-        // Thousands of entries in a row have the same common part.
+        // Thousands of consecutive entries have the same CIE.
         let mut last_cie: Option<(usize, gimli::CommonInformationEntry<Slice<'s>>)> = None;
         while let Ok(Some(entry)) = entries.next() {
             if !goes_on() {
@@ -312,7 +311,7 @@ impl<'a> Builder<'a> {
                     }
                 }
             });
-            // Functions that the linker left out stay in `.debug_frame` with address 0.
+            // Functions that the linker discarded remain in `.debug_frame` with address 0.
             let Ok(fde) = fde else { continue };
             let (start, end) = (fde.initial_address(), fde.end_address());
             if start == 0 || end <= start {
@@ -330,7 +329,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds the rows of one entry.
+    /// Adds the rows of one FDE.
     fn entry<'s, U>(
         &mut self,
         place: Section,
@@ -359,7 +358,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Puts the spans in order, and between them what the instructions say.
+    /// Builds the table from the sorted spans and, between them, from instructions.
     fn finish(mut self, start: u64) -> Table {
         let parts = self.parts(start);
         let is_gap = |part: &Part| matches!(part, Part::Gap { guessed: true, .. });
@@ -370,7 +369,7 @@ impl<'a> Builder<'a> {
         for part in parts {
             match part {
                 Part::Span(span) => {
-                    // Where a return address is looked up: what is there fills the room between two.
+                    // A return address is looked up one byte back, here in the padding between two functions.
                     if span.start > covered && self.may_start_contexts(&span) {
                         let root = self.number(PREPARED);
                         out.push(span.start - 1, root);
@@ -396,7 +395,8 @@ impl<'a> Builder<'a> {
         Table { start, rows: out.rows, rules: self.rules }
     }
 
-    /// Returns true if a function is where contexts start. Of nearly all its code says at once that it is not.
+    /// Returns true if contexts (as of `makecontext`) start at a function. For nearly all functions, their code
+    /// rules this out at once.
     fn may_start_contexts(&self, span: &Span) -> bool {
         let is_eh_frame = span.order == 1;
         let len = usize::try_from(span.end - span.start).unwrap_or(usize::MAX);
@@ -408,7 +408,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// The rows that come out.
+/// Rows of the resulting table.
 struct Rows {
     start: u64,
     rows: Vec<TableRow>,
@@ -472,7 +472,7 @@ fn from_compact(compact: &Compact) -> TableRule {
     rule
 }
 
-/// The return address is in a register: in the C library's `vfork`, whose child uses the stack.
+/// Rule for code with the return address in a register: the C library's `vfork`, whose child uses the stack.
 fn linked<U, S>(
     source: &RowSource<'_, U>,
     row: &gimli::UnwindTableRow<usize, S>,
@@ -492,14 +492,14 @@ where
             *register == source.return_address
                 || *how == RegisterRule::SameValue
                 || !Arch::X86_64.finds_callers(register.0)
-                // Below the stack pointer, so that it has been restored: the last instruction of the
-                // functions that raise exceptions jumps to the handler.
+                // Saved below the stack pointer, so it has been restored already: functions that raise exceptions
+                // end with a jump to the handler.
                 || matches!(how, RegisterRule::Offset(at) if at.saturating_add(offset.into()) < 0)
         })
         .then(|| TableRule { base, offset, ..TableRule::of(TableRuleKind::Link) })
 }
 
-/// GCC's functions that realign their stack: the CFA is in memory or in a register of its own, and
+/// Rule for functions in which GCC realigns the stack: the CFA is in memory or in a separate register, and
 /// registers are saved at offsets from `rbp`.
 fn realigned<'s, U, S>(
     source: &RowSource<'_, U>,
@@ -512,7 +512,7 @@ where
     const RBP: u8 = 6;
     let cfa = match row.cfa() {
         CfaRule::Expression(expression) => rule::known_expression(source, expression)?,
-        // Where the stack pointer of before is in a register again.
+        // The previous stack pointer is in a register again.
         CfaRule::RegisterAndOffset { register, offset } => Cfa::Offset {
             register: u8::try_from(register.0).ok().filter(|&register| register < 16)?,
             offset: i32::try_from(*offset).ok()?,
@@ -537,7 +537,7 @@ where
     Some(rule)
 }
 
-/// `breg R, offset` and nothing more.
+/// Decodes an expression that consists of `breg R, offset` only.
 fn register_offset<'s, U>(
     source: &RowSource<'_, U>,
     expression: &UnwindExpression<usize>,

@@ -1,4 +1,4 @@
-//! From the registers and the stack of a sample to its frames.
+//! Unwinder: from the registers and the stack of a sample to its frames.
 
 use crate::calls;
 use crate::code::{self, Tableless};
@@ -18,29 +18,29 @@ pub use outcome::{StackEnd, UnreadCode, Unwound};
 /// One frame of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// The address at which the frame's code goes on, or was interrupted.
+    /// Address at which the frame's code was interrupted, or continues after a call.
     pub address: u64,
-    /// True if the frame's code is in a call (or a system call) that returns to `address`. The call
-    /// is what to look up, and it ends just before: look up `address - 1`, for at `address` another
-    /// line or function may begin.
+    /// True if the frame's code is in a call (or a system call) that returns to `address`. The call ends just
+    /// before `address`, where another line or function may begin, so look up `address - 1`
+    /// ([`lookup_address`](Self::lookup_address)).
     pub is_return_address: bool,
-    /// True if the frame was found by a guess: by what the instructions of the frame inside of it do, as a word on
-    /// the stack that can be a return address, or later, where a recursion goes on beyond the copy. It can be wrong,
-    /// and what is outside of it with it.
+    /// True if the frame was found by a guess: from the instructions of the frame that it called, as a word on the
+    /// stack that can be a return address, or in live memory, if a recursion goes on beyond the copied stack. The
+    /// frame may be wrong, and then all frames outside of it are wrong, too.
     pub guessed: bool,
 }
 
 impl Frame {
-    /// The address to look up in symbol and line tables.
+    /// Address to look up in symbol and line tables.
     pub const fn lookup_address(&self) -> u64 {
         self.address.wrapping_sub(self.is_return_address as u64)
     }
 }
 
-/// Unwinds stacks, and remembers rules from one to the next. One for each thread that unwinds.
+/// Unwinds stacks, and caches rules between stacks. Create one for each thread that unwinds.
 pub struct Unwinder {
     arch: Arch,
-    /// Made for the first stack: most recordings are of frame pointers.
+    /// Allocated for the first stack: most recordings are of frame pointers.
     cache: Box<[Cached]>,
     rows: Vec<Row>,
     context: Box<Context>,
@@ -48,12 +48,12 @@ pub struct Unwinder {
     unread: UnreadCode,
 }
 
-/// A rule by the file and the address in it that it is for.
+/// A cached rule, with the file and the address that it applies to.
 #[derive(Clone, Copy)]
 struct Cached {
-    /// Twice the address, and 1 if a call returns there.
+    /// Twice the address, plus 1 if a call returns there.
     svma: u64,
-    /// [`UnwindInfo::id`]; 0: none.
+    /// [`UnwindInfo::id`]; 0 if the slot is empty.
     info: u32,
     rule: Rule,
 }
@@ -64,20 +64,22 @@ impl Cached {
     }
 }
 
-/// Go's code keeps there where the goroutine is, or what stands for one on the stack of a thread.
+/// Register in which Go's code keeps the address of the current `g`: the goroutine, or the thread's own `g` on the
+/// stack of the thread.
 const R14: u8 = 14;
 
-/// With 65,536 entries of 32 bytes 99.8 % of the rules of a large recording (3.2 million frames) are
-/// found, with 512 some 91 %.
+/// Binary logarithm of the number of cache slots. With 65,536 slots of 32 bytes, 99.8 % of the rules of a large
+/// recording (3.2 million frames) are found in the cache; with 512 slots, some 91 %.
 const CACHE_BITS: u32 = 16;
 
-/// Rows that fit no compact rule are rare; this only keeps damaged files from filling memory.
+/// Maximum number of rows. Rows that fit no compact rule are rare; the limit only keeps damaged files from filling
+/// memory.
 const MOST_ROWS: usize = 4096;
 
 const EMPTY: Cached = Cached { svma: 0, info: 0, rule: Rule::Bad };
 
 impl Unwinder {
-    /// An unwinder for threads of one architecture.
+    /// Creates an unwinder for threads of one architecture.
     pub fn new(arch: Arch) -> Self {
         Self {
             arch,
@@ -89,26 +91,26 @@ impl Unwinder {
         }
     }
 
-    /// Allows guessed frames ([`Frame::guessed`]), or does not; they are allowed by default. Without them, no code is read, and stacks end
-    /// ([`StackEnd::NoRule`]) where neither tables nor frame pointers lead on, and ([`StackEnd::Truncated`]) in
-    /// recursions beyond the copy.
+    /// Enables or disables guessed frames ([`Frame::guessed`]); they are enabled by default. If disabled, no code
+    /// is analysed, and stacks end with [`StackEnd::NoRule`] if neither tables nor frame pointers find the caller,
+    /// and with [`StackEnd::Truncated`] in recursions that go on beyond the copy.
     pub fn set_guessing(&mut self, guessing: bool) {
         self.guessing = guessing;
     }
 
-    /// Chooses what to do at code that has to be read first; by default it is.
+    /// Sets what to do at code that has to be analysed first; the default is [`UnreadCode::Read`].
     pub fn set_unread(&mut self, unread: UnreadCode) {
         self.unread = unread;
     }
 
-    /// Whose threads this unwinds.
+    /// Architecture of the threads that this unwinds.
     pub const fn arch(&self) -> Arch {
         self.arch
     }
 
-    /// Append the frames of a stack, innermost first: at most `max_frames`.
+    /// Appends the frames of a stack to `out`, innermost first: at most `max_frames`.
     ///
-    /// Without a stack and an instruction pointer in the registers, there is no frame.
+    /// If the instruction pointer is unknown, no frame is appended.
     pub fn unwind(
         &mut self,
         space: &AddressSpace,
@@ -120,15 +122,14 @@ impl Unwinder {
         self.walk(space, registers, Memory::new(stack, None), max_frames, out)
     }
 
-    /// As [`unwind`](Self::unwind), for a thread that still runs: what the copy does not have is
-    /// read from its memory as it is now.
+    /// Like [`unwind`](Self::unwind), for a thread that still runs: bytes that the copy does not have are read from
+    /// the thread's current memory.
     ///
-    /// No copy can hold all stacks: rustc has a frame of 540,080 bytes near the root, and a sample
-    /// can hold 64 KiB; a signal handler may have a stack of its own, below which the thread's is not
-    /// copied. But outer frames change seldom, so that shortly after the sample they are what they
-    /// were. Return addresses that come from there are believed only if they are behind a call, and
-    /// those on another stack if that can be a call of the frame's function; the stack is cut where
-    /// they are not, or where `live` has nothing.
+    /// No copy can hold all stacks: rustc has a frame of 540,080 bytes near the root, and a sample can hold 64 KiB;
+    /// a signal handler may run on its own stack, and then the thread's stack is not copied. But outer frames
+    /// rarely change, so shortly after the sample they are still the same. A return address from live memory is
+    /// accepted only if it follows a call and, on another stack, only if that call can lead to the frame's
+    /// function. If it is not accepted, or `live` returns nothing, the stack is truncated there.
     pub fn unwind_live(
         &mut self,
         space: &AddressSpace,
@@ -181,14 +182,14 @@ impl Unwinder {
         }
     }
 
-    /// Returns true if no unwind table covers the code at a virtual address, so that its caller is a guess. `is_call`:
-    /// the address is inside of a call instruction, that of a caller.
+    /// Returns true if no unwind table covers the code at a virtual address, so that its caller can only be
+    /// guessed. `is_call` is true if the address is inside a call instruction, as in frames of callers.
     pub fn has_no_table(&mut self, info: &UnwindInfo, svma: u64, is_call: bool) -> bool {
         self.make_cache();
         let place = svma.wrapping_add(is_call.into());
         let (key, slot) = cache_key(info, place, is_call);
         let code = if is_call && info.returns_from_signal(place) { place } else { svma };
-        // Guesses from the instructions are not needed here, and making them takes long.
+        // Guesses from instructions are not needed here, and computing them takes long.
         if !self.cache[slot].is_of(info, key) && !info.has_table(code, &mut self.context) {
             return true;
         }
@@ -206,7 +207,7 @@ impl Unwinder {
         }
     }
 
-    /// The rule for an address of a file, to which a call returns or which was interrupted.
+    /// Rule for an address of a file: a return address, or one at which the code was interrupted.
     #[inline]
     fn rule(&mut self, info: &UnwindInfo, svma: u64, is_return_address: bool) -> Rule {
         let (key, slot) = cache_key(info, svma, is_return_address);
@@ -243,7 +244,7 @@ impl Unwinder {
     }
 }
 
-/// The key of the cached rule for an address, and its slot.
+/// Key of the cached rule for an address, and its slot.
 #[inline]
 fn cache_key(info: &UnwindInfo, svma: u64, is_return_address: bool) -> (u64, usize) {
     let key = svma << 1 | u64::from(is_return_address);
@@ -251,34 +252,35 @@ fn cache_key(info: &UnwindInfo, svma: u64, is_return_address: bool) -> (u64, usi
     (key, (mixed >> (64 - CACHE_BITS)) as usize)
 }
 
-/// A stack being unwound.
+/// State of the unwinding of one stack.
 struct Walk<'a> {
     unwinder: &'a mut Unwinder,
     space: &'a AddressSpace,
     stack: &'a Memory<'a>,
     registers: Registers,
-    /// Everything below has been left.
+    /// Stack pointer: everything below it belongs to frames that have been unwound.
     sp: u64,
     guess: Place,
     without_table: u32,
     guessed: u32,
     beyond_copy: u32,
     recursion_goes_beyond: bool,
-    /// The last frame was left by its frame pointer.
+    /// True if the last frame was unwound by its frame pointer.
     chained: bool,
-    /// A frame was left by a word on the stack: the frame pointer may be that of any frame outside of it.
+    /// True if a frame was unwound by a return address found on the stack: the frame pointer may belong to any
+    /// frame outside of it.
     doubtful: bool,
-    /// [`Unwound::depth`], where the stack is another one now.
+    /// [`Unwound::depth`], if unwinding has moved to another stack.
     copied_depth: Option<u64>,
 }
 
-/// The result of an attempt to leave a frame.
+/// Result of unwinding one frame.
 enum Step {
-    /// The registers are the caller's, which is in a call.
+    /// The registers are now the caller's, which is in a call.
     Called,
-    /// The registers are those of a frame that was interrupted by a signal.
+    /// The registers are now of a frame that was interrupted by a signal.
     Interrupted,
-    /// This is the first frame of a stack that was prepared to return to it.
+    /// This is the first frame: its stack was prepared to return to it.
     Prepared,
     End(StackEnd),
 }
@@ -288,7 +290,7 @@ impl Walk<'_> {
         let mut is_return_address = false;
         let mut guesses = 0;
         for number in 0..max_frames {
-            // At any instruction, not in a call: the frame may be made only in part.
+            // The frame may be at any instruction, not only in a call, so it may be set up only in part.
             let interrupted = !is_return_address;
             let Some(address) = self.registers.ip() else { return StackEnd::NoRule };
             let mapping = self
@@ -308,7 +310,7 @@ impl Walk<'_> {
             is_return_address = match step {
                 Step::Called => true,
                 Step::Interrupted => {
-                    // The handler returns to the trampoline's first byte: nothing called it there.
+                    // The handler returns to the trampoline's first byte, which no call precedes.
                     if let Some(trampoline) = out.last_mut()
                         && number > 0
                     {
@@ -347,7 +349,7 @@ impl Walk<'_> {
         StackEnd::TooManyFrames
     }
 
-    /// Returns true if a return address from beyond the copy can be that of a frame.
+    /// Returns true if `address`, which was read from beyond the copy, can be the return address of `callee`.
     #[cold]
     fn believable(&mut self, address: u64, callee: Frame) -> bool {
         let is_call = is_return_address(self.space, address)
@@ -361,7 +363,7 @@ impl Walk<'_> {
             })
     }
 
-    /// Leave a frame.
+    /// Unwinds one frame.
     #[inline]
     fn step(&mut self, frame: Frame, mapping: Option<&Mapping>, interrupted: bool) -> Step {
         let Some((mapping, info)) = mapping.and_then(|m| Some((m, m.info.as_deref()?))) else {
@@ -410,13 +412,13 @@ impl Walk<'_> {
         match applied {
             Ok(()) if signal => self.interrupted(),
             Ok(()) => self.left(interrupted),
-            // The frame before was left by its frame pointer, which says less than a table.
+            // The inner frame was unwound by its frame pointer, which restores fewer registers than a table.
             Err(Failure::UnknownRegister) => self.without_table(Tableless::Plain, interrupted),
             Err(failure) => Step::End(end(failure)),
         }
     }
 
-    /// Leaves a frame whose caller's is on another stack.
+    /// Unwinds a frame whose caller's frame is on another stack.
     fn switched(&mut self, cfa: Option<u64>) -> Step {
         let arch = self.unwinder.arch;
         let Some(cfa) = cfa else { return Step::End(StackEnd::BadRule) };
@@ -429,16 +431,16 @@ impl Walk<'_> {
         Step::Called
     }
 
-    /// Left the frame of a signal. The handler may have had a stack of its own, anywhere.
+    /// Continues after a signal frame. The handler may have had its own stack, at any address.
     fn interrupted(&mut self) -> Step {
         self.switch(self.registers.sp().unwrap_or(self.sp));
         Step::Interrupted
     }
 
-    /// The next frame is above `sp`, which may be on another stack.
+    /// Continues above `sp`, which may be on another stack.
     fn switch(&mut self, sp: u64) {
         let depth = self.sp.saturating_sub(self.stack.start());
-        // With the return address.
+        // Includes the return address, which is below `sp`.
         self.stack.switch(self.sp, sp.wrapping_sub(8));
         if self.stack.is_switched() {
             self.copied_depth.get_or_insert(depth);
@@ -447,13 +449,13 @@ impl Walk<'_> {
         self.sp = sp;
     }
 
-    /// Left a frame by its table: the stack must have become shorter.
+    /// Continues after a frame was unwound by its table: the rest of the stack must have become shorter.
     #[inline]
     fn left(&mut self, interrupted: bool) -> Step {
         self.chained = false;
         let sp = self.registers.sp().unwrap_or_default();
-        // A leaf function may have nothing on the stack: on aarch64 many do; on x86-64 glibc's
-        // `vfork`, which keeps its return address in a register while its child uses the stack.
+        // A leaf function may have nothing on the stack. On aarch64 this is common; on x86-64, an example is
+        // glibc's `vfork`, which keeps its return address in a register while its child uses the stack.
         if sp > self.sp || (sp == self.sp && interrupted) {
             self.sp = sp;
             return Step::Called;
@@ -501,9 +503,9 @@ impl Walk<'_> {
     }
 }
 
-/// Returns true if a call returns to where one of the last frames does, too.
+/// Returns true if one of the last frames has the same return address, as in a recursion.
 fn is_in_recursion(caller: u64, frames: &[Frame]) -> bool {
-    /// Functions that call each other in a circle, at most.
+    /// Maximum number of functions that call each other in a cycle.
     const CIRCLE: usize = 32;
     frames[frames.len().saturating_sub(CIRCLE)..].iter().any(|frame| frame.address == caller)
 }
@@ -516,8 +518,8 @@ fn end(failure: Failure) -> StackEnd {
     }
 }
 
-/// Returns true if the innermost frame is in a system call. Its address is then the one that the call
-/// returns to, and as with other calls may be behind the function's last instruction.
+/// Returns true if the innermost frame is in a system call. Its address is then the return address of that call
+/// and, as with other calls, may be after the function's last instruction.
 fn after_syscall(registers: &Registers, mapping: Option<&Mapping>, ip: u64) -> bool {
     const SYSCALL: [u8; 2] = [0x0f, 0x05];
     const SVC_0: [u8; 4] = [0x01, 0x00, 0x00, 0xd4];
@@ -525,7 +527,7 @@ fn after_syscall(registers: &Registers, mapping: Option<&Mapping>, ip: u64) -> b
         return false;
     };
     let code: &[u8] = match registers.arch() {
-        // `call *%rcx` leaves `rcx` the same as `syscall` does, so look at the code, too.
+        // `call *%rcx` leaves the same value in `rcx` as `syscall` does, so check the code, too.
         Arch::X86_64 if registers.after_syscall() => &SYSCALL,
         Arch::X86_64 => return false,
         Arch::Aarch64 => &SVC_0,

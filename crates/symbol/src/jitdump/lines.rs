@@ -1,38 +1,38 @@
-//! The line entries of one function: `DEBUG_INFO`.
+//! Line entries of one function, from a `DEBUG_INFO` record.
 
 use std::ops::RangeInclusive;
 
 use super::order::Order;
 
-/// Address, line and column stand before each name.
+/// Size of the address, line and column before each name, in bytes.
 const ENTRY: usize = 16;
-/// Records are filled up to a multiple of this.
+/// Records are padded to a multiple of this size, in bytes.
 const PADDING: usize = 8;
 
-/// Facts about the entries besides their bytes.
+/// Properties of the entries that are not in their bytes.
 #[derive(Clone, Debug)]
 pub struct Known<'a> {
     pub order: Order,
-    /// How many there are.
+    /// Number of entries.
     pub count: u64,
-    /// Where they can be: the function's code.
+    /// Valid addresses: the function's code.
     pub code: RangeInclusive<u64>,
-    /// Offset that was added to their addresses.
+    /// Offset that the writer added to the addresses.
     pub shift: u64,
-    /// The function's name.
+    /// Name of the function.
     pub function: &'a str,
 }
 
-/// An address, and the line and file from it on.
+/// An address, and the line and file of the code from there on.
 type Entry<'a> = (u64, u32, Option<&'a str>);
 
-/// File and line of an address.
+/// Finds file and line of an address.
 pub fn find<'a>(
     bytes: &'a [u8],
     known: &Known<'a>,
     address: u64,
 ) -> Option<(Option<&'a str>, u32)> {
-    // More than fit, or none.
+    // A count that does not fit in the record is damage.
     let count = usize::try_from(known.count).ok().filter(|&count| count <= bytes.len() / ENTRY)?;
     let entries = parse(bytes, count, known).or_else(|| without_names(bytes, count, known))?;
     let here = entries.iter().filter(|(start, ..)| *start <= address);
@@ -40,7 +40,7 @@ pub fn find<'a>(
     Some((*file, *line))
 }
 
-/// The entries, if they are what they should be and fill the record.
+/// Parses entries in the regular format; `None` if they are invalid or do not fill the record.
 fn parse<'a>(bytes: &'a [u8], count: usize, known: &Known<'_>) -> Option<Vec<Entry<'a>>> {
     let (mut rest, mut file) = (bytes, None);
     let mut entries = Vec::new();
@@ -48,7 +48,7 @@ fn parse<'a>(bytes: &'a [u8], count: usize, known: &Known<'_>) -> Option<Vec<Ent
         let (entry, name) = rest.split_first_chunk::<ENTRY>()?;
         let end = name.iter().position(|&byte| byte == 0)?;
         let (name, next) = (&name[..end], &name[end + 1..]);
-        // Stands for the one before.
+        // `ff` repeats the file name of the previous entry.
         if name != b"\xff" {
             let text =
                 std::str::from_utf8(name).ok().filter(|text| !text.contains(char::is_control))?;
@@ -61,10 +61,9 @@ fn parse<'a>(bytes: &'a [u8], count: usize, known: &Known<'_>) -> Option<Vec<Ent
     (rest.len() < PADDING).then_some(entries)
 }
 
-/// V8 (seen in Node.js 20) frees the names of files before it writes them, so that what should be
-/// a name is of the right length and begins with zeros and garbage. The length is the same in all
-/// entries if they are all of one file, and that stands in the function's name as well:
-/// `JS:*fib /srv/app.js:3:13`.
+/// Parses entries with damaged file names. V8 (seen in Node.js 20) frees file names before it writes them: a name
+/// has the right length, but begins with zeros and garbage. If all entries are of one file, all names have the same
+/// length, and the function's name contains the file as well: `JS:*fib /srv/app.js:3:13`.
 fn without_names<'a>(bytes: &[u8], count: usize, known: &Known<'a>) -> Option<Vec<Entry<'a>>> {
     let place = known.function.rsplitn(3, ':').nth(2)?;
     let sizes = (ENTRY + 1..=bytes.len().checked_div(count)?).rev();
@@ -82,7 +81,7 @@ fn without_names<'a>(bytes: &[u8], count: usize, known: &Known<'a>) -> Option<Ve
     })
 }
 
-/// Of an entry whose address is inside the function.
+/// Address and line of an entry; `None` if the address is outside the function.
 fn address_and_line(entry: &[u8], known: &Known<'_>) -> Option<(u64, u32)> {
     let address = known.order.u64(entry, 0).checked_sub(known.shift)?;
     known.code.contains(&address).then(|| (address, known.order.u32(entry, 8)))

@@ -1,6 +1,6 @@
 //! Numbers in the byte order of the machine that wrote them.
 
-/// The order of a number's bytes.
+/// Byte order.
 #[derive(Clone, Copy, Debug)]
 pub enum Order {
     Little,
@@ -8,7 +8,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// The number at `bytes[at..]`; 0 beyond their end.
+    /// Reads the number at `bytes[at..]`; 0 beyond the end.
     pub fn u32(self, bytes: &[u8], at: usize) -> u32 {
         let bytes = chunk(bytes, at);
         match self {
@@ -17,7 +17,7 @@ impl Order {
         }
     }
 
-    /// The number at `bytes[at..]`; 0 beyond their end.
+    /// Reads the number at `bytes[at..]`; 0 beyond the end.
     pub fn u64(self, bytes: &[u8], at: usize) -> u64 {
         let bytes = chunk(bytes, at);
         match self {

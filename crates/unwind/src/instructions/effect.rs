@@ -1,4 +1,4 @@
-//! The effect of one instruction on what is known.
+//! Effect of one instruction on the known state.
 
 use iced_x86::{
     Instruction, InstructionInfoFactory, InstructionInfoOptions, Mnemonic, OpAccess, OpKind,
@@ -22,12 +22,12 @@ impl Effects {
         Self { factory: InstructionInfoFactory::new() }
     }
 
-    /// A word that is not followed was pushed.
+    /// Applies a push of a word whose value is unknown.
     pub(super) fn push_unknown(&self, state: &mut State) {
         push(state, Value::Unknown);
     }
 
-    /// Changes a state to what it is after the instruction, as far as it goes on to the next one.
+    /// Changes a state to the state after the instruction, for execution that continues at the next one.
     pub(super) fn apply(&mut self, state: &mut State, instruction: &Instruction) {
         if !matches!(state.kind, Kind::Function | Kind::Cloned) {
             return;
@@ -68,7 +68,7 @@ impl Effects {
         }
     }
 
-    /// All that an instruction writes is unknown.
+    /// Marks everything that an instruction writes as unknown.
     fn other(&mut self, state: &mut State, instruction: &Instruction) {
         let is_vector = instruction.op_count() > 0
             && instruction.op0_kind() == OpKind::Register
@@ -104,8 +104,8 @@ impl Effects {
     }
 }
 
-/// Returns true if an instruction surely changes nothing that is known: so it is with most, and then no state has to be
-/// made and looked up.
+/// Returns true if an instruction certainly does not change the state. This holds for most instructions, and then
+/// no state has to be created and looked up.
 pub(super) fn leaves_alone(state: &State, instruction: &Instruction) -> bool {
     use Mnemonic::{
         Adc, Add, And, Cmp, Dec, Endbr64, Inc, Lea, Mov, Movsx, Movsxd, Movzx, Neg, Nop, Not, Or,
@@ -131,7 +131,7 @@ pub(super) fn leaves_alone(state: &State, instruction: &Instruction) -> bool {
                 {
                     operand(state, instruction, 1) == Value::Unknown
                 }
-                // A number of a system call.
+                // May be the number of a system call.
                 Mov | Xor => number != RAX,
                 And => number != RSP,
                 _ => true,
@@ -143,7 +143,7 @@ pub(super) fn leaves_alone(state: &State, instruction: &Instruction) -> bool {
     }
 }
 
-/// The value of a register, if the operand is one of 64 bits.
+/// Value of an operand: a register or memory operand of 64 bits.
 fn operand(state: &State, instruction: &Instruction, at: u32) -> Value {
     match instruction.op_kind(at) {
         OpKind::Register => {
@@ -160,7 +160,7 @@ fn operand(state: &State, instruction: &Instruction, at: u32) -> Value {
     }
 }
 
-/// The address of a memory operand, if it is one in the frame.
+/// Address of a memory operand, if it is in the frame.
 fn address(state: &State, instruction: &Instruction) -> Option<Place> {
     let base = instruction.memory_base();
     if !base.is_gpr64()
@@ -172,7 +172,7 @@ fn address(state: &State, instruction: &Instruction) -> Option<Place> {
     state.place(general(base)?)?.plus(instruction.memory_displacement64().cast_signed())
 }
 
-/// The first operand has this value now.
+/// Sets the first operand to a value.
 fn set(state: &mut State, instruction: &Instruction, value: Option<Value>) {
     let value = value.unwrap_or_default();
     match instruction.op0_kind() {
@@ -220,8 +220,8 @@ fn mov(state: &mut State, instruction: &Instruction) {
     set(state, instruction, Some(value));
 }
 
-/// The number of a system call that is moved to `rax`: those that matter here, for with all of them there
-/// were as many states as instructions.
+/// Number of a system call that is moved to `rax`. Only the relevant ones are tracked: with all of them there were
+/// as many states as instructions.
 fn constant(state: &State, instruction: &Instruction) -> Value {
     let is_rax = instruction.op0_kind() == OpKind::Register
         && match instruction.op0_register() {
@@ -259,7 +259,7 @@ fn step_by(state: &mut State, instruction: &Instruction, by: Option<i64>) {
     set(state, instruction, place.map(Value::Stack));
 }
 
-/// The second operand, if it is a number.
+/// Access to operands that are immediates.
 trait ImmediateOf {
     fn immediate_of(&self, at: u32) -> Option<i64>;
 }
@@ -270,12 +270,12 @@ impl ImmediateOf for Instruction {
     }
 }
 
-/// Functions align their stack with it.
+/// Applies `and`, which functions use to align their stack.
 fn and(state: &mut State, instruction: &Instruction) {
     let aligned = instruction.op0_kind() == OpKind::Register
         && instruction.op0_register() == Register::RSP
         && instruction.immediate_of(1).is_some_and(|mask| mask < 0);
-    // Not 0, which is the CFA; unique in the few megabytes that are looked at together.
+    // Not 0, which is the CFA; unique in the few megabytes that are analysed together.
     let base = instruction.ip() as u32 | 1 << 31;
     let place = Place { base, offset: 0 };
     set(state, instruction, aligned.then_some(Value::Stack(place)));

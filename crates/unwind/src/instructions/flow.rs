@@ -1,4 +1,4 @@
-//! Follows the instructions of a piece of code from its functions' starts.
+//! Follows the instructions of a piece of code from the starts of its functions.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -10,29 +10,29 @@ use super::memo::{Bytes, Memo};
 use super::starts::Starts;
 use super::state::{Kind, State, States};
 
-/// The byte at an offset: 0, [`INSIDE`], or the number of a state plus 1, and flags.
+/// Analysis result for one byte: 0 (not reached), [`INSIDE`], or the number of a state plus 1, with flags.
 type Cell = u32;
 
 /// The byte is in an instruction, but not its first.
 const INSIDE: Cell = 1 << 29;
-/// Nothing but a call goes on here, and that call may never return.
+/// Flag: the instruction is reached only from a call before it, which may never return.
 const AFTER_CALL: Cell = 1 << 30;
-/// The state has been replaced once; after that, states are joined.
+/// Flag: the state has been replaced once; from then on, states are joined.
 const REPLACED: Cell = 1 << 31;
-/// The state is only tried.
+/// Flag: the state was set in a trial.
 const TRIED: Cell = 1 << 28;
 const NUMBER: Cell = TRIED - 1;
 
 /// How an instruction is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Edge {
-    /// From nowhere: a function starts here.
+    /// Not from other code: a function starts here.
     Start,
     /// From the instruction before it, or by a jump.
     Flow,
-    /// As [`Edge::Flow`], from one whose state was put in the place of another.
+    /// Like [`Edge::Flow`], from an instruction whose state has replaced another.
     Replacing,
-    /// From a call before it.
+    /// By the return from a call before it.
     Call,
 }
 
@@ -45,22 +45,22 @@ struct Item {
 /// Evidence for and against a guess of the state at an instruction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Evidence {
-    /// Returns, and jumps to other functions, with the stack as it was at the start; instructions that
-    /// are reached from elsewhere in the same state.
+    /// Returns, and jumps to other functions, with the stack pointer as at the start; instructions that are reached
+    /// from elsewhere in the same state.
     pub good: u32,
     pub bad: u32,
 }
 
-/// A change that can be taken back.
+/// Changes that can be undone.
 struct Trial {
-    /// Offsets, and what was there.
+    /// Offsets of cells, and their previous values.
     changes: Vec<(usize, Cell)>,
     starts: Vec<usize>,
-    /// Instructions that may still be looked at.
+    /// Number of instructions that may still be visited.
     budget: usize,
 }
 
-/// A piece of code that has no table.
+/// Analysis of a piece of code that has no table.
 pub(super) struct Flow<'a> {
     code: &'a [u8],
     address: u64,
@@ -70,26 +70,27 @@ pub(super) struct Flow<'a> {
     memo: Memo,
     cells: Vec<Cell>,
     starts: Starts,
-    /// Those that have not been looked at.
+    /// Starts that have not been followed yet.
     pending: BTreeSet<usize>,
-    /// Where to go on; what is behind a call comes last, from the lowest address on.
+    /// Instructions to continue at. Code after calls comes last, from the lowest address on.
     items: Vec<Item>,
     after_calls: BinaryHeap<Reverse<(usize, u32)>>,
-    /// Offsets and states of jumps to places that are not known.
+    /// Offsets and states of jumps with unknown targets.
     jumps: BTreeMap<usize, u32>,
-    /// Offsets and states behind calls, before what may be another function.
+    /// Offsets after calls that may be followed by another function, and states there.
     doubtful: BTreeMap<usize, u32>,
-    /// Return addresses in the program's first code, and the states there.
+    /// Offsets after calls in the program's entry code, and states there.
     entry_calls: Vec<(usize, u32)>,
     evidence: Evidence,
     trial: Option<Trial>,
-    /// Instructions that may still be looked at: states that are joined again and again have an end.
+    /// Number of instructions that may still be visited: bounds repeated joins of states.
     budget: usize,
 }
 
 impl<'a> Flow<'a> {
     pub(super) fn new(code: &'a [u8], address: u64) -> Self {
-        /// How often an instruction is looked at, on average, at most. Real code needs less than 2.
+        /// Maximum number of visits for each byte of code, on average. Real code needs less than 2 visits of an
+        /// instruction.
         const VISITS: usize = 8;
         Self {
             code,
@@ -112,7 +113,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// A function starts at this address.
+    /// Adds the start of a function.
     pub(super) fn add_start(&mut self, address: u64) {
         if let Some(at) = self.offset(address) {
             self.note_start(at);
@@ -130,12 +131,13 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// The program's first instruction is at this address.
+    /// Follows the entry code of the program, which starts at this address.
     pub(super) fn add_entry(&mut self, address: u64) {
         if let Some(at) = self.offset(address) {
             self.starts.insert(at);
             self.begin(at, Kind::Entry);
-            // The dynamic loader goes on behind its first call; elsewhere another function is there.
+            // In the dynamic loader, the entry code continues after its first call; in other files another function
+            // is there.
             while let Some((behind, state)) = self.entry_calls.pop() {
                 let is_new = self.cells[behind] == 0 && !self.starts.contains(behind);
                 if is_new && self.try_state(behind, state).bad == 0 {
@@ -151,7 +153,7 @@ impl<'a> Flow<'a> {
         (at < self.code.len()).then_some(at)
     }
 
-    /// Follows all functions that are known, and those that they call.
+    /// Follows all functions that are known, and the functions that they call.
     pub(super) fn follow_starts(&mut self) {
         while let Some(at) = self.pending.pop_first() {
             if self.cells[at] == 0 {
@@ -181,7 +183,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Follows instructions to a jump, a return, or what is known.
+    /// Follows instructions up to a jump, a return, or code that is known already.
     fn follow(&mut self, item: Item) {
         let Item { mut at, mut state, mut edge } = item;
         let mut instruction = Instruction::default();
@@ -231,13 +233,13 @@ impl<'a> Flow<'a> {
         self.cells[at] = cell;
     }
 
-    /// Brings a state to an instruction. Returns the state there, and whether it took the place of another, if
-    /// there is anything new to follow.
+    /// Merges a state into the instruction at an offset. Returns the resulting state, and true if it replaced
+    /// another; `None` if there is nothing new to follow.
     fn arrive(&mut self, at: usize, state: u32, edge: Edge) -> Option<(u32, bool)> {
         let cell = self.cells[at];
         let new = self.states.get(state);
         if edge != Edge::Start && self.starts.contains(at) {
-            // Into another function: what it is called with is known.
+            // Execution reaches another function, whose state at its start is known.
             if edge == Edge::Call || new.is_at_return_address() || new.sp().is_none() {
                 self.evidence.good += u32::from(new.is_at_return_address());
                 return None;
@@ -263,7 +265,7 @@ impl<'a> Flow<'a> {
         self.meet(at, old, state, edge)
     }
 
-    /// Two states at one instruction.
+    /// Merges two different states at one instruction.
     fn meet(&mut self, at: usize, old: u32, new: u32, edge: Edge) -> Option<(u32, bool)> {
         let cell = self.cells[at];
         let (before, after) = (self.states.get(old), self.states.get(new));
@@ -303,7 +305,7 @@ impl<'a> Flow<'a> {
         Some((joined, edge == Edge::Replacing))
     }
 
-    /// Executes an instruction. Returns the state of the one behind it, if it goes on there.
+    /// Executes an instruction. Returns the state at the next instruction, if execution continues there.
     fn leave(
         &mut self,
         instruction: &Instruction,
@@ -365,7 +367,7 @@ impl<'a> Flow<'a> {
         if effect::leaves_alone(self.states.get(state), instruction) {
             return Some(state);
         }
-        // The one whose effect depends on where it is.
+        // `and` is the only instruction whose effect depends on its address.
         let depends = instruction.mnemonic() == Mnemonic::And;
         let bytes = Bytes::new(&self.code[at..], instruction.len());
         if let Some(next) = self.memo.next(state, bytes).filter(|_| !depends) {
@@ -378,7 +380,7 @@ impl<'a> Flow<'a> {
         Some(next)
     }
 
-    /// The states where a branch leads, and behind it.
+    /// States at the target of a branch, and after it.
     fn branch(&mut self, instruction: &Instruction, state: u32) -> (u32, u32) {
         if self.states.get(state).kind != Kind::Cloned {
             return (state, state);
@@ -400,7 +402,7 @@ impl<'a> Flow<'a> {
                 let edge = if edge == Edge::Replacing { edge } else { Edge::Flow };
                 self.items.push(Item { at, state, edge });
             }
-            // To another function, in its caller's place.
+            // A tail call of a function outside of this code.
             None => {
                 let is_end = self.states.get(state).is_at_return_address();
                 self.evidence.good += u32::from(is_end);
@@ -408,13 +410,13 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Code behind a call is followed later: the call may not return, and then the code there has another
-    /// state, which is known by the jumps that lead there.
+    /// Executes a call. The code after it is followed later: the call may not return, and then the code there has
+    /// another state, which is known from the jumps that lead there.
     fn call(&mut self, instruction: &Instruction, end: usize, state: u32) -> Option<u32> {
         let is_direct = instruction.op0_kind() == OpKind::NearBranch64;
         let target = instruction.near_branch_target();
         if is_direct && target == instruction.next_ip() {
-            // The way to find out where the code is: the return address is popped.
+            // Idiom to get the address of the code: the return address is popped.
             let mut next = self.states.get(state).clone();
             self.effects.push_unknown(&mut next);
             return Some(self.states.number(next));
@@ -445,15 +447,15 @@ impl<'a> Flow<'a> {
         None
     }
 
-    /// Returns true if what is behind a call looks like another function, so that the call may never return.
+    /// Returns true if the code after a call looks like another function, so that the call may never return.
     fn may_be_start(&mut self, at: usize) -> bool {
         let mut instruction = Instruction::default();
         let is_aligned = at.is_multiple_of(16) && super::is_prologue(&self.code[at..]);
         is_aligned || self.padding(at, &mut instruction).is_some()
     }
 
-    /// Follows code that nothing known leads to: functions that are called from elsewhere, and where
-    /// jumps by tables go.
+    /// Follows code that is not reached from known code: functions that are called from elsewhere, and targets of
+    /// jump tables.
     pub(super) fn follow_rest(&mut self) {
         let mut at = 0;
         let mut instruction = Instruction::default();
@@ -470,14 +472,14 @@ impl<'a> Flow<'a> {
                 self.follow_starts();
                 continue;
             }
-            // Data, or code that makes no sense: go on at the next place where a function may be.
+            // Data, or invalid code: continue at the next place where a function may start.
             let aligned = (at + 1).next_multiple_of(16).min(self.code.len());
             let next = self.starts.first_in(at + 1..aligned);
             at = next.unwrap_or(aligned);
         }
     }
 
-    /// Follows what does nothing behind calls that turned out to return, to what is known behind it.
+    /// Follows the padding after calls that turned out to return, up to the known code after it.
     pub(super) fn follow_padding(&mut self) {
         let mut instruction = Instruction::default();
         for (end, state) in std::mem::take(&mut self.doubtful) {
@@ -498,7 +500,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// The length of an instruction that does nothing, as there are between functions.
+    /// Length of an instruction that does nothing, as in the padding between functions.
     fn padding(&mut self, at: usize, instruction: &mut Instruction) -> Option<usize> {
         match self.code[at] {
             0x00 | 0xcc => return Some(1),
@@ -509,9 +511,9 @@ impl<'a> Flow<'a> {
         is_nop.then(|| instruction.len())
     }
 
-    /// Tries what the state at an instruction may be, and takes the best.
+    /// Tries the possible states at an instruction, and follows the best one. Returns true if there was one.
     fn try_states(&mut self, at: usize) -> bool {
-        /// Jumps by tables in one function, at most.
+        /// Maximum number of indirect jumps of one function whose states are tried.
         const MOST_JUMPS: usize = 3;
         let function = self.starts.last_up_to(at).unwrap_or(0);
         let mut candidates = Vec::new();
@@ -530,7 +532,8 @@ impl<'a> Flow<'a> {
             false => Kind::Function,
         };
         let entry = self.states.number(State::entry(kind));
-        // Where the code before has ended and there is room, there is a function; else a branch of this one.
+        // Aligned code, and code like a prologue, is more likely a function; other code is a branch of the function
+        // before.
         let is_start = at.is_multiple_of(16) || super::is_prologue(&self.code[at..]);
         candidates.retain(|&state| state != entry);
         let place = if is_start { 0 } else { candidates.len() };
@@ -544,8 +547,8 @@ impl<'a> Flow<'a> {
         self.cells[at] != 0
     }
 
-    /// The first of some states that something speaks for, and nothing against; else the first that nothing
-    /// speaks against.
+    /// Returns the first state with evidence for it and none against it, else the first state without evidence
+    /// against it.
     fn best_of(&mut self, at: usize, candidates: &[u32]) -> Option<u32> {
         let mut possible = None;
         for &state in candidates {
@@ -559,7 +562,7 @@ impl<'a> Flow<'a> {
         possible
     }
 
-    /// The state behind the call that is directly before.
+    /// State after the call directly before an offset.
     fn state_behind_call(&self, at: usize) -> Option<u32> {
         const LONGEST_PADDING: usize = 64;
         let from = at.saturating_sub(LONGEST_PADDING);
@@ -567,7 +570,7 @@ impl<'a> Flow<'a> {
         self.cells[end..at].iter().all(|&cell| cell == 0).then_some(state)
     }
 
-    /// The evidence for a state; everything is as it was before.
+    /// Returns the evidence for a state; undoes all changes.
     fn try_state(&mut self, at: usize, state: u32) -> Evidence {
         const BUDGET: usize = 1000;
         let calls = self.entry_calls.len();
@@ -584,7 +587,7 @@ impl<'a> Flow<'a> {
         self.evidence
     }
 
-    /// Addresses and states of the instructions that were reached, in order; `None` where none is.
+    /// Addresses and states of the instructions that were reached, in order; `None` for a byte that was not reached.
     pub(super) fn reached(&self) -> impl Iterator<Item = (u64, Option<&State>)> {
         let cells = self.cells.iter().enumerate().filter(|(_, cell)| **cell & INSIDE == 0);
         cells.map(|(at, &cell)| {

@@ -1,15 +1,15 @@
-//! Memoizes effects of instructions and joins of states: the same few of them make up most code.
+//! Cache of the effects of instructions and of the joins of states: a few of them make up most code.
 
-/// An instruction's bytes, as many as it has, and where the others would be, how many.
+/// Bytes of an instruction, padded with zeros, with the length in the last byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bytes(u128);
 
 impl Bytes {
-    /// Those of the instruction of `len` bytes, at most 15, that `code` begins with.
+    /// Takes the instruction of `len` bytes, at most 15, at the start of `code`.
     pub(super) fn new(code: &[u8], len: usize) -> Self {
         let mut bytes = [0; 16];
         match code.first_chunk() {
-            // The length of a copy that is known is no call.
+            // A copy of constant length needs no function call.
             Some(whole) => {
                 let mask = (1 << (8 * len)) - 1;
                 return Self(u128::from_le_bytes(*whole) & mask | (len as u128) << 120);
@@ -20,8 +20,8 @@ impl Bytes {
     }
 }
 
-/// The state behind an instruction, and what of two states holds in both, by the numbers of states. What is
-/// not there any more is found out again.
+/// Caches the state after an instruction, and the join of two states, by the numbers of states. Entries that were
+/// overwritten are computed again.
 pub(super) struct Memo {
     next: Vec<Next>,
     joined: Vec<Joined>,
@@ -30,14 +30,14 @@ pub(super) struct Memo {
 #[derive(Clone, Copy, Default)]
 struct Next {
     bytes: Bytes,
-    /// The state's number plus 1; 0: nothing is known.
+    /// Number of the state before the instruction, plus 1; 0 for an empty slot.
     state: u32,
     next: u32,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Joined {
-    /// The numbers plus 1; 0: nothing is known.
+    /// Numbers of the states, plus 1; 0 for an empty slot.
     states: (u32, u32),
     joined: u32,
 }
@@ -45,7 +45,7 @@ struct Joined {
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
 impl Memo {
-    /// For so many bytes of code: most pieces are small, and need little.
+    /// Creates a cache for `len` bytes of code: most pieces are small, and need few slots.
     pub(super) fn new(len: usize) -> Self {
         let slots = (len / 8).next_power_of_two().clamp(16, 4096);
         Self { next: vec![Next::default(); slots], joined: vec![Joined::default(); slots / 4] }
@@ -58,7 +58,7 @@ impl Memo {
         &mut self.next[mixed as usize & mask]
     }
 
-    /// The state behind an instruction, and where to put it if that is not known.
+    /// State after an instruction, if it is cached.
     pub(super) fn next(&mut self, state: u32, bytes: Bytes) -> Option<u32> {
         let slot = self.next_slot(state, bytes);
         (slot.state == state + 1 && slot.bytes == bytes).then_some(slot.next)
@@ -74,7 +74,7 @@ impl Memo {
         &mut self.joined[mixed as usize & mask]
     }
 
-    /// The join of two states, if it is known.
+    /// Join of two states, if it is cached.
     pub(super) fn joined(&mut self, before: u32, after: u32) -> Option<u32> {
         let slot = self.joined_slot(before, after);
         (slot.states == (before + 1, after + 1)).then_some(slot.joined)

@@ -1,17 +1,17 @@
-//! Where functions start in a piece of code.
+//! Starts of functions in a piece of code.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Offsets of functions, as far as they are known.
+/// Offsets at which functions are known to start.
 pub(super) struct Starts {
     all: BTreeSet<usize>,
-    /// A bit for each offset: whether it is one is asked at every instruction.
+    /// One bit for each offset: membership is tested at every instruction.
     bits: Vec<u64>,
 }
 
 impl Starts {
-    /// In so many bytes of code; none is known.
+    /// Creates an empty set for `len` bytes of code.
     pub(super) fn new(len: usize) -> Self {
         Self { all: BTreeSet::new(), bits: vec![0; len.div_ceil(64)] }
     }
@@ -21,7 +21,7 @@ impl Starts {
         self.bits.get(at / 64).is_some_and(|word| word >> (at % 64) & 1 == 1)
     }
 
-    /// Returns whether it is new.
+    /// Adds an offset; returns true if it is new.
     pub(super) fn insert(&mut self, at: usize) -> bool {
         if let Some(word) = self.bits.get_mut(at / 64) {
             *word |= 1 << (at % 64);

@@ -9,25 +9,25 @@ use iced_x86::Register;
 use crate::registers::Arch;
 use crate::rule::{Cfa, Compact};
 
-/// DWARF numbers of the registers that are named in the code here.
+/// DWARF numbers of registers with a special role in this analysis.
 pub(super) const RAX: usize = 0;
 pub(super) const RBP: usize = 6;
 pub(super) const RSP: usize = 7;
 
-/// The registers that a call leaves as they were (System V ABI, AMD64 supplement, figure 3.4).
+/// Callee-saved registers, which a call preserves (System V ABI, AMD64 supplement, figure 3.4).
 const PRESERVED: [usize; 7] = [3, RBP, RSP, 12, 13, 14, 15];
 
 /// An address in the frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
-    /// 0: the CFA. Else what the stack pointer was after it was aligned, by the offset of the instruction that
-    /// did it, plus 1: how far it moved there is not known.
+    /// 0 for the CFA. Otherwise the stack pointer after an instruction aligned it, by that instruction's address
+    /// with the highest bit set: how far it moved is unknown.
     pub base: u32,
     pub offset: i32,
 }
 
 impl Place {
-    /// The stack pointer at the first instruction of a function.
+    /// Stack pointer at the first instruction of a function.
     pub(super) const ENTRY: Self = Self { base: 0, offset: -8 };
 
     pub(super) fn plus(self, by: i64) -> Option<Self> {
@@ -36,37 +36,37 @@ impl Place {
     }
 }
 
-/// The known value of a register or a word of the frame.
+/// Known value of a register or a word of the frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Value {
     #[default]
     Unknown,
-    /// The value that the register with this DWARF number had when the function was called.
+    /// Value of the register with this DWARF number when the function was called.
     Entry(u8),
     /// An address in the frame.
     Stack(Place),
-    /// The number of a system call.
+    /// Number of a system call.
     Constant(u16),
 }
 
-/// The kind of code that an instruction belongs to.
+/// Kind of code that an instruction belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A function.
     #[default]
     Function,
-    /// Directly behind a system call that makes a thread, in both threads.
+    /// Code directly after a system call that creates a thread, in both threads.
     Cloned,
-    /// The first code of a program: it has no caller.
+    /// Entry code of a program: it has no caller.
     Entry,
-    /// The first code of a thread: it has no caller.
+    /// Entry code of a thread: it has no caller.
     Root,
-    /// The code that signal handlers return to.
+    /// Signal trampoline, to which signal handlers return.
     SignalReturn,
 }
 
 impl Value {
-    /// One word to hash: the same for equal values, and seldom for others.
+    /// One word to hash: the same for equal values, and rarely the same for different ones.
     fn bits(self) -> u64 {
         match self {
             Self::Unknown => 0,
@@ -79,18 +79,18 @@ impl Value {
     }
 }
 
-/// The state that is known before one instruction is executed.
+/// Known state before one instruction is executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct State {
     pub kind: Kind,
     pub registers: [Value; 16],
-    /// Words of the frame, sorted by place; none is [`Value::Unknown`].
+    /// Known words of the frame, sorted by place; none is [`Value::Unknown`].
     slots: Vec<(Place, Value)>,
 }
 
 impl Hash for State {
-    // One word for each register and two for each slot: discriminants and fields one by one were a tenth of
-    // the time that the table of a large program takes.
+    // One word for each register and two for each slot: hashing discriminants and fields one by one took a tenth of
+    // the time of building the table of a large program.
     fn hash<H: Hasher>(&self, to: &mut H) {
         to.write_u8(self.kind as u8);
         self.registers.iter().for_each(|value| to.write_u64(value.bits()));
@@ -101,11 +101,11 @@ impl Hash for State {
     }
 }
 
-/// More words of a frame than this are not followed.
+/// Maximum number of words of a frame that are tracked.
 const MOST_SLOTS: usize = 24;
 
 impl State {
-    /// At the first instruction of a function.
+    /// State at the first instruction of a function.
     pub(super) fn entry(kind: Kind) -> Self {
         let mut registers = [Value::Unknown; 16];
         if kind == Kind::Function {
@@ -121,7 +121,7 @@ impl State {
         self.place(RSP)
     }
 
-    /// The address in the frame that a register holds.
+    /// Address in the frame that a register holds.
     pub(super) fn place(&self, register: usize) -> Option<Place> {
         match self.registers[register] {
             Value::Stack(place) => Some(place),
@@ -139,7 +139,7 @@ impl State {
         at.map_or(Value::Unknown, |at| self.slots[at].1)
     }
 
-    /// The word at `place` is now `value`; of an unknown one, `size` bytes.
+    /// Records a store of `size` bytes at `place`; the word there is then `value`.
     pub(super) fn store(&mut self, place: Place, size: i32, value: Value) {
         let (start, end) = (place.offset, place.offset.saturating_add(size));
         self.slots.retain(|(slot, _)| {
@@ -153,7 +153,7 @@ impl State {
         }
     }
 
-    /// A function was called: what it may change is not known any more.
+    /// Applies a function call: everything that the callee may change becomes unknown.
     pub(super) fn after_call(&mut self) {
         for register in 0..16 {
             if !PRESERVED.contains(&register) {
@@ -165,7 +165,7 @@ impl State {
         }
     }
 
-    /// The facts that hold in both states.
+    /// Facts that hold in both states.
     pub(super) fn join(&self, other: &Self) -> Self {
         let mut joined = self.clone();
         for (mine, theirs) in joined.registers.iter_mut().zip(&other.registers) {
@@ -177,7 +177,7 @@ impl State {
         joined
     }
 
-    /// How the caller is found, if it can be.
+    /// Rule to find the caller; `None` if it cannot be found.
     pub(super) fn rule(&self) -> Option<Compact> {
         let sp = self.sp();
         let mut saved = [0; 12];
@@ -194,12 +194,12 @@ impl State {
         Some(Compact { cfa: self.cfa(lost)?, saved })
     }
 
-    /// How many words below the CFA a register is saved.
+    /// Number of words below the CFA at which a register is saved.
     fn words_below(&self, register: u8, sp: Option<Place>) -> Option<u8> {
         let saved = |(place, value): &&(Place, Value)| {
             *value == Value::Entry(register)
                 && place.base == 0
-                // No copy of the stack holds words below the stack pointer.
+                // A copy of the stack does not contain words below the stack pointer.
                 && sp.is_none_or(|sp| sp.base != 0 || sp.offset <= place.offset)
         };
         let (place, _) = self.slots.iter().rev().find(saved)?;
@@ -208,18 +208,18 @@ impl State {
     }
 
     fn cfa(&self, lost: u8) -> Option<Cfa> {
-        // The stack pointer first; then those that stay as they are for longest.
+        // The stack pointer first; then the registers that stay unchanged for longest.
         const ORDER: [usize; 16] = [RSP, RBP, 3, 12, 13, 14, 15, 10, 11, 0, 1, 2, 4, 5, 8, 9];
         let known = |register: &usize| Some((*register, self.place(*register)?));
         let places = || ORDER.iter().filter_map(known);
         if let Some((register, place)) = places().find(|(_, place)| place.base == 0) {
-            // Above it, the return address has been popped.
+            // If the stack pointer is at the CFA or above it, the return address has been popped.
             let is_left = register == RSP && place.offset >= 0;
             let register = register as u8;
             let offset = place.offset.checked_neg().filter(|_| !is_left)?;
             return Some(Cfa::Guess { register, lost, offset });
         }
-        // The old stack pointer was saved below the aligned one.
+        // The previous stack pointer was saved below the aligned one.
         places().find_map(|(register, place)| {
             self.slots.iter().find_map(|(slot, value)| {
                 let Value::Stack(Place { base: 0, offset }) = *value else { return None };
@@ -232,13 +232,13 @@ impl State {
     }
 }
 
-/// The DWARF number of the general register that this one is a part of.
+/// DWARF number of the general register that this register is a part of.
 pub(super) fn general(register: Register) -> Option<usize> {
     const DWARF: [usize; 16] = [0, 2, 1, 3, RSP, RBP, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15];
     register.is_gpr().then(|| DWARF[register.full_register().number() & 15])
 }
 
-/// States by number: most instructions leave everything that is followed as it is.
+/// Distinct states by number: most instructions do not change the state.
 pub(super) struct States {
     states: Vec<State>,
     numbers: HashTable<u32>,

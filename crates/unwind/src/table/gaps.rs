@@ -1,14 +1,14 @@
-//! The code between the entries of the unwind tables: its rules are guessed from its instructions.
+//! Code between the entries of the unwind tables: its rules are guessed from its instructions.
 
 use crate::code;
 use crate::instructions::Guess;
 
 use super::{Builder, PREPARED, Rows, SIGNAL, Span, TableRule, TableRuleKind, from_compact};
 
-/// Some code in order of its addresses.
+/// Part of the code, in order of addresses.
 pub(super) enum Part {
     Span(Span),
-    /// Without an entry; whether its instructions are looked at.
+    /// Code without an entry; `guessed` is true if its instructions are analysed.
     Gap {
         range: std::ops::Range<u64>,
         guessed: bool,
@@ -24,12 +24,13 @@ impl Part {
     }
 }
 
-/// Of a file with more code without tables than this, none is looked at here: it takes a third of a second for each MiB, in
-/// which the file has no table at all. Stacks through it are copied, and what they come to is looked at then.
+/// Maximum size in bytes of code without tables that is analysed for a table. If a file has more, none of it is
+/// analysed here: that would take a third of a second for each MiB. Stacks through such code are copied, and the
+/// code that they reach is analysed then.
 pub(crate) const MOST_GUESSED: u64 = 4 << 20;
 
 impl Builder<'_> {
-    /// The entries without those that overlap others, and what is between them.
+    /// Returns the spans that do not overlap an earlier one, and the gaps between them.
     pub(super) fn parts(&mut self, start: u64) -> Vec<Part> {
         let mut spans = std::mem::take(&mut self.spans);
         spans.sort_unstable_by_key(|span| (span.start, span.order));
@@ -43,7 +44,7 @@ impl Builder<'_> {
             }
             if !self.is_nothing(covered, next, parts.is_empty()) {
                 parts.push(Part::Gap { range: covered..next, guessed: false });
-                // In large files there are some hundred gaps, and some ten sections.
+                // Large files have some hundred gaps and some ten sections.
                 for code in code {
                     let range = covered.max(code.start)..next.min(code.end);
                     if range.start < range.end && !self.info.is_padding(&range) {
@@ -63,12 +64,12 @@ impl Builder<'_> {
         parts
     }
 
-    /// Returns true if what is between two functions is too short for another, and fills the room there.
+    /// Returns true if the range between two functions is empty, or is padding that is too short for another function.
     fn is_nothing(&self, start: u64, end: u64, is_first: bool) -> bool {
         start >= end || (end - start < 16 && !is_first && self.info.is_padding(&(start..end)))
     }
 
-    /// Code for which there is no entry.
+    /// Adds the rows of code that has no entry.
     pub(super) fn gap(
         &mut self,
         range: &std::ops::Range<u64>,
@@ -85,7 +86,7 @@ impl Builder<'_> {
                     self.number(from_compact(&compact))
                 }
                 Guess::Nothing if self.info.in_stubs(row.address) => {
-                    // An entry of a linkage table pushes its number before it jumps away.
+                    // A PLT entry pushes its number before it jumps.
                     self.number(TableRule { base: 11, ..TableRule::of(TableRuleKind::Plt) })
                 }
                 Guess::Nothing => none,
@@ -96,7 +97,7 @@ impl Builder<'_> {
         rows.into_iter().for_each(|(address, number)| out.push(address, number));
     }
 
-    /// Where stacks end that Boost prepares.
+    /// Adds rows for the code at which stacks prepared by Boost end.
     fn exits(&mut self, range: &std::ops::Range<u64>, none: u16, rows: &mut Vec<(u64, u16)>) {
         let len = usize::try_from(range.end - range.start).unwrap_or(0);
         let code = self.info.code(range.start, len).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! How a frame is left where no table covers its code: by what its instructions do, or by a return address on the
-//! stack that leads on.
+//! Unwinding of frames whose code no table covers: by the effect of its instructions, or by a plausible return
+//! address on the stack.
 
 use crate::code;
 use crate::code::Tableless;
@@ -14,7 +14,7 @@ use crate::space::Mapping;
 use super::{Frame, StackEnd, Step, Walk};
 
 impl Walk<'_> {
-    /// Leave a frame by what its code's instructions say, if that leads to a call.
+    /// Unwinds a frame by the rule from its code's instructions, if the resulting return address follows a call.
     #[cold]
     pub(super) fn by_instructions(
         &mut self,
@@ -45,7 +45,7 @@ impl Walk<'_> {
         self.without_table(code, interrupted)
     }
 
-    /// Leave a frame by a return address that is somewhere on the stack.
+    /// Unwinds a frame by a return address that is somewhere on the stack.
     #[cold]
     pub(super) fn by_scan(&mut self, interrupted: bool) -> Option<Step> {
         let (space, stack, registers) = (self.space, self.stack, self.registers);
@@ -62,7 +62,8 @@ impl Walk<'_> {
         Some(Step::Called)
     }
 
-    /// Returns true if the caller of a frame in a call is found by its table, or it has none.
+    /// Returns true if a frame, which is in a call, has a table that finds its caller, or that marks it as the
+    /// first frame.
     fn leads_on(&mut self, registers: &mut Registers) -> bool {
         let Some(call) = registers.ip().map(|ip| ip.wrapping_sub(1)) else { return false };
         let Some(mapping) = self.space.lookup(call) else { return false };
@@ -78,14 +79,15 @@ impl Walk<'_> {
         }
     }
 
-    /// Leave a frame by its table, if that leads to a call with the registers that may not be this frame's.
+    /// Unwinds a frame by its table although the frame pointer may not be this frame's, if the resulting return
+    /// address follows a call.
     #[cold]
     pub(super) fn doubtfully(&mut self, rule: &Compact, interrupted: bool) -> Step {
         let before = self.registers;
         let applied = evaluate::compact(rule, &mut self.registers, self.stack);
         let caller = self.registers.ip();
         if applied.is_ok() && caller.is_some_and(|ip| is_return_address(self.space, ip)) {
-            // The frame pointer is what the function saved.
+            // If the function saved the frame pointer, it is reliable again.
             self.doubtful = rule.saved[0] == 0;
             return self.left(interrupted);
         }
@@ -95,8 +97,8 @@ impl Walk<'_> {
     }
 }
 
-/// The registers of a frame that was found by its return address: of the others only the frame pointer may be what
-/// it was, if it can be the caller's.
+/// Registers of a frame that was found by its return address. Of the other registers, only the frame pointer is
+/// kept, if it can be this frame's.
 fn caller_of(registers: &Registers, found: Scanned) -> Registers {
     const LARGEST_FRAME: u64 = 1 << 20;
     let arch = registers.arch();

@@ -1,6 +1,6 @@
-//! The innermost frame of precise events: their instruction pointer is that of the instruction that was counted, and their other
-//! registers are those that it left (Intel SDM, volume 3B, "Processor Event Based Sampling"). On AMD these are of some
-//! instructions later (instruction-based sampling).
+//! Innermost frame of precise events. Its instruction pointer is of the counted instruction, but the other
+//! registers are from after that instruction (Intel SDM, volume 3B, "Processor Event Based Sampling"). On AMD, they
+//! are from some instructions later (instruction-based sampling).
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl};
 
@@ -10,7 +10,7 @@ use crate::space::Mapping;
 use super::{Frame, StackEnd, Step, Walk};
 
 impl Walk<'_> {
-    /// Leaves the frame by the row that fits the registers: the one that leads behind a call.
+    /// Unwinds the frame by the row that fits the registers: its return address follows a call.
     #[cold]
     pub(super) fn step_after(&mut self, frame: Frame, mapping: Option<&Mapping>) -> Step {
         let Some((mapping, info)) = mapping.and_then(|m| Some((m, m.info.as_deref()?))) else {
@@ -20,12 +20,12 @@ impl Walk<'_> {
         let instruction = Decoder::new(64, code, DecoderOptions::NONE).decode();
         let next = frame.address.wrapping_add(instruction.len() as u64);
         let places = match instruction.flow_control() {
-            // The return address was below what was copied.
+            // The function has returned: its return address is below the copied bytes.
             FlowControl::Return => return Step::End(StackEnd::Moved),
             FlowControl::Call | FlowControl::IndirectCall
                 if self.stack.u64(self.sp) == Some(next) =>
             {
-                // As it was before the call.
+                // Restores the stack pointer from before the call.
                 self.registers.set(self.registers.arch().sp(), self.sp.wrapping_add(8));
                 [frame.address, next]
             }
@@ -37,7 +37,7 @@ impl Walk<'_> {
         let (registers, sp) = (self.registers, self.sp);
         let mut failed = None;
         for address in places {
-            // Rows of linkage tables ask for it.
+            // Rules of PLT entries use the instruction pointer.
             self.registers.set(self.registers.arch().ip(), address);
             let step = self.step(Frame { address, ..frame }, Some(mapping), true);
             let is_good = match step {
