@@ -220,15 +220,22 @@ impl<'a> Builder<'a> {
     }
 
     /// Returns the number of a rule. The largest programs have some thousands of distinct rules. A made-up file may
-    /// have more than 65,536; the rest are replaced by rule 0.
+    /// have more than 65,536: then the last number is that of [`TableRuleKind::Bad`], for all further rules.
     fn number(&mut self, rule: TableRule) -> u16 {
         if let Some(&number) = self.numbers.get(&rule) {
             return number;
         }
-        let Ok(number) = u16::try_from(self.rules.len()) else { return 0 };
-        self.rules.push(rule);
-        self.numbers.insert(rule, number);
-        number
+        let rule = if self.rules.len() < usize::from(u16::MAX) {
+            rule
+        } else {
+            TableRule::of(TableRuleKind::Bad)
+        };
+        let rules = &mut self.rules;
+        *self.numbers.entry(rule).or_insert_with(|| {
+            rules.push(rule);
+            // No more rules are pushed once the last number is taken.
+            (rules.len() - 1) as u16
+        })
     }
 
     /// Adds the rules of Go functions.

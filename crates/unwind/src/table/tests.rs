@@ -67,3 +67,25 @@ fn every_address_has_the_rule_of_the_files_own_table() {
     check("/lib/x86_64-linux-musl/libc.so");
     check("/usr/lib/x86_64-linux-gnu/libgmp.so.10");
 }
+
+/// Rules beyond what a number can say got the first rule of the file.
+#[test]
+fn rules_beyond_the_last_number_are_bad_ones() {
+    let own = std::fs::read(std::env::current_exe().expect("a path")).expect("own file");
+    let info = UnwindInfo::from_bytes(own).expect("an ELF file");
+    let mut builder = Builder::new(&info);
+    let rule = |offset| TableRule { offset, ..TableRule::of(TableRuleKind::Offset) };
+    let numbers: Vec<u16> = (0..70_000).map(|offset| builder.number(rule(offset))).collect();
+    for (offset, number) in (0..).zip(&numbers) {
+        let found = builder.rules[usize::from(*number)];
+        let expect = if offset < i32::from(u16::MAX) {
+            rule(offset)
+        } else {
+            TableRule::of(TableRuleKind::Bad)
+        };
+        assert_eq!(found, expect, "{offset}");
+    }
+    // What was there before keeps its number.
+    assert_eq!(builder.number(rule(9)), 9);
+    assert_eq!(builder.rules.len(), 1 << 16);
+}
