@@ -82,7 +82,7 @@ pub struct Args {
     #[arg(long)]
     no_include_tname: bool,
 
-    /// Begin stacks with the names of processes and threads; so it is anyway
+    /// Begin stacks with the names of processes and threads (the default)
     #[arg(long, hide = true, conflicts_with = "no_include_tname")]
     include_tname: bool,
 

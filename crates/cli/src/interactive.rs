@@ -44,7 +44,7 @@ impl End {
 
 /// The screen, until this is dropped.
 pub struct Desk {
-    // In this order they go.
+    // Fields drop in this order.
     terminal: Terminal<CrosstermBackend<BufWriter<File>>>,
     screen: Screen,
 }

@@ -42,7 +42,7 @@ pub struct Args {
 ///
 /// # Errors
 ///
-/// If nobody reads it.
+/// If standard output is closed.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut missing = Vec::new();
     let (events, denied) = match (args.pid, known_places(&args.pattern)) {

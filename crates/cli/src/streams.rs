@@ -107,7 +107,7 @@ impl<'a> Destination<'a> {
         self.file().is_none() && !self.is_standard_error()
     }
 
-    /// Checks that it can be written, before what is counted or traced runs in vain.
+    /// Checks that the file can be written, before the command starts.
     pub fn check(self) -> anyhow::Result<()> {
         Ok(self.file().map_or(Ok(()), check_writable)?)
     }

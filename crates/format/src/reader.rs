@@ -248,7 +248,7 @@ pub enum ReadError {
     },
     /// No reader knows it.
     #[error(
-        "read {name}: it is of none of the {tried} formats that are tried{}. It begins: {beginning}",
+        "read {name}: unrecognized format ({tried} were tried){}; it begins with: {beginning}",
         .advice.map_or("", Advice::text)
     )]
     UnknownFormat {

@@ -13,9 +13,9 @@ const PLACES: usize = 3;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum WarningKind {
-    /// The input ended early; what came before is kept. Capabilities the cause.
+    /// The input ended early; what came before is kept. Holds the cause.
     Truncated(String),
-    /// The input is damaged. Capabilities how, and what became of it.
+    /// The input is damaged. Holds what is wrong, and what was done about it.
     Damaged(String),
     /// The first line of a sample could not be read, so the sample was left out.
     UnreadableSample,
@@ -59,7 +59,7 @@ pub enum WarningKind {
     KernelHidden,
     /// A value below 0, as differences have, is no count: the sample was left out.
     NegativeValue,
-    /// Something that a profile, or the format that it is written as, has no place for. Capabilities what.
+    /// Something that a profile, or the format that it is written as, has no place for. Holds its name.
     NotHeld(String),
 }
 

@@ -260,7 +260,7 @@ fn inputs_that_cannot_be_read() {
     let output = fold(&[], b"hello world\n");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(
-        said.starts_with("pyrograph: failed to fold: read standard input: it is of none of the ")
+        said.starts_with("pyrograph: failed to fold: read standard input: unrecognized format (")
     );
     assert!(
         said.ends_with("pyrograph: `pyrograph formats` lists the formats, --from forces one\n")
