@@ -8,7 +8,7 @@ use pyrograph_render::{ListedEvent, events_json, events_text};
 use pyrograph_terminal::standard_output;
 
 use crate::say::say;
-use crate::units::counted;
+use crate::units::{counted, parse_id};
 
 /// List the events that can be counted, sampled and traced here
 #[derive(clap::Args)]
@@ -26,7 +26,7 @@ pub struct Args {
 
     /// The probes of all files that a process has mapped
     #[arg(short, long, value_name = "PID", conflicts_with = "pattern",
-        value_parser = clap::value_parser!(i32).range(1..))]
+        value_parser = parse_id)]
     pid: Option<i32>,
 
     /// Show the fields of tracepoints with their types

@@ -86,8 +86,11 @@ enum Verb {
 /// The exit code for a command line that makes no sense, whatever the machine and the files are like.
 const BAD_USAGE: u8 = 2;
 
-/// The exit code for a command that could not be run, as shells have it.
-const COMMAND_NOT_RUN: u8 = 127;
+/// Exit code for a command that was found but could not be run, as in shells.
+const COMMAND_NOT_RUN: u8 = 126;
+
+/// Exit code for a command that was not found, as in shells.
+const COMMAND_NOT_FOUND: u8 = 127;
 
 /// The exit code of what went wrong.
 fn exit_code(error: &anyhow::Error) -> ExitCode {
@@ -99,8 +102,9 @@ fn exit_code(error: &anyhow::Error) -> ExitCode {
         || error.downcast_ref().is_some_and(Error::is_misuse);
     match error.downcast_ref() {
         _ if is_misuse => ExitCode::from(BAD_USAGE),
-        Some(Error::Record(pyrograph_record::Error::Command { .. })) => {
-            ExitCode::from(COMMAND_NOT_RUN)
+        Some(Error::Record(pyrograph_record::Error::Command { source, .. })) => {
+            let is_missing = source.kind() == std::io::ErrorKind::NotFound;
+            ExitCode::from(if is_missing { COMMAND_NOT_FOUND } else { COMMAND_NOT_RUN })
         }
         _ => ExitCode::FAILURE,
     }

@@ -117,7 +117,7 @@ fn exit_status(verb: &str) -> String {
     match verb {
         "record" => format!(
             "The command's own, if one was run and the profile was written; 128 and the signal's number if a signal \
-             ended it.\n{codes}\n127  the command could not be run"
+             ended it.\n{codes}\n126  the command could not be run\n127  the command was not found"
         ),
         "fold" => format!("{codes}\n3  with --strict: some of the input was skipped"),
         _ => codes,

@@ -122,7 +122,7 @@ pub struct Args {
 ///
 /// # Errors
 ///
-/// If the input cannot be read, or nobody reads the output.
+/// If the input cannot be read, or standard output is closed.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     limit_memory(args.max_memory);
     let mut fields = ScriptFields::default();

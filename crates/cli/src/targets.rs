@@ -4,12 +4,14 @@ use std::ffi::OsString;
 
 use pyrograph_recorder::{Cpus, Target};
 
+use crate::units::parse_id;
+
 /// Flags of a target.
 #[derive(clap::Args)]
 pub struct TargetArgs {
     /// Processes to attach to, with all their threads, and the children they have started or will start
     #[arg(short, long, value_name = "PID", value_delimiter = ',', conflicts_with = "all_cpus",
-        value_parser = clap::value_parser!(i32).range(1..))]
+        value_parser = parse_id)]
     pid: Vec<i32>,
 
     /// The whole machine

@@ -24,6 +24,18 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// Parses the ID of a process or thread.
+pub fn parse_id(text: &str) -> Result<i32, String> {
+    let id = text.parse().ok().filter(|id| *id > 0);
+    id.ok_or_else(|| "not the ID of a process or thread, which is a number from 1 on".to_owned())
+}
+
+/// Parses a number that is at least 1.
+pub fn parse_count(text: &str) -> Result<u64, String> {
+    let count = text.parse().ok().filter(|count| *count > 0);
+    count.ok_or_else(|| "not a whole number from 1 on".to_owned())
+}
+
 /// Reads the time between two tables: shorter ones would show nothing new, and take time.
 pub fn parse_interval(text: &str) -> Result<Duration, String> {
     match parse_duration(text)? {

@@ -20,7 +20,7 @@ use crate::say::{be_quiet, misuse, say};
 use crate::streams::PictureArgs;
 use crate::tables::TableArgs;
 use crate::targets::TargetArgs;
-use crate::units::{one_of, parse_duration, parse_size};
+use crate::units::{one_of, parse_count, parse_duration, parse_id, parse_size};
 
 /// Sample a command, running processes or the whole machine, and draw a flame graph
 ///
@@ -48,17 +48,17 @@ pub struct Args {
 
     /// Threads to attach to, without what they start
     #[arg(short, long, value_name = "TID", value_delimiter = ',', conflicts_with_all = ["pid", "all_cpus", "cpu"],
-        value_parser = clap::value_parser!(i32).range(1..), display_order = 0)]
+        value_parser = parse_id, display_order = 0)]
     tid: Vec<i32>,
 
     /// Samples a second [default: 997 of each thread; with -a 99 of each CPU]
     #[arg(short = 'F', long, visible_short_alias = 'r', value_name = "HZ",
-        value_parser = clap::value_parser!(u64).range(1..))]
+        value_parser = parse_count)]
     frequency: Option<u64>,
 
     /// One sample for each COUNT of the event: cycles, page faults, nanoseconds of a clock
     #[arg(short = 'c', long = "period", value_name = "COUNT", conflicts_with = "frequency",
-        value_parser = clap::value_parser!(u64).range(1..))]
+        value_parser = parse_count)]
     every: Option<u64>,
 
     /// For how long: seconds, or with a unit (500ms, 10s, 5m) [default: until it ends, or Ctrl-C]

@@ -15,7 +15,7 @@ use crate::record::question::{QuestionArgs, possible_engine, rate};
 use crate::say::{be_quiet, misuse};
 use crate::tables::TableArgs;
 use crate::targets::TargetArgs;
-use crate::units::{one_of, parse_duration, parse_interval};
+use crate::units::{one_of, parse_count, parse_duration, parse_id, parse_interval};
 
 /// Watch where the time goes: functions, a flame graph, callers and callees, on the terminal
 ///
@@ -44,17 +44,17 @@ pub struct Args {
 
     /// Threads to attach to, without what they start
     #[arg(short, long, value_name = "TID", value_delimiter = ',', conflicts_with_all = ["pid", "all_cpus", "cpu"],
-        value_parser = clap::value_parser!(i32).range(1..), display_order = 0)]
+        value_parser = parse_id, display_order = 0)]
     tid: Vec<i32>,
 
     /// Samples a second [default: 99 of each CPU; of processes and commands 997 of each thread]
     #[arg(short = 'F', long, visible_short_alias = 'r', value_name = "HZ",
-        value_parser = clap::value_parser!(u64).range(1..))]
+        value_parser = parse_count)]
     frequency: Option<u64>,
 
     /// One sample for each COUNT of the event: cycles, page faults, nanoseconds of a clock
     #[arg(short = 'c', long = "period", value_name = "COUNT", conflicts_with = "frequency",
-        value_parser = clap::value_parser!(u64).range(1..))]
+        value_parser = parse_count)]
     every: Option<u64>,
 
     /// For how long: seconds, or with a unit (500ms, 10s, 5m) [default: until it ends, q, or Ctrl-C]
@@ -70,7 +70,7 @@ pub struct Args {
     batch: bool,
 
     /// Print so many tables, one each interval, and end
-    #[arg(short = 'n', long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(short = 'n', long, value_name = "COUNT", value_parser = parse_count)]
     iterations: Option<u64>,
 
     /// Functions in a printed table; 0 for all

@@ -237,9 +237,11 @@ fn open_shows_the_picture_in_the_browser() {
 
 #[test]
 fn what_cannot_be_recorded_or_written_is_refused_before_the_command_runs() {
-    refused(&["-p", "0"], 2, "0 is not in");
+    refused(&["-p", "0"], 2, "'0' for '--pid <PID>': not the ID of a process");
+    refused(&["-p", "12x"], 2, "'12x' for '--pid <PID>': not the ID of a process");
+    refused(&["-F", "1e3"], 2, "not a whole number from 1 on");
     refused(&["-p", "999999999"], 1, "no process has the PID 999999999");
-    refused(&["-t", "0"], 2, "0 is not in");
+    refused(&["-t", "0"], 2, "not the ID of a process or thread");
     refused(&["-o", "none/x.svg"], 1, "the folder none does not exist");
     refused(&["-o", "/"], 2, "unknown format");
     // Root may write everywhere, but these file systems take no files.
@@ -250,6 +252,7 @@ fn what_cannot_be_recorded_or_written_is_refused_before_the_command_runs() {
         127,
         "'./none': No such file or directory (os error 2)\n",
     );
+    refused(&["-o", "x.folded", "--", "/etc/passwd"], 126, "'/etc/passwd': Permission denied");
     if is_root("a name that no process has") {
         refused(&["-a", "--comm", "nosuch"], 1, "no process or thread has the name nosuch");
     }
