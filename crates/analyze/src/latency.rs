@@ -119,8 +119,8 @@ impl Latencies {
         let mut left: Vec<(u64, &'static str)> = [
             (self.never_begun, "end without a begin", "ends without a begin"),
             (self.never_ended, "begin without an end", "begins without an end"),
-            (self.begun_again, "begin that began again", "begins that began again"),
-            (self.cancelled, "begin made void", "begins made void"),
+            (self.begun_again, "begin before the previous end", "begins before the previous end"),
+            (self.cancelled, "cancelled begin", "cancelled begins"),
             (self.backwards, "end before its begin", "ends before their begin"),
         ]
         .into_iter()

@@ -229,7 +229,7 @@ x 1 [000] 1.900000: sched:sched_switch: prev_comm=x prev_pid=1 prev_prio=120 pre
     let options = [&pair[..], &["--key", "pid=next_pid", "--steplat", "10", "--embed"]].concat();
     let done = heatmap(text, &options);
     assert_eq!(done.code, Some(0), "{}", done.err);
-    assert!(done.err.contains("2 ends without a begin, 1 begin made void"), "{}", done.err);
+    assert!(done.err.contains("2 ends without a begin, 1 cancelled begin"), "{}", done.err);
     assert_eq!(tooltips(&done.out).len(), 1);
     assert!(tooltips(&done.out)[0].contains("50–60 µs"));
 }
