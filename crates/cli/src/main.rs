@@ -28,6 +28,7 @@ mod report;
 mod say;
 mod sched;
 mod script;
+mod short_help;
 mod show;
 mod spelling;
 mod stat;
@@ -114,7 +115,7 @@ fn exit_code(error: &anyhow::Error) -> ExitCode {
 fn command() -> clap::Command {
     Cli::command().mut_subcommands(|verb| match verb.get_name() {
         "heatmap" => heatmap::with_requirements(verb),
-        _ => verb,
+        _ => short_help::with_short_help(verb),
     })
 }
 

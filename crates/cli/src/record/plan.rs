@@ -69,6 +69,9 @@ pub struct Args {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     delay: Option<Duration>,
 
+    #[command(flatten)]
+    question: QuestionArgs,
+
     /// Where to write, `-` for standard output; the ending says what: .svg, .folded, .pb.gz (pprof) … (see
     /// convert). Can be given several times [default: flamegraph.svg, and flamegraph.pb.gz for report, diff and
     /// the other verbs]
@@ -83,9 +86,6 @@ pub struct Args {
     /// Show the flame graph in the browser when it is written ($BROWSER, or xdg-open)
     #[arg(long)]
     open: bool,
-
-    #[command(flatten)]
-    question: QuestionArgs,
 
     #[command(flatten)]
     filters: FilterArgs,

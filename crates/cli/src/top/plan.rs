@@ -65,6 +65,9 @@ pub struct Args {
     #[arg(short, long, value_name = "TIME", value_parser = parse_interval)]
     interval: Option<Duration>,
 
+    #[command(flatten)]
+    question: QuestionArgs,
+
     /// Print tables, as without a terminal
     #[arg(long)]
     batch: bool,
@@ -104,9 +107,6 @@ pub struct Args {
     /// Do not show the functions of programs
     #[arg(short = 'U', long, alias = "hide_user_symbols")]
     hide_user_symbols: bool,
-
-    #[command(flatten)]
-    question: QuestionArgs,
 
     /// The values of stacks: samples, or the event itself (time, for a clock). Alone: samples
     #[arg(long, value_name = "WHAT", default_value = "period", num_args = 0..=1, default_missing_value = "samples",
