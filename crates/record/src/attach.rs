@@ -1,4 +1,4 @@
-//! Opening the events: one for each thread (or all of them) on each CPU.
+//! Opening of the events: one for each thread (or for all threads) on each CPU.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,22 +17,22 @@ use crate::procfs;
 use crate::ring::Ring;
 use crate::sys;
 
-/// The events that are open.
+/// Open events.
 pub(crate) struct Attached<'a> {
     plan: &'a Plan,
     rings: &'a mut [Ring],
     copier: Copier,
-    /// Records of each ring until now: attaching to many threads takes its time.
+    /// Records drained from each ring buffer until now: attaching to many threads takes time.
     pub early: Vec<Vec<u8>>,
     core_types: Vec<CoreType>,
-    /// All events' descriptors.
+    /// Descriptors of all events that sample.
     pub events: Vec<OwnedFd>,
-    /// The CPUs that are sampled; `None` for all.
+    /// CPUs to sample. `None` for all.
     cpus: Option<&'a [u32]>,
-    /// Events of the other CPUs, which sample nothing: processes start and map files there, too.
+    /// Events on the other CPUs, which take no samples: processes start and map files there, too.
     pub others: Vec<OwnedFd>,
     threads: usize,
-    /// Opens counters of each thread, too.
+    /// Also called for each thread, to open counters for it.
     pub also: Option<&'a mut dyn FnMut(i32) -> io::Result<()>>,
 }
 
@@ -70,14 +70,14 @@ impl<'a> Attached<'a> {
         })
     }
 
-    /// Samples all that runs.
+    /// Samples all processes of the machine.
     pub(crate) fn system(&mut self) -> Result<(), Error> {
         self.threads = 1;
         self.thread(-1).map_err(|error| self.error(error, Wanted::System))?;
         Ok(())
     }
 
-    /// Samples a process that waits to become another program.
+    /// Samples a child that waits to execute the command.
     pub(crate) fn command(&mut self, pid: i32) -> Result<(), Error> {
         self.threads = 1;
         self.thread(pid).map_err(|error| self.error(error, Wanted::User))?;
@@ -86,16 +86,16 @@ impl<'a> Attached<'a> {
 
     /// Samples all threads of a process.
     ///
-    /// Threads come and go meanwhile. One that an attached thread started has inherited the events,
-    /// one that another started has not; a second event would count it twice. The attached events
-    /// are enabled, so that each thread that has inherited them has a FORK record.
+    /// Threads start and end meanwhile. A thread that was started by an attached thread has inherited the events, one
+    /// that was started by another thread has not; a second event would count it twice. The attached events are
+    /// enabled, so that the kernel writes a FORK record for each thread that inherits them.
     pub(crate) fn process(&mut self, pid: i32) -> Result<(), Error> {
         let mut seen = BTreeSet::new();
         loop {
             let threads = list_threads(pid).ok_or(Error::NoSuchProcess { pid })?;
             let mut new: BTreeSet<i32> = threads.difference(&seen).copied().collect();
             if !new.is_empty() && !seen.is_empty() && self.plan.attr.has(flag::INHERIT) {
-                // A thread is listed a moment before its FORK record is written.
+                // A thread is listed a moment before the kernel writes its FORK record.
                 std::thread::sleep(Duration::from_millis(2));
                 self.drain();
                 let inherited = forked_threads(&self.early, &self.plan.layout);
@@ -115,13 +115,13 @@ impl<'a> Attached<'a> {
         Ok(())
     }
 
-    /// Samples processes and, with `inherit`, those that they have started. Returns how many of the latter
-    /// this user may not sample.
+    /// Samples processes and, with `inherit`, the processes that they have started. Returns the number of the latter
+    /// that this user may not sample.
     pub(crate) fn processes(&mut self, pids: &[i32], inherit: bool) -> Result<usize, Error> {
         pids.iter().try_for_each(|pid| self.process(*pid))?;
         let mut denied = 0;
         let mut seen: BTreeSet<i32> = pids.iter().copied().collect();
-        // Those that start from now on inherit the events, and have a FORK record.
+        // Processes that start from now on inherit the events, and have a FORK record.
         let descendants = |pids| if inherit { procfs::descendants(pids) } else { Vec::new() };
         loop {
             let mut new = descendants(pids);
@@ -129,7 +129,7 @@ impl<'a> Attached<'a> {
             if new.is_empty() {
                 break;
             }
-            // A process is listed a moment before its FORK record is written.
+            // A process is listed a moment before the kernel writes its FORK record.
             std::thread::sleep(Duration::from_millis(2));
             self.drain();
             let inherited = forked_threads(&self.early, &self.plan.layout);
@@ -140,7 +140,7 @@ impl<'a> Attached<'a> {
                 }
                 match self.process(pid) {
                     Err(Error::NotPermitted(_)) => denied += 1,
-                    // It has ended meanwhile.
+                    // The process has ended meanwhile.
                     Ok(()) | Err(Error::NoSuchProcess { .. }) => {}
                     Err(error) => return Err(error),
                 }
@@ -155,7 +155,7 @@ impl<'a> Attached<'a> {
         }
     }
 
-    /// Opens the events of one thread. One that has ended, or a CPU that went offline, has none.
+    /// Opens the events of one thread, or none if it has ended. CPUs that went offline are left out.
     fn thread(&mut self, tid: i32) -> io::Result<()> {
         for ring in &*self.rings {
             let is_sampled = self.cpus.is_none_or(|cpus| cpus.contains(&ring.cpu));
@@ -186,7 +186,7 @@ impl<'a> Attached<'a> {
                 Error::TooManyFiles {
                     threads,
                     cpus,
-                    // Other descriptors: the buffers, pipes, and those of the caller.
+                    // Allowance for other descriptors: the ring buffers, pipes, and those of the caller.
                     needed: ((threads + 1) * cpus + 100) as u64,
                     limit: sys::raise_limit(sys::Resource::Files),
                 }
@@ -202,16 +202,17 @@ impl<'a> Attached<'a> {
     }
 }
 
-/// An event with records of processes in the same layout, but without samples.
+/// Returns the attributes of a dummy event: it writes mmap, comm, fork and exit records with the same layout, but no
+/// samples.
 fn without_samples(attr: &pyrograph_event::Attr) -> pyrograph_event::Attr {
     let mut attr = *attr;
-    // include/uapi/linux/perf_event.h: `PERF_COUNT_SW_DUMMY`.
+    // `PERF_COUNT_SW_DUMMY` in include/uapi/linux/perf_event.h.
     (attr.type_, attr.config, attr.sample_period) = (type_id::SOFTWARE, 9, 0);
     attr.flags &= !flag::FREQ;
     attr
 }
 
-/// The threads of a process, or `None` if there is no such process.
+/// Returns the threads of a process, or `None` if there is no such process.
 fn list_threads(pid: i32) -> Option<BTreeSet<i32>> {
     let entries = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     let threads: BTreeSet<i32> =
@@ -219,7 +220,7 @@ fn list_threads(pid: i32) -> Option<BTreeSet<i32>> {
     (!threads.is_empty()).then_some(threads)
 }
 
-/// Threads with a FORK record in any ring.
+/// Returns the threads that have a FORK record in any ring buffer.
 fn forked_threads(rings: &[Vec<u8>], layout: &Layout) -> BTreeSet<i32> {
     let mut threads = BTreeSet::new();
     for mut rest in rings.iter().map(Vec::as_slice) {
@@ -235,8 +236,8 @@ fn forked_threads(rings: &[Vec<u8>], layout: &Layout) -> BTreeSet<i32> {
     threads
 }
 
-/// One kind of core of a machine that has several: each kind has a PMU of its own, and a general
-/// event such as `cycles` must name the one that it means. Linux 5.13, on x86.
+/// One kind of core of a hybrid machine. Each kind has its own PMU, and a generic event such as `cycles` must contain
+/// the type of the PMU. Linux 5.13, on x86.
 #[derive(Debug)]
 pub(crate) struct CoreType {
     pmu: u32,
@@ -244,7 +245,7 @@ pub(crate) struct CoreType {
 }
 
 impl CoreType {
-    /// `cpu_core` and `cpu_atom`; none where all cores are alike.
+    /// Returns the kinds `cpu_core` and `cpu_atom`. Empty if all cores are alike.
     pub(crate) fn of_this_machine() -> Vec<Self> {
         let devices = fs::read_dir("/sys/bus/event_source/devices").into_iter().flatten().flatten();
         let cores =
@@ -258,7 +259,7 @@ impl CoreType {
             .collect()
     }
 
-    /// An event's attributes for one CPU (`None`: for each kind of core).
+    /// Returns an event's attributes for one CPU, or with `None` the attributes for each kind of core.
     pub(crate) fn attrs_for(
         types: &[Self],
         attr: &pyrograph_event::Attr,

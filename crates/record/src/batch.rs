@@ -1,4 +1,4 @@
-//! Batches: records in the order of time.
+//! Batches of records in order of time.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use crate::filter::Filter;
 use crate::reader::{Chunk, Pool, Round};
 use crate::weights::{Account, Weights};
 
-/// Records in the order of time: no record of a later batch is older.
+/// Records in order of time. No record of a later batch is older than these.
 #[derive(Debug)]
 pub struct Batch {
     records: Vec<Place>,
 }
 
-/// Where a record stands.
+/// Position of a record in a chunk, with the record's type.
 #[derive(Clone, Debug)]
 struct Place {
     chunk: Arc<Chunk>,
@@ -30,17 +30,17 @@ impl Place {
 }
 
 impl Batch {
-    /// The records, each as one whole record's bytes.
+    /// Returns the records, each as the bytes of one whole record.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         self.records.iter().map(Place::bytes)
     }
 
-    /// How many records there are.
+    /// Number of records.
     pub fn len(&self) -> usize {
         self.records.len()
     }
 
-    /// Returns true if there is none.
+    /// Returns true if the batch has no records.
     pub fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
@@ -52,59 +52,59 @@ impl Batch {
     }
 }
 
-/// The most gaps that are kept, where nobody takes them.
+/// Maximum number of gaps that are kept if they are not taken.
 const MOST_GAPS: usize = 1 << 16;
 
-/// Puts rounds in the order of time, and counts the losses in them.
+/// Puts rounds in order of time, and counts the losses in them.
 #[derive(Debug)]
 pub(crate) struct Sorter {
     layout: Layout,
     queue: RoundQueue<Place>,
     filter: Filter,
     weights: Option<Weights>,
-    /// Weights of the samples, if these are accounted.
+    /// Totals of the samples' weights. All zero if samples are not weighted.
     pub account: Account,
-    /// Lost records, by the kernel's own records of losses.
+    /// Number of lost records, by the kernel's `LOST` and `LOST_SAMPLES` records.
     pub lost: u64,
-    /// When they were lost, until that is taken.
+    /// Times of these losses, until they are taken.
     pub gaps: Vec<Gap>,
-    /// The end of what was drained of each buffer.
+    /// Last drain of each ring buffer.
     last: Vec<Drained>,
-    /// How often the kernel stopped sampling for a while.
+    /// Number of `THROTTLE` records: how often the kernel throttled an event.
     pub throttled: u64,
 }
 
-/// Records were lost between two of a buffer. Times are of the clock of samples.
+/// An interval in which records of one ring buffer were lost. Times are of the samples' clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// When the last record before was written.
+    /// Time of the last record before the loss.
     pub from: u64,
-    /// When there was room again.
+    /// Time at which the buffer had room again.
     pub to: u64,
-    /// How many were lost.
+    /// Number of lost records.
     pub lost: u64,
 }
 
-/// The last drain of a buffer.
+/// The last drain of a ring buffer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Drained {
-    /// The time of the last record.
+    /// Time of the last record in it.
     last: u64,
-    /// When it was drained.
+    /// Time of the drain.
     at: u64,
-    /// How many bytes it was.
+    /// Number of bytes that were drained.
     len: usize,
 }
 
 impl Sorter {
     pub(crate) fn new(layout: Layout, weights: Option<Weights>, filter: Filter) -> Self {
-        // Each round lets go what the round before had: no limit is needed.
+        // No limit on the queue is needed: each round releases the records of the round before.
         let (queue, account) = (RoundQueue::default(), Account::default());
         let (gaps, last) = (Vec::new(), Vec::new());
         Self { layout, queue, filter, weights, account, lost: 0, gaps, last, throttled: 0 }
     }
 
-    /// The records that `round` completes.
+    /// Adds a round, and returns the records that are complete with it: those of the round before.
     pub(crate) fn add(&mut self, round: Round) -> Batch {
         for chunk in round {
             self.push(chunk);
@@ -113,7 +113,7 @@ impl Sorter {
         Batch::new(self.queue.flush_round(), &mut self.filter, &self.layout)
     }
 
-    /// The records of what was there before, in the order in which they stand.
+    /// Returns the synthesized records of the state before the recording, in the order of `bytes`.
     pub(crate) fn initial(&self, bytes: Vec<u8>) -> Batch {
         let mut chunk = Chunk::new(&Arc::new(Pool::default()));
         chunk.bytes = bytes;
@@ -122,7 +122,7 @@ impl Sorter {
         sorter.finish()
     }
 
-    /// The rest.
+    /// Returns all remaining records.
     pub(crate) fn finish(&mut self) -> Batch {
         Batch::new(self.queue.flush_all(), &mut self.filter, &self.layout)
     }
@@ -143,7 +143,8 @@ impl Sorter {
             let from = time;
             time = self.layout.time(record).unwrap_or(time);
             match header.kind {
-                // It is written with the next record on its CPU, which may be long after there was room.
+                // The kernel writes a LOST record together with the next record on its CPU, which may be long after
+                // there was room again. So the loss ends at the last drain at the latest.
                 kind::LOST | kind::LOST_SAMPLES => {
                     let to = if drained > from { time.min(drained) } else { time };
                     self.count_lost(record, from, to);
@@ -158,7 +159,7 @@ impl Sorter {
         self.last[chunk.ring] = Drained { last: time, at: chunk.drained, len: chunk.bytes.len() };
     }
 
-    /// Writes into samples what they stand for. Those of one thread and CPU are in order.
+    /// Writes the weight of each sample into it. Samples of one thread and CPU are in order of time.
     fn weigh(&mut self, chunk: &mut Chunk, weights: Weights) {
         let mut start = 0;
         let period = chunk.period.max(1);
@@ -178,8 +179,9 @@ impl Sorter {
         }
     }
 
-    /// When those were lost of which there is no record, which comes with the next one on the same CPU: after the last record of
-    /// a buffer that was full, and until that was drained. It is the one of which most was drained at last.
+    /// Interval of `lost` records for which there is no LOST record, because the kernel writes that together with the
+    /// next record on the same CPU. They are assumed to be lost from the ring buffer of which most was drained last:
+    /// after its last record, and until it was drained. `None` if `lost` is 0 or no records were drained.
     pub(crate) fn gap_without_record(&self, lost: u64) -> Option<Gap> {
         let fullest = self.last.iter().filter(|drained| drained.last > 0);
         let Drained { last, at, .. } = *fullest.max_by_key(|drained| drained.len)?;
@@ -193,7 +195,7 @@ impl Sorter {
             _ => 0,
         };
         self.lost = self.lost.saturating_add(lost);
-        // Of a buffer's first record it is not known what was before.
+        // Before a buffer's first record, the time of the last record is not known.
         if lost > 0 && self.gaps.len() < MOST_GAPS {
             self.gaps.push(Gap { from: if from == 0 { to } else { from }, to, lost });
         }

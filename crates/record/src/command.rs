@@ -1,4 +1,4 @@
-//! Starting the program that is to be sampled, with the events attached before its first instruction.
+//! Starting the program to be sampled, with the events attached before its first instruction.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::error::Error;
 use crate::sys;
 
-/// The program that is sampled: a child of this process, with the same standard streams.
+/// The program to be sampled: a child of this process, with the same standard streams.
 #[derive(Debug)]
 pub struct Child {
     pid: i32,
@@ -20,37 +20,37 @@ pub struct Child {
     usage: Option<Usage>,
 }
 
-/// Resources that a command used, with the children that it waited for (getrusage(2)).
+/// Resources used by a command, including its children that it waited for (getrusage(2)).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// CPU time in user mode.
     pub user: Duration,
     /// CPU time in kernel mode.
     pub system: Duration,
-    /// The most memory that one of the processes had, in bytes.
+    /// Peak memory (`ru_maxrss`) of the largest process, in bytes.
     pub peak_memory: u64,
 }
 
 impl Child {
-    /// Its process ID.
+    /// Process ID.
     pub fn pid(&self) -> i32 {
         self.pid
     }
 
-    /// Its exit status, once it has ended.
+    /// Returns the exit status, or `None` if the command has not ended yet.
     ///
     /// # Errors
     ///
-    /// If the kernel refuses: someone else has waited for it.
+    /// If `wait4` fails: another part of this process has already waited for the child.
     pub fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
         self.wait_with(libc::WNOHANG)
     }
 
-    /// Its exit status, which is waited for.
+    /// Waits for the command to end, and returns its exit status.
     ///
     /// # Errors
     ///
-    /// If the kernel refuses: someone else has waited for it.
+    /// If `wait4` fails: another part of this process has already waited for the child.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         loop {
             if let Some(status) = self.wait_with(0)? {
@@ -59,21 +59,21 @@ impl Child {
         }
     }
 
-    /// Its exit code, which is waited for; see [`exit_code_of`].
+    /// Waits for the command to end, and returns its exit code; see [`exit_code_of`].
     ///
     /// # Errors
     ///
-    /// Those of [`Child::wait`].
+    /// As [`Child::wait`].
     pub fn exit_code(&mut self) -> io::Result<u8> {
         self.wait().map(exit_code_of)
     }
 
-    /// The resources that it used, once its exit status is known.
+    /// Resources that the command used. `None` until its exit status is known.
     pub fn usage(&self) -> Option<Usage> {
         self.usage
     }
 
-    /// Sends it a signal. Once its status is known there is nobody to send it to.
+    /// Sends a signal to the command. Does nothing once the exit status is known.
     ///
     /// # Errors
     ///
@@ -82,7 +82,7 @@ impl Child {
         if self.status.is_some() {
             return Ok(());
         }
-        // SAFETY: it has not been waited for, so that the number is still its own.
+        // SAFETY: the child has not been waited for, so its PID cannot have been reused.
         if unsafe { libc::kill(self.pid, signal) } < 0 {
             Err(io::Error::last_os_error())
         } else {
@@ -120,7 +120,7 @@ impl Child {
     }
 }
 
-/// The exit code of a program; 128 and the signal's number if one ended it, as shells have it.
+/// Returns the exit code of a program, or 128 plus the signal number if a signal ended it, as shells do.
 pub fn exit_code_of(status: ExitStatus) -> u8 {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
@@ -131,23 +131,23 @@ fn duration(time: libc::timeval) -> Duration {
         + Duration::from_micros(u64::try_from(time.tv_usec).unwrap_or(0))
 }
 
-/// A child that waits to become the program.
+/// A forked child that waits to execute the program.
 #[derive(Debug)]
 pub struct Waiting {
     child: Child,
     program: String,
-    /// A byte written here lets it go; closing this ends it.
+    /// Write end of a pipe: a byte lets the child execute the program; closing it ends the child.
     go: Option<File>,
-    /// Here comes the reason why it could not become the program.
+    /// Read end of a pipe: the child writes the errno here if `execvp` fails.
     failure: File,
 }
 
 impl Waiting {
-    /// Forks. The child does nothing until [`Waiting::run`]. With `output_to_stderr` its standard output is this
-    /// process's standard error.
+    /// Forks the child, which waits until [`Waiting::run`] is called. With `output_to_stderr`, the child's standard
+    /// output is this process's standard error.
     ///
     /// # Errors
-    ///
+    /// If the command is empty, an argument contains a NUL byte, or the kernel cannot create a process.
     /// If there is no command, or the kernel makes no process.
     pub fn fork(argv: &[std::ffi::OsString], output_to_stderr: bool) -> Result<Self, Error> {
         let program = argv.first().ok_or(Error::NoCommand)?.to_string_lossy().into_owned();
@@ -162,8 +162,8 @@ impl Waiting {
         let doing = "starting the command";
         let (go_read, go_write) = sys::pipe().map_err(Error::system(doing))?;
         let (failure_read, failure_write) = sys::pipe().map_err(Error::system(doing))?;
-        // SAFETY: the child calls only what may be called between fork and exec in a process of
-        // several threads, on memory that was made before.
+        // SAFETY: the child calls only functions that are permitted between fork and exec in a multi-threaded process,
+        // on memory that was allocated before.
         let pid = unsafe { libc::fork() };
         match pid {
             -1 => Err(Error::last_os(doing)),
@@ -175,25 +175,26 @@ impl Waiting {
         }
     }
 
-    /// Its process ID.
+    /// Process ID.
     pub fn pid(&self) -> i32 {
         self.child.pid
     }
 
-    /// Lets the child become the program, and does not wait for it: a traced child stops on the way.
+    /// Lets the child execute the program without waiting for it: a traced child stops before that.
     pub(crate) fn let_go(&mut self) {
         if let Some(mut go) = self.go.take() {
-            // If the child is gone (someone killed it), reading finds no reason, and its status has it.
+            // If the child is gone (it was killed), no errno can be read, and its exit status tells why.
             let _ = go.write_all(&[1]);
         }
     }
 
-    /// The child has become the program.
+    /// Converts it into the running program, after the child has executed it.
     pub(crate) fn running(mut self) -> Child {
         Child { pid: std::mem::take(&mut self.child.pid), status: None, usage: None }
     }
 
-    /// The child has ended, and been waited for, before it became the program: the error says why.
+    /// Returns the error after the child has ended, and been waited for, before it executed the program. `Ok` if the
+    /// child has reported none.
     pub(crate) fn failed(mut self) -> Result<(), Error> {
         self.child.pid = 0;
         let mut errno = [0; 4];
@@ -206,7 +207,7 @@ impl Waiting {
         }
     }
 
-    /// Lets the child become the program. On failure the child has ended.
+    /// Lets the child execute the program. On failure the child has ended.
     ///
     /// # Errors
     ///
@@ -219,14 +220,14 @@ impl Waiting {
                 let source = io::Error::from_raw_os_error(i32::from_ne_bytes(errno));
                 Err(Error::Command { program: std::mem::take(&mut self.program), source })
             }
-            // The pipe is closed by exec: the program runs, and is not ours to reap on drop.
+            // `exec` has closed the pipe: the program runs, and must not be waited for on drop.
             Err(_) => Ok(self.running()),
         }
     }
 }
 
 impl Drop for Waiting {
-    /// A child that was never let go ends by itself, and one that failed has: neither stays a zombie.
+    /// Reaps the child: one that was never let go ends when the pipe is closed, and one that failed has ended.
     fn drop(&mut self) {
         self.go = None;
         if self.child.pid != 0 {
@@ -235,7 +236,7 @@ impl Drop for Waiting {
     }
 }
 
-/// The child's part: waits for the byte, and becomes the program.
+/// Runs in the child: waits for the byte, and executes the program.
 fn become_program(
     argv: &[*const libc::c_char],
     go: &OwnedFd,
@@ -243,8 +244,8 @@ fn become_program(
     failure: &OwnedFd,
     output_to_stderr: bool,
 ) -> ! {
-    // SAFETY: each of these is async-signal-safe, or (execvp) is in the C libraries of Linux: it
-    // searches PATH with memory on its stack. The pointers of `argv` end with a null.
+    // SAFETY: each of these functions is async-signal-safe, except `execvp`, which is safe in the C libraries of Linux:
+    // it searches PATH with memory on its stack. The pointers of `argv` end with a null pointer.
     unsafe {
         libc::close(go_write.as_raw_fd());
         let mut byte = 0_u8;
@@ -257,7 +258,7 @@ fn become_program(
         if read != 1 {
             libc::_exit(127);
         }
-        // Rust's runtime ignores SIGPIPE, and a thread may block signals: the program expects neither.
+        // Rust's runtime ignores SIGPIPE, and the forking thread may block signals: the program expects neither.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);

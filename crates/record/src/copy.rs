@@ -1,11 +1,12 @@
-//! Copying records out of a ring, without the room in stack samples that nothing was copied into.
+//! Copying of records out of a ring buffer, without the unused space of stack copies.
 //!
-//! The kernel sets aside as many bytes for the user stack as were asked for, and appends how many it
-//! could copy: of 32 KiB, 3 to 10 on most programs. What is left out here need not be carried on.
+//! In each sample the kernel reserves as many bytes for the user stack as were requested, and writes behind them the
+//! number that it could copy: of 32 KiB, 3 to 10 KiB in most programs. The unused rest is left out here, and so takes
+//! no further memory.
 
 use pyrograph_event::{Header, Layout, kind, sample_type};
 
-/// The records between tail and head: `second` is what goes on at the ring's start.
+/// The unread bytes between tail and head. `second` is the part that wraps around to the start of the buffer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Unread<'a> {
     pub first: &'a [u8],
@@ -17,7 +18,7 @@ impl Unread<'_> {
         self.first.len() + self.second.len()
     }
 
-    /// Appends the bytes from `start` to `end`, as far as they are there.
+    /// Appends the bytes from `start` to `end`, or those of them that exist.
     fn copy(&self, start: usize, end: usize, out: &mut Vec<u8>) {
         let part = |bytes: &[u8], start: usize, end: usize, out: &mut Vec<u8>| {
             out.extend_from_slice(
@@ -29,7 +30,8 @@ impl Unread<'_> {
         part(self.second, start.saturating_sub(turn), end.saturating_sub(turn), out);
     }
 
-    /// The word at `start`. Records and their words are aligned: none is torn at the ring's end.
+    /// Returns the word at `start`. Records and their words are aligned, so that no word wraps around the end of the
+    /// buffer.
     fn word(&self, start: usize) -> Option<[u8; 8]> {
         let turn = self.first.len();
         let bytes =
@@ -42,32 +44,33 @@ impl Unread<'_> {
     }
 }
 
-/// How records are copied.
+/// Methods of copying records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Copier {
-    /// As they are.
+    /// Copy records unchanged.
     Whole,
-    /// Samples without the room that the stack did not need.
+    /// Leave the unused space of stack copies out of samples.
     Trimmed {
-        /// Bytes before the callchain.
+        /// Size of the fields before the callchain, in bytes, with the header.
         prefix: usize,
-        /// Bytes of registers, if there are any.
+        /// Size of the registers in bytes, if a sample has any.
         regs: usize,
     },
 }
 
-/// A sample's user stack, offsets counted from the sample's start.
+/// The user stack of a sample. Offsets are in bytes from the sample's start.
 struct Stack {
-    /// Where its size stands.
+    /// Offset of its size field.
     start: usize,
-    /// Where its bytes end, and the number of those that were copied stands.
+    /// Offset of the end of its bytes, where the number of copied bytes is written.
     end: usize,
-    /// How many bytes to keep.
+    /// Number of bytes to keep.
     keep: usize,
 }
 
 impl Copier {
-    /// For samples whose last fields are callchain, user registers and user stack.
+    /// Returns the trimming method for samples whose last fields are the callchain, user registers and user stack,
+    /// otherwise [`Self::Whole`].
     pub(crate) fn new(layout: &Layout, regs_mask: u64) -> Self {
         let before = sample_type::IP
             | sample_type::TID
@@ -119,7 +122,7 @@ impl Copier {
     }
 }
 
-/// The stack of the sample at `at`, if there is anything to leave out.
+/// Finds the stack of the sample at `at`. `None` if there is nothing to leave out.
 fn find_stack(
     unread: Unread<'_>,
     at: usize,
@@ -137,7 +140,7 @@ fn find_stack(
     if end + 8 != size {
         return None;
     }
-    // One word more than was copied: that the room was larger shows that the stack is whole.
+    // Keep one word more than was copied: a size above the number of copied bytes means that the stack is complete.
     let keep = unread.number(at + end)?.checked_next_multiple_of(8)?.checked_add(8)?;
     (keep < room).then_some(Stack { start, end, keep })
 }

@@ -1,4 +1,4 @@
-//! Counting events without samples: values that are read whenever they are wanted.
+//! Counting of events without samples: the counters can be read at any time.
 //!
 //! Sources: perf_event_open(2), `Documentation/admin-guide/perf-security.rst`.
 
@@ -22,37 +22,38 @@ use crate::reader::{Ended, Stopper};
 use crate::sys;
 use crate::watch::Watch;
 
-/// A plan of what to count.
+/// Options of counters.
 #[derive(Clone, Debug)]
 pub struct CounterOptions {
     /// Target of the counters.
     pub target: Target,
-    /// The events, in groups: those of a group are on the hardware together, or not at all.
+    /// Events in groups. The events of a group are on the hardware together, or none of them is.
     pub groups: Vec<Vec<Event>>,
-    /// Count in the processes that the target starts, too.
+    /// Count in child processes that the target starts, too.
     pub inherit: bool,
-    /// Count these CPUs only; `None` for all. Only with [`Target::System`].
+    /// Count only on these CPUs. `None` for all. Only with [`Target::System`].
     pub cpus: Option<Vec<u32>>,
-    /// Keep the CPUs apart.
+    /// Keep the counts of each CPU apart.
     pub by_cpu: bool,
-    /// The command writes to standard error what it would write to standard output.
+    /// Redirect the command's standard output to standard error.
     pub output_to_stderr: bool,
 }
 
-/// A value of one event, of one thread and CPU if these are kept apart.
+/// Value of one event, for one thread and CPU if these are kept apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Count {
-    /// Index of the event, groups one after another.
+    /// Index of the event, counting through the groups in order.
     pub event: usize,
-    /// The thread of the target that it was opened for, with what this has started since; `None` for the whole target.
+    /// The thread of the target that the counter was opened for, including what it has started since. `None` for the
+    /// whole target.
     pub thread: Option<i32>,
-    /// The CPU, if they are kept apart.
+    /// The CPU, if CPUs are kept apart.
     pub cpu: Option<u32>,
     /// The count.
     pub value: u64,
-    /// Nanoseconds for which it was to count.
+    /// Time in nanoseconds for which the event was enabled.
     pub enabled: u64,
-    /// Nanoseconds for which it did: less where more events are asked for than the hardware has counters.
+    /// Time in nanoseconds for which it was counted: less if there are more events than hardware counters.
     pub running: u64,
 }
 
@@ -65,9 +66,9 @@ pub struct Counters {
     waiting: Option<Waiting>,
     child: Option<Child>,
     watch: Watch,
-    /// Processes that the target has started and this user may not count.
+    /// Number of processes that the target has started and that this user may not count.
     denied: usize,
-    /// The counters are those of the CPUs, whatever the target is.
+    /// True if the counters are those of CPUs, whatever the target is.
     is_on_cpus: bool,
 }
 
@@ -79,32 +80,32 @@ struct Open {
     fd: OwnedFd,
 }
 
-/// An event as the kernel takes it here.
+/// An event with the attributes that the kernel accepts here.
 struct Prepared {
     event: usize,
     attr: Attr,
-    /// It is on the hardware together with the one before.
+    /// True if it is in the group of the event before.
     joins: bool,
 }
 
 impl Counters {
-    /// Opens all counters that this machine has and this user may use. A command is started, but waits before its
-    /// first instruction.
+    /// Opens all counters that this machine has and this user may use. A command is forked, but waits before its first
+    /// instruction.
     ///
     /// # Errors
     ///
-    /// If a process does not exist, the target is another user's, or the kernel lacks resources. An event that is not
-    /// counted here is no error: [`Self::into_parts`] has it.
+    /// If a process does not exist, the target belongs to another user, or the kernel lacks resources. An event that
+    /// cannot be counted here is not an error: [`Self::into_parts`] returns the reason.
     pub fn open(options: &CounterOptions) -> Result<Self, Error> {
         Self::open_for(options, options)
     }
 
-    /// The same, but the counters are those of the CPUs, each for itself, whatever runs there. The target is only started
-    /// and waited for.
+    /// Opens the counters as [`Self::open`] does, but of each CPU, for everything that runs there. The target is only
+    /// started and waited for.
     ///
     /// # Errors
     ///
-    /// Those of [`Self::open`].
+    /// As [`Self::open`].
     pub fn open_on_cpus(options: &CounterOptions) -> Result<Self, Error> {
         if let Target::Processes(pids) = &options.target {
             let missing = pids.iter().find(|pid| procfs::count_threads(**pid) == 0);
@@ -119,7 +120,7 @@ impl Counters {
         Ok(counters)
     }
 
-    /// Opens the counters of `options` for the target of others.
+    /// Opens the counters of `options`. The command to start is taken from `target`.
     fn open_for(target: &CounterOptions, options: &CounterOptions) -> Result<Self, Error> {
         let rights = Rights::read();
         let is_on_cpus = options.target == Target::System;
@@ -199,14 +200,14 @@ impl Counters {
         self.watch.stopper()
     }
 
-    /// Starts counting, and lets the command run.
+    /// Starts counting, and runs the command.
     ///
     /// # Errors
     ///
     /// If there is no such program, or the kernel refuses to start a counter.
     pub fn start(&mut self) -> Result<Instant, Error> {
         if let Some(waiting) = self.waiting.take() {
-            // Its counters start with its first instruction; those of CPUs do not.
+            // The command's counters start with its first instruction. Those of CPUs must be enabled here.
             self.enable_on_cpus()?;
             let start = Instant::now();
             let child = waiting.run()?;
@@ -226,11 +227,11 @@ impl Counters {
             .try_for_each(|open| sys::enable(&open.fd).map_err(Error::system("starting a counter")))
     }
 
-    /// The counts until now.
+    /// Reads the current counts.
     ///
     /// # Errors
     ///
-    /// If the kernel refuses to read one.
+    /// If the kernel refuses to read a counter.
     pub fn read(&self) -> Result<Vec<Count>, Error> {
         let read = |open: &Open| {
             let [value, enabled, running] =
@@ -241,44 +242,45 @@ impl Counters {
         self.open.iter().map(read).collect()
     }
 
-    /// Waits until the target ends, [`Stopper::stop`] is called, or the time is over, for which it returns `None`.
+    /// Waits until the target ends or [`Stopper::stop`] is called. Returns `None` if the time is over before that.
     pub fn wait(&mut self, until: Option<Instant>) -> Option<Ended> {
         self.watch.wait(until, None)
     }
 
-    /// Another process whose end ends [`Self::wait`]: a child of this one.
+    /// Makes a child of this process the target to wait for: its end, or a stop, ends [`Self::wait`].
     pub fn also_until(&mut self, child: Child) {
         self.watch.child(child.pid());
         self.child = Some(child);
     }
 
-    /// The command, until it runs.
+    /// Process ID of the command, until it runs.
     pub fn command(&self) -> Option<i32> {
         self.waiting.as_ref().map(Waiting::pid)
     }
 
-    /// The number of processes that the target has started and that this user may not count.
+    /// Number of processes that the target has started and that this user may not count.
     pub fn denied(&self) -> usize {
         self.denied
     }
 
-    /// Returns true if an event is not counted, by its index.
+    /// Returns true if the event with this index is not counted.
     pub fn is_refused(&self, event: usize) -> bool {
         self.refused.get(event).is_some_and(Option::is_some)
     }
 
-    /// Each counter with its event and CPU, where they are kept apart.
+    /// Returns each counter with the index of its event and its CPU, if CPUs are kept apart.
     pub fn on_cpus(&self) -> impl Iterator<Item = (usize, u32, BorrowedFd<'_>)> {
         self.open.iter().filter_map(|open| Some((open.event, open.cpu?, open.fd.as_fd())))
     }
 
-    /// Refusals, events that are counted in user mode only, and the command, once it runs.
+    /// Returns, for each event, the reason why it is not counted, and true if it is counted in user mode only; then the
+    /// command, once it runs.
     pub fn into_parts(self) -> (Vec<Option<Refusal>>, Vec<bool>, Option<Child>) {
         (self.refused, self.user_only, self.child)
     }
 }
 
-/// Opens the counters of one thread (-1 for all) on one CPU (`None` for any). One that has ended has none.
+/// Opens the counters of one thread (-1 for all) on one CPU (`None` for any). A thread that has ended gets none.
 fn open_all(
     prepared: &[Prepared],
     cores: &[CoreType],
@@ -286,7 +288,7 @@ fn open_all(
     cpu: Option<u32>,
     mut add: impl FnMut(usize, OwnedFd),
 ) -> io::Result<()> {
-    // Of each kind of core, the first counter of the group.
+    // The group leader for each kind of core: the first counter of the group.
     let mut leaders: Vec<Option<OwnedFd>> = Vec::new();
     for Prepared { event, attr, joins } in prepared {
         let attrs = CoreType::attrs_for(cores, attr, cpu);
@@ -298,7 +300,7 @@ fn open_all(
             let fd = match sys::perf_event_open_in(attr, tid, cpu, leader.as_ref()) {
                 Ok(fd) => fd,
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(()),
-                // The CPU went offline, or this kind of core does not count the event.
+                // The CPU went offline, or this kind of core cannot count the event.
                 Err(error) if matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENOENT)) => {
                     continue;
                 }
@@ -313,8 +315,9 @@ fn open_all(
     Ok(())
 }
 
-/// Attaches to all threads of processes and, with `inherit`, of their descendants, each once: FORK records of an event
-/// without samples, that is attached before, show which threads have inherited the counters.
+/// Attaches to all threads of processes and, with `inherit`, of their descendants, each once. A dummy event without
+/// samples is attached first: its FORK records show which threads have inherited the counters. Returns the number of
+/// descendants that this user may not count.
 fn attach_to_processes(
     options: &CounterOptions,
     pids: &[i32],
@@ -336,10 +339,10 @@ fn attach_to_processes(
     attached.processes(pids, options.inherit)
 }
 
-/// The attributes of an event with which this user can count it here, or why they cannot.
+/// Returns the attributes with which this user can count an event here, or the reason why it cannot be counted.
 ///
-/// What was opened to find that out goes to `probes`: to close the only event of a tracepoint, and to open the first one
-/// again, the kernel waits for all CPUs each time.
+/// Tracepoint events that are opened to find this out are kept open in `probes`: each time the only event of a
+/// tracepoint is closed, and each time the first one is opened again, the kernel waits for all CPUs.
 fn prepare(
     event: &Event,
     options: &CounterOptions,
@@ -366,7 +369,7 @@ fn prepare(
     attr.flags |=
         if modifiers == Default::default() || modifiers.hypervisor { 0 } else { flag::EXCLUDE_HV };
     loop {
-        // Where the whole machine is the target, so that what only CPUs have can be counted, too.
+        // For the whole machine, try a CPU: some events can be counted on CPUs only.
         let (tid, cpu) = match options.target {
             Target::System => {
                 (-1, options.cpus.as_ref().map_or(Some(0), |cpus| cpus.first().copied()))
@@ -384,7 +387,7 @@ fn prepare(
             Err(error) => error,
         };
         match error.raw_os_error().unwrap_or(0) {
-            // Linux 5.13.
+            // `inherit_thread` needs Linux 5.13.
             libc::EINVAL if attr.has(flag::INHERIT_THREAD) => {
                 attr.flags &= !(flag::INHERIT_THREAD | flag::INHERIT);
             }

@@ -1,4 +1,4 @@
-//! Errors, and notices that the user should know though nothing failed.
+//! Errors, and notices for the user about recordings that go on.
 
 use std::fmt;
 use std::io;
@@ -7,14 +7,14 @@ use std::time::Duration;
 use crate::event::EventError;
 use crate::permission::NotPermitted;
 
-/// Why nothing can be recorded.
+/// Reasons why a recording cannot be made or go on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The event's name is not known.
     #[error(transparent)]
     Event(#[from] EventError),
-    /// The kernel or the machine does not count this event.
+    /// The kernel or the machine has no counter for this event.
     #[error("event '{event}' is not counted on this machine: {}", why_unsupported(.source))]
     Unsupported {
         /// The event.
@@ -22,40 +22,40 @@ pub enum Error {
         /// The kernel's answer.
         source: io::Error,
     },
-    /// Not allowed.
+    /// The recording is not permitted.
     #[error(transparent)]
     NotPermitted(#[from] NotPermitted),
-    /// Neither user nor kernel mode is to be sampled.
+    /// Neither user nor kernel mode is sampled.
     #[error("nothing to sample: both user and kernel mode are excluded")]
     NothingToSample,
-    /// An option's value is out of its range.
+    /// The value of an option is out of range.
     #[error("{option} {value} is out of range: {range}")]
     OutOfRange {
-        /// Which.
+        /// Name of the option.
         option: &'static str,
         /// Its value.
         value: u64,
-        /// The range that can be asked for.
+        /// Permitted range.
         range: String,
     },
-    /// No process has this number.
+    /// No process has this ID.
     #[error("no process has the PID {pid}")]
     NoSuchProcess {
-        /// The number.
+        /// Process ID.
         pid: i32,
     },
-    /// No thread has this number.
+    /// No thread has this ID.
     #[error("no thread has the TID {tid}")]
     NoSuchThread {
-        /// The number.
+        /// Thread ID.
         tid: i32,
     },
     /// The machine has no such CPU, or it is offline.
     #[error("CPU {cpu} is not online; those that are: {online}")]
     NoSuchCpu {
-        /// The number.
+        /// Number of the CPU.
         cpu: u32,
-        /// Those that are, as a list.
+        /// List of the CPUs that are online.
         online: String,
     },
     /// The command is empty.
@@ -66,63 +66,63 @@ pub enum Error {
     Command {
         /// The program.
         program: String,
-        /// Why.
+        /// The error of `execvp`, or of converting the arguments.
         source: io::Error,
     },
-    /// One file descriptor is needed for each thread and CPU.
+    /// Too many file descriptors are needed: one for each thread and CPU.
     #[error(
         "too many files: {threads} threads on {cpus} CPUs need {needed} file descriptors, {limit} are allowed; \
          to permit it: ulimit -n {needed} (as root), or sample fewer processes, or the whole machine"
     )]
     TooManyFiles {
-        /// How many threads are sampled.
+        /// Number of threads to sample.
         threads: usize,
-        /// How many CPUs there are.
+        /// Number of CPUs.
         cpus: usize,
-        /// How many file descriptors this takes.
+        /// Number of file descriptors needed.
         needed: u64,
-        /// `RLIMIT_NOFILE`.
+        /// Current limit, `RLIMIT_NOFILE`.
         limit: u64,
     },
-    /// Not even the smallest buffers could be had.
+    /// Not even the smallest ring buffers could be allocated.
     #[error(
         "not enough memory for buffers of {bytes} bytes for each of {cpus} CPUs: kernel.perf_event_mlock_kb is \
          {mlock_kb}; to permit more: sudo sysctl kernel.perf_event_mlock_kb={permit_kb}"
     )]
     Buffer {
-        /// Size of one buffer.
+        /// Size of one ring buffer in bytes.
         bytes: usize,
-        /// How many CPUs there are.
+        /// Number of CPUs.
         cpus: usize,
-        /// Memory that a user may lock for each CPU, in KiB.
+        /// Memory that a user may lock per CPU, in KiB (`kernel.perf_event_mlock_kb`).
         mlock_kb: u64,
-        /// The value that would do.
+        /// Smallest sufficient value, in KiB.
         permit_kb: u64,
     },
-    /// A system call failed that should not.
+    /// A system call failed unexpectedly.
     #[error("{doing}")]
     System {
-        /// Actions that need a permission.
+        /// Action that failed.
         doing: String,
-        /// Why it was not.
+        /// Error of the system call.
         source: io::Error,
     },
 }
 
 impl Error {
-    /// `doing` failed for the reason in `errno`.
+    /// Error for the action `doing`, with the current value of `errno`.
     pub(crate) fn last_os(doing: impl Into<String>) -> Self {
         Self::System { doing: doing.into(), source: io::Error::last_os_error() }
     }
 
-    /// `doing` failed.
+    /// Returns a function that wraps the error of the action `doing`.
     pub(crate) fn system(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let doing = doing.into();
         move |source| Self::System { doing, source }
     }
 }
 
-/// ENOENT and EOPNOTSUPP are what the kernel answers where there is no counter.
+/// Explains the kernel's answer. It is ENOENT, ENODEV or EOPNOTSUPP if there is no counter for the event.
 fn why_unsupported(source: &io::Error) -> String {
     match source.raw_os_error() {
         Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => {
@@ -133,63 +133,64 @@ fn why_unsupported(source: &io::Error) -> String {
     }
 }
 
-/// Notices that the user should know, though the recording goes on. Each is one line of text.
+/// Notices for the user about a recording that goes on. Each is one line of text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
-    /// There is no hardware counter for cycles: the kernel's timer is used.
+    /// There is no hardware counter for cycles: the `cpu-clock` event is used.
     ClockForCycles,
-    /// Kernel mode is left out, since it is not permitted.
+    /// Kernel mode is excluded because it is not permitted.
     KernelExcluded(NotPermitted),
-    /// The kernel allows fewer samples a second than asked for.
+    /// The kernel's limit on the sample rate is below the requested rate.
     RateLowered {
-        /// Asked for.
+        /// Requested rate in Hz.
         asked: u64,
-        /// Allowed.
+        /// Maximum rate in Hz.
         allowed: u64,
     },
-    /// Samples would take too much of this machine.
+    /// Samples at the requested rate would take too much of the machine's time.
     RateTooHigh {
-        /// How many samples a second were asked for.
+        /// Requested rate in Hz.
         asked: u64,
-        /// How many are taken.
+        /// Actual rate in Hz.
         possible: u64,
-        /// Time of each, as was measured.
+        /// Measured time of each sample.
         cost: Duration,
     },
-    /// There are so many threads that one event for each would miss much: each CPU is sampled, and samples of
-    /// others are dropped.
+    /// There are so many threads that one event for each would miss much of their time. All CPUs are sampled, and
+    /// samples of other processes are dropped.
     ManyThreads {
-        /// How many.
+        /// Number of threads.
         threads: usize,
     },
-    /// There are so many threads that one event for each misses much, and sampling all CPUs is not permitted.
+    /// There are so many threads that one event for each misses much of their time, and sampling all CPUs is not
+    /// permitted.
     ManyThreadsApart {
-        /// How many.
+        /// Number of threads.
         threads: usize,
-        /// How many samples a second of each are taken.
+        /// Sample rate of each thread in Hz.
         rate: u64,
     },
-    /// The buffers are smaller than they should be, so that more may be lost.
+    /// The ring buffers are smaller than wanted, so that more records may be lost.
     BufferReduced {
-        /// How many bytes each should have had.
+        /// Wanted size of each ring buffer in bytes.
         wanted: usize,
-        /// How many it has.
+        /// Actual size of each ring buffer in bytes.
         bytes: usize,
-        /// Memory that a user may lock for each CPU, in KiB.
+        /// Memory that a user may lock per CPU, in KiB.
         mlock_kb: u64,
     },
-    /// Threads that start later are not followed: the kernel (before 5.13) can only follow
-    /// both threads and processes.
+    /// Threads that start later are not sampled: kernels before 5.13 cannot inherit events to new threads without
+    /// inheriting them to new processes.
     ThreadsNotFollowed,
-    /// So many processes that the sampled ones have started belong to other users.
+    /// Some processes that the sampled ones have started belong to other users, and are not recorded.
     ChildrenNotPermitted {
-        /// How many.
+        /// Number of these processes.
         count: usize,
     },
-    /// The mappings of so many processes could not be read, so that their frames have no names.
+    /// The mappings of some processes could not be read, so that their frames have no names.
     ProcessesUnreadable {
-        /// How many.
+        /// Number of these processes.
         count: usize,
     },
 }

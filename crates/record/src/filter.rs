@@ -1,46 +1,46 @@
-//! Which records are kept of those that come from all that runs.
+//! Filters for records that come from all processes of the machine.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
 use pyrograph_event::{Header, Layout, Record, kind, sample_type};
 
-/// Keeps the records of some processes, or drops those of idle CPUs.
+/// Keeps only the records of some processes, the samples of a time range, or no samples of idle CPUs.
 #[derive(Debug)]
 pub(crate) struct Filter {
-    /// Those whose records are kept, and whether those that they start belong to them; `None` for all.
+    /// The processes whose records are kept, and true if child processes that they start are included. `None` for all.
     processes: Option<(HashSet<i32>, bool)>,
-    /// Samples of idle CPUs are kept.
+    /// True if samples of idle CPUs are kept.
     idle: bool,
-    /// Where a sample's process and thread are.
+    /// Offset of the process and thread ID in a sample, in bytes.
     task: usize,
-    /// Between which times samples are kept, in nanoseconds of the records' clock.
+    /// Time range in which samples are kept, in nanoseconds of the records' clock.
     times: Range<u64>,
 }
 
 impl Filter {
-    /// Keeps all.
+    /// Keeps all records.
     pub(crate) fn all() -> Self {
         Self { processes: None, idle: true, task: 0, times: 0..u64::MAX }
     }
 
-    /// Drops samples of idle CPUs.
+    /// Drops the samples of idle CPUs.
     pub(crate) fn busy(layout: &Layout) -> Self {
         Self { idle: false, task: task(layout), ..Self::all() }
     }
 
-    /// Keeps what is of these processes and, with `inherit`, of those that they start.
+    /// Keeps the records of these processes and, with `inherit`, of the processes that they start.
     pub(crate) fn of(pids: &[i32], inherit: bool, layout: &Layout) -> Self {
         let processes = Some((pids.iter().copied().collect(), inherit));
         Self { processes, ..Self::busy(layout) }
     }
 
-    /// Keeps samples of these times only.
+    /// Keeps only samples within these times.
     pub(crate) fn between(self, times: Range<u64>) -> Self {
         Self { times, ..self }
     }
 
-    /// Returns true if a record is kept. They come in the order of time.
+    /// Returns true if a record is to be kept. Records must be passed in order of time.
     pub(crate) fn keeps(&mut self, kind: u32, time: u64, record: &[u8], layout: &Layout) -> bool {
         if kind == kind::SAMPLE && !self.times.contains(&time) {
             return false;
@@ -50,7 +50,7 @@ impl Filter {
             bytes.map_or(0, |bytes| i32::from_ne_bytes(*bytes))
         };
         if kind == kind::SAMPLE && !self.idle {
-            // An idle CPU's thread has the number 0.
+            // The idle task has PID and TID 0.
             let task = [pid(self.task), pid(self.task + 4)];
             return match &self.processes {
                 Some((pids, _)) => pids.contains(&task[0]),
@@ -65,7 +65,7 @@ impl Filter {
                     if *inherit && pids.contains(&task.parent_pid) {
                         pids.insert(task.pid);
                     } else {
-                        // The number of one that has ended.
+                        // A new process reuses the PID of one that has ended.
                         pids.remove(&task.pid);
                     }
                 }
@@ -77,7 +77,7 @@ impl Filter {
     }
 }
 
-/// Where a sample's process and thread are: behind its address.
+/// Offset of the process and thread ID in a sample, in bytes: they follow the instruction pointer.
 fn task(layout: &Layout) -> usize {
     let before = layout.sample_type() & (sample_type::IDENTIFIER | sample_type::IP);
     Header::SIZE + 8 * before.count_ones() as usize

@@ -1,4 +1,4 @@
-//! How large the rings may be, and on which CPUs.
+//! Sizes of the ring buffers, and the CPUs that they are for.
 
 use std::fs;
 use std::io;
@@ -11,19 +11,23 @@ use crate::plan::Plan;
 use crate::ring::Ring;
 use crate::sys;
 
-/// All rings together have at most this many bytes, as long as each has the smallest size.
+/// Maximum total size of all ring buffers in bytes, unless each of them would be smaller than the minimum.
 const MOST_TOTAL: usize = 256 << 20;
 
-/// The CPUs that are online.
+/// Returns the CPUs that are online.
+///
+/// # Errors
+///
+/// If the list of the kernel cannot be read.
 pub fn online_cpus() -> Result<Vec<u32>, Error> {
     let path = "/sys/devices/system/cpu/online";
     let text = fs::read_to_string(path).map_err(Error::system(format!("reading {path}")))?;
     Ok(parse_cpu_list(&text))
 }
 
-/// Numbers of a list such as `0-3,8,10-11`.
+/// Parses a list such as `0-3,8,10-11`.
 pub(crate) fn parse_cpu_list(text: &str) -> Vec<u32> {
-    /// More CPUs than any kernel is built for.
+    /// Upper limit, beyond the number of CPUs that any kernel is built for.
     const MOST: u32 = 1 << 16;
     let ranges = text.trim().split(',').filter_map(|range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -32,8 +36,8 @@ pub(crate) fn parse_cpu_list(text: &str) -> Vec<u32> {
     ranges.flatten().collect()
 }
 
-/// Opens a ring for each CPU: of the size that was asked for, or that suits; half of it, and so on,
-/// where the user may not lock so much memory.
+/// Opens a ring buffer for each CPU. The size is the requested one, or one that suits the stack mode; it is halved as
+/// often as needed if the user may not lock so much memory.
 pub(crate) fn open_rings(
     options: &Options,
     plan: &Plan,
@@ -47,13 +51,13 @@ pub(crate) fn open_rings(
     loop {
         match open_all(&cpus, bytes, plan.clock()) {
             Ok(rings) => {
-                // Some less is as good, unless it was asked for.
+                // A smaller default size, down to a quarter, is not worth a notice.
                 if bytes < if options.buffer.is_some() { wanted } else { wanted / 4 } {
                     notices.push(Notice::BufferReduced { wanted, bytes, mlock_kb: mlock_kb() });
                 }
                 return Ok(rings);
             }
-            // EPERM: beyond what this user may lock. ENOMEM: beyond what there is.
+            // EPERM: more than this user may lock. ENOMEM: not enough memory.
             Err(error) if matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOMEM)) => {
                 if bytes <= least {
                     let permit_kb = least as u64 / 1024 + 4;
@@ -71,12 +75,14 @@ pub(crate) fn open_rings(
     }
 }
 
-/// The size that each ring should have, and the smallest that is of use: both powers of two of pages.
+/// Returns the wanted and the smallest useful size of each ring buffer, both powers of two in bytes and at least a
+/// page.
 fn sizes(options: &Options, event: &Event, cpus: usize) -> (usize, usize) {
     let (suits, least) = match options.stack {
-        // Samples of a few hundred bytes.
+        // Samples have a few hundred bytes.
         StackMode::FramePointers | StackMode::None => (512 << 10, 32 << 10),
-        // A quarter of a second at 997 Hz; page faults come in bursts of hundreds. Two must fit.
+        // Room for a quarter of a second at 997 Hz; page faults come in bursts of hundreds. At least two samples must
+        // fit.
         StackMode::Dwarf { bytes } => {
             let samples = if event.is_counted_by_kernel() { 512 } else { 256 };
             (samples * bytes as usize, (2 * bytes as usize).max(128 << 10))
@@ -87,7 +93,7 @@ fn sizes(options: &Options, event: &Event, cpus: usize) -> (usize, usize) {
     (round(wanted), round(least.min(wanted)))
 }
 
-/// A CPU that went offline just now is left out.
+/// Opens a ring buffer on each CPU. A CPU that has just gone offline is left out.
 fn open_all(cpus: &[u32], bytes: usize, clock: Option<i32>) -> io::Result<Vec<Ring>> {
     let mut rings = Vec::with_capacity(cpus.len());
     for cpu in cpus {

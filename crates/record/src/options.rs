@@ -1,4 +1,4 @@
-//! Plans of recordings.
+//! Options of recordings.
 
 use std::ffi::OsString;
 use std::str::FromStr;
@@ -13,47 +13,45 @@ use crate::procfs::process_of;
 pub struct Options {
     /// Target of the samples.
     pub target: Target,
-    /// Event to count; `None` for `cycles` where the machine counts them, else `cpu-clock`.
+    /// Event to sample. `None` for `cycles` if the machine has a counter for it, else `cpu-clock`.
     pub event: Option<Event>,
-    /// How often to sample; `None` for what suits the target and event ([`Rate`]).
+    /// Sample rate. `None` for the default of the target and event ([`Rate::default_for`]).
     pub rate: Option<Rate>,
-    /// How the user part of a stack is sampled.
+    /// Method of sampling the user part of a stack.
     pub stack: StackMode,
     /// Sample user mode.
     pub user: bool,
     /// Sample kernel mode.
     pub kernel: bool,
-    /// Follow the processes that the target starts. (Its threads are always followed, where the
-    /// kernel is 5.13 or newer.)
+    /// Follow the processes that the target starts. (Its new threads are always followed on Linux 5.13 or newer.)
     pub inherit: bool,
-    /// Sample idle CPUs, too: the clocks tick there. Only with [`Target::System`].
+    /// Sample idle CPUs, too: clock events tick there. Only with [`Target::System`].
     pub idle: bool,
-    /// Size of each CPU's buffer in bytes, rounded up to a power of two of pages; `None` for what
+    /// Size of each CPU's ring buffer in bytes, rounded up to a power of two number of pages. `None` for a size that
     /// suits the stack mode and the user's limits.
     pub buffer: Option<usize>,
-    /// How old records may get that wait in a buffer. Short, since the subject of a record (a process, a
-    /// file, the outer part of a stack) should still be there.
+    /// Maximum time that records wait in a ring buffer. It is short because the subject of a record (a process, a file,
+    /// the outer part of a stack) should still exist when it is read.
     pub patience: Duration,
-    /// With [`Target::System`]: which of the processes that run already have records at the start, with their
-    /// [descendants](crate::descendants) if these are followed; `None` for all.
+    /// With [`Target::System`]: the processes, among those that run already, for which initial records are synthesized,
+    /// with their [descendants](crate::descendants) if [`Self::inherit`] is set. `None` for all.
     pub initial: Option<Vec<i32>>,
-    /// There are records of all mappings, and not only of those with code.
+    /// Record all mappings, and not only executable ones (`mmap_data`).
     pub data_mappings: bool,
-    /// Sample these threads only, of the processes that are the target, and nothing that they start; `None` for
-    /// all threads. Only with [`Target::Processes`].
+    /// Sample only these threads of the target processes, and nothing that they start. `None` for all threads. Only
+    /// with [`Target::Processes`].
     pub threads: Option<Vec<i32>>,
-    /// Sample these CPUs only; `None` for all. Only with [`Target::System`].
+    /// Sample only these CPUs. `None` for all. Only with [`Target::System`].
     pub cpus: Option<Vec<u32>>,
-    /// The command writes to standard error what it would write to standard output, which is needed for
-    /// something else.
+    /// Redirect the command's standard output to standard error, because standard output is needed for something else.
     pub output_to_stderr: bool,
-    /// For how long to record; `None` until the target ends, or it is [stopped](crate::Stopper).
+    /// Duration of the recording. `None`: it lasts until the target ends or it is [stopped](crate::Stopper).
     pub duration: Option<Duration>,
 }
 
 impl Options {
-    /// The defaults for a target: user and kernel stacks, with 64 KiB of the user stack copied,
-    /// children followed.
+    /// Returns the defaults for a target: user and kernel stacks, with up to 64 KiB of the user stack copied, and child
+    /// processes followed.
     pub fn new(target: Target) -> Self {
         Self {
             target,
@@ -79,16 +77,16 @@ impl Options {
 /// Targets of samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// A program that is started: its name or path, and its arguments.
+    /// A program to start: its name or path, and its arguments.
     Command(Vec<OsString>),
-    /// Running processes with all their threads and, if children are followed, all that they have started.
+    /// Running processes with all their threads and, if children are followed, all processes that they have started.
     Processes(Vec<i32>),
     /// The whole machine.
     System,
 }
 
 impl Target {
-    /// The processes of threads.
+    /// Returns the processes that threads belong to.
     ///
     /// # Errors
     ///
@@ -101,7 +99,7 @@ impl Target {
         Ok(Self::Processes(pids))
     }
 
-    /// A title for pictures: the beginning of the command, the names of processes as long as they live.
+    /// Title for pictures: the beginning of the command, or the names of the processes that still run.
     pub fn title(&self) -> String {
         match self {
             Self::Command(command) => {
@@ -117,7 +115,7 @@ impl Target {
     }
 }
 
-/// The beginning of a long text: a command may have thousands of arguments.
+/// Returns the beginning of a long text: a command may have thousands of arguments.
 fn shortened(text: &str) -> String {
     const LONGEST: usize = 90;
     match text.char_indices().nth(LONGEST) {
@@ -126,7 +124,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// `name (PID)`, as long as the process lives.
+/// Returns `name (PID)`, or `process PID` if the process has ended.
 fn process_name(pid: i32) -> String {
     match std::fs::read_to_string(format!("/proc/{pid}/comm")) {
         Ok(name) => format!("{} ({pid})", name.trim_end()),
@@ -134,27 +132,26 @@ fn process_name(pid: i32) -> String {
     }
 }
 
-/// How often to sample.
+/// Sample rate.
 ///
-/// Every sample has the part of the event that it stands for (its period), so that the sum of the
-/// periods is the event's count. Without a choice:
+/// Every sample has a period, the number of events that it represents, so that the sum of the periods is the event's
+/// count. The defaults:
 ///
-/// - what ticks (cycles, clocks, other hardware counters) is sampled 997 times a second for a command
-///   or processes, and 99 times a second on each CPU for the whole machine: never in lockstep with
-///   a timer;
-/// - what the kernel counts one by one (page faults, context switches, tracepoints …) is sampled
-///   each time it happens, so that the counts are exact. With [`Rate::Hertz`] the kernel guesses the
-///   period from the last few: 10,000 page faults within 10 ms came out as 27,396 at 99 Hz.
+/// - Hardware counters and clocks are sampled 997 times a second for a command or processes, and 99 times a second on
+///   each CPU for the whole machine. These numbers avoid lockstep with timers.
+/// - Events that the kernel counts one by one (page faults, context switches, tracepoints …) are sampled each time, so
+///   that the counts are exact. With [`Rate::Hertz`] the kernel estimates the period from the last few events: 10,000
+///   page faults within 10 ms came out as 27,396 at 99 Hz.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
-    /// So many samples a second: the kernel adapts the period, and each sample has it.
+    /// Frequency in samples per second: the kernel adapts the period, and writes it into each sample.
     Hertz(u64),
-    /// One sample for every so many of the event. Samples need not have a period: it is this.
+    /// Fixed period: one sample for every this many events. Samples may lack a period field, since the period is known.
     Every(u64),
 }
 
 impl Rate {
-    /// The rate that suits the target and event.
+    /// Returns the default rate for a target and event.
     pub fn default_for(target: &Target, event: &Event) -> Self {
         match target {
             _ if event.is_counted_by_kernel() => Self::Every(1),
@@ -164,32 +161,31 @@ impl Rate {
     }
 }
 
-/// How the user part of a stack is sampled.
+/// Methods of sampling the user part of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StackMode {
-    /// Not at all, and neither is the kernel part: somebody else takes the stacks.
+    /// No stacks, neither user nor kernel part, for example because an eBPF program takes them.
     None,
-    /// The kernel follows frame pointers: cheap, and wrong for code that keeps none.
+    /// Callchain by frame pointers, in the kernel: cheap, and wrong for code without frame pointers.
     FramePointers,
-    /// The registers and a copy of the top of the stack, to be unwound with the program's own
-    /// tables. The callchain holds the kernel part only.
+    /// Registers and a copy of the top of the stack, to be unwound with the program's own unwind tables. The callchain
+    /// has the kernel part only.
     Dwarf {
-        /// How many bytes of the stack at most; a multiple of 8, up to [`StackMode::MOST_BYTES`].
+        /// Maximum number of bytes of the stack; a multiple of 8, up to [`StackMode::MOST_BYTES`].
         bytes: u32,
     },
 }
 
 impl StackMode {
-    /// Bytes of the stack where nothing else is asked for: as many as can be. The kernel copies no
-    /// more than there is, and few stacks are deep; of `cargo build`'s, whose are, 13 % do not fit in
-    /// 32 KiB, 8 % not in this.
+    /// Default size of the stack copy in bytes: the maximum. The kernel copies no more than the stack has, and few
+    /// stacks are deep; of `cargo build`'s, which are, 13 % do not fit in 32 KiB, and 8 % do not fit in this.
     pub const DEFAULT_BYTES: u32 = Self::MOST_BYTES;
-    /// The most bytes of the stack: a record's size has 16 bits, and the kernel asks for less
-    /// than 65,535 and a multiple of 8.
+    /// Maximum size of the stack copy in bytes: a record's size has 16 bits, and the kernel requires a multiple of 8
+    /// below 65,535.
     pub const MOST_BYTES: u32 = 65_528;
 }
 
-/// `fp`, `dwarf`, or `dwarf,BYTES`.
+/// Parses `fp`, `dwarf`, or `dwarf,BYTES`.
 impl FromStr for StackMode {
     type Err = String;
 
@@ -212,12 +208,12 @@ impl FromStr for StackMode {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cpus(pub Vec<u32>);
 
-/// A list with ranges: `0-3,8`.
+/// Parses a list with ranges: `0-3,8`.
 impl FromStr for Cpus {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        /// More than any kernel is built for.
+        /// Upper limit, beyond the number of CPUs that any kernel is built for.
         const MOST: u32 = 1 << 16;
         let mut cpus = Vec::new();
         for range in text.split(',') {

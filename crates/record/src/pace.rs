@@ -1,8 +1,8 @@
-//! How often a second this machine can take a sample, found by taking some.
+//! Maximum sample rate of this machine, found by taking some samples.
 //!
-//! A sample costs what the kernel does for it, during which the program stands still, and what is done with it
-//! here. The kernel limits the first for hardware counters (`kernel.perf_cpu_time_max_percent`, a quarter of the
-//! time if nothing else is set), but not for its clocks.
+//! Each sample costs time in the kernel, during which the sampled program does not run, and time in this process, which
+//! reads it. The kernel limits the first for hardware counters (`kernel.perf_cpu_time_max_percent`, by default a
+//! quarter of the time), but not for its clocks.
 
 use std::time::{Duration, Instant};
 
@@ -13,42 +13,40 @@ use crate::error::Notice;
 use crate::ring::Ring;
 use crate::sys;
 
-/// Rates up to this, in Hz, are taken as they are: what they cost is known, and measuring takes longer than
-/// some programs run.
+/// Rates up to this, in Hz, are not checked: their cost is known to be low, and measuring takes longer than some
+/// programs run.
 pub(crate) const UNMEASURED: u64 = 5_000;
 
-/// The kernel's timers take no shorter period than 10 µs.
+/// Maximum rate in Hz: the kernel's timers have a minimum period of 10 µs.
 const MOST: u64 = 100_000;
 
-/// How many times a second samples are taken while it is measured what they cost, how many, and for how long at
-/// most.
+/// The trial: sample rate in Hz, number of samples, and maximum duration.
 const TRIAL_RATE: u64 = 4_000;
 const TRIAL_SAMPLES: usize = 60;
 const TRIAL_TIME: Duration = Duration::from_millis(100);
 
-/// The part of each CPU's time that all samples may take in the kernel, and the part of one CPU's that may be
-/// needed here.
+/// Limits for all samples together: the share of each CPU's time that they may take in the kernel, and the share of one
+/// CPU's time that they may take in this process.
 const SHARE_OF_KERNEL: f64 = 0.25;
 const SHARE_OF_READER: f64 = 0.5;
 
-/// Time to unwind a stack: a shallow one in the kernel, where what others take is measured as it goes on; and
-/// here, with all that comes before.
+/// Time to unwind a stack. In the kernel: a shallow stack; the time of others is measured during the recording. In this
+/// process: with all processing before it.
 const UNWINDING_IN_KERNEL: Duration = Duration::from_micros(3);
 const UNWINDING: Duration = Duration::from_micros(8);
 
-/// Time that is assumed where it could not be measured: another program had the CPU, or nothing may be locked.
+/// Costs that are assumed if they could not be measured: another program had the CPU, or no memory may be locked.
 const ASSUMED: Cost = Cost { kernel: Duration::from_micros(15), here: Duration::from_micros(5) };
 
-/// Time of one sample.
+/// Time that one sample takes in the kernel, and here in this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cost {
     kernel: Duration,
     here: Duration,
 }
 
-/// Lowers the rate of a clock to what the machine can do. `asked`: the rate that was asked for. `cpus`: on how many CPUs
-/// samples are taken at once.
-/// Returns what the kernel needs for a sample, where that was measured.
+/// Lowers the rate of a clock to what the machine can do. `asked`: requested rate in Hz. `cpus`: number of CPUs that
+/// are sampled at once. Returns the time that the kernel needs for a sample, if it was measured.
 pub(crate) fn lower(
     attr: &mut Attr,
     asked: u64,
@@ -76,25 +74,26 @@ pub(crate) fn lower(
     Some(interrupt)
 }
 
-/// The highest rate, in Hz, at which what is done in the kernel for each sample keeps to its share of a CPU's time.
-/// `cost`: all that is done for one.
+/// Returns the highest rate, in Hz, at which samples stay within their share of a CPU's time in the kernel. `cost`:
+/// total time that the kernel takes for one sample.
 pub fn possible_rate(cost: Duration) -> u64 {
     Cost { kernel: cost, here: Duration::ZERO }.rate(1)
 }
 
 impl Cost {
-    /// The highest rate, in Hz, that keeps to the shares.
+    /// Returns the highest rate, in Hz, at which samples stay within both shares.
     fn rate(self, cpus: usize) -> u64 {
         let kernel = SHARE_OF_KERNEL / self.kernel.as_secs_f64();
         let here = SHARE_OF_READER / (self.here.as_secs_f64() * cpus.max(1) as f64);
         let rate = kernel.min(here);
-        // A number that is not said to be more exact than it is.
+        // Rounded down to hundreds: the measurement is not more exact than that.
         let rounded = (rate / 100.0 + 1e-6).floor() * 100.0;
         (rounded as u64).clamp(UNMEASURED, MOST)
     }
 }
 
-/// Takes samples of this thread, which spins meanwhile.
+/// Measures the cost of a sample by sampling this thread, which spins meanwhile. `None` if there were too few samples
+/// to tell.
 fn measure(attr: &Attr) -> Option<Cost> {
     let mut attr = *attr;
     attr.flags &= flag::FREQ
@@ -105,7 +104,7 @@ fn measure(attr: &Attr) -> Option<Cost> {
         | flag::USE_CLOCKID;
     attr.flags |= flag::DISABLED | flag::WATERMARK;
     attr.sample_period = TRIAL_RATE;
-    // It stays the same that this thread runs for the callchain and the copy.
+    // The callchain and the stack copy are taken as in the recording, of this thread.
     let copier = Copier::new(&Layout::new(&attr), attr.sample_regs_user);
     let mut ring = [4 << 20, 256 << 10].into_iter().find_map(|size| {
         let event = sys::perf_event_open(&attr, 0, None).ok()?;
@@ -118,8 +117,8 @@ fn measure(attr: &Attr) -> Option<Cost> {
     Some(Cost { kernel, here: read / u32::try_from(samples).unwrap_or(u32::MAX).max(1) })
 }
 
-/// Looks at the clock until there are enough samples: returns by how much it jumped each time that it did, how many samples
-/// there were, and how long it took to read these.
+/// Reads the clock in a loop until there are enough samples. Returns the duration of each jump of the clock, the number
+/// of samples, and the time that it took to read them.
 fn spin(ring: &mut Ring, copier: Copier) -> (Vec<Duration>, usize, Duration) {
     const JUMP: Duration = Duration::from_micros(1);
     const MOST_JUMPS: usize = 4_000;
@@ -135,7 +134,7 @@ fn spin(ring: &mut Ring, copier: Copier) -> (Vec<Duration>, usize, Duration) {
             records.clear();
             ring.drain(copier, &mut records);
             samples += count_samples(&records);
-            // The jump of a sample that is taken meanwhile is not seen.
+            // A sample that is taken during the drain causes no jump that is seen here.
             last = Instant::now();
             read += last - now;
         }
@@ -153,8 +152,9 @@ fn count_samples(mut records: &[u8]) -> usize {
     count
 }
 
-/// The median of the longest jumps, as many as there were samples, some of which may have come unseen: the others are
-/// none of theirs, and when another program had the CPU, that was seldom.
+/// Returns the median of the longest jumps, taking as many as there were samples with a jump. Shorter jumps are not
+/// caused by samples, and jumps caused by another program on the CPU are rare. `None` if there are fewer than ten
+/// samples, or more than a tenth of them caused no jump.
 fn longest(mut gaps: Vec<Duration>, samples: usize) -> Option<Duration> {
     const FEWEST: usize = 10;
     let unseen = samples.saturating_sub(gaps.len());

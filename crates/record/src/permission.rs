@@ -1,4 +1,4 @@
-//! Permissions of this user, and what would have to change.
+//! Permissions of this user, and the changes that would grant them.
 //!
 //! Sources: `Documentation/admin-guide/sysctl/kernel.rst` (`perf_event_paranoid`),
 //! `Documentation/admin-guide/perf-security.rst`, capabilities(7), proc_pid_status(5).
@@ -6,13 +6,13 @@
 use std::fmt;
 use std::fs;
 
-/// Something is not permitted, and why, as far as it can be known.
+/// An action that is not permitted, with the cause as far as it can be determined.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} is not permitted: {cause}")]
 pub struct NotPermitted {
-    /// The action that is not.
+    /// The action.
     pub what: Wanted,
-    /// Why.
+    /// The cause.
     pub cause: Cause,
 }
 
@@ -27,7 +27,7 @@ pub enum Wanted {
     Process { pid: i32 },
 }
 
-/// Why it is not permitted.
+/// Causes of a missing permission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The setting `kernel.perf_event_paranoid`.
@@ -39,11 +39,11 @@ pub enum Cause {
     },
     /// The process belongs to another user.
     OtherUser,
-    /// A filter on system calls, as container runtimes set it.
+    /// Filter on system calls (seccomp), as container runtimes install it.
     Filter,
     /// The kernel has no such system call.
     NoPerfEvents,
-    /// Something else: a security module, or kernel lockdown.
+    /// Another cause: a security module, or kernel lockdown.
     SecurityModule,
 }
 
@@ -91,14 +91,14 @@ impl fmt::Display for Cause {
     }
 }
 
-/// Facts that bear on permissions, read once.
+/// Facts that determine permissions, read once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rights {
     /// `kernel.perf_event_paranoid`, if it can be read.
     pub paranoid: Option<i32>,
-    /// The capability to sample all is held, in the first user namespace, where it counts.
+    /// True if the capability to sample everything is held in the initial user namespace, where it takes effect.
     pub privileged: bool,
-    /// System calls are filtered.
+    /// True if a seccomp filter is active.
     pub filtered: bool,
 }
 
@@ -113,7 +113,7 @@ impl Rights {
         }
     }
 
-    /// Why the kernel answered `errno` to `what`.
+    /// Returns the likely cause for which the kernel answered `errno` to `what`.
     pub(crate) fn explain(&self, what: Wanted, errno: i32) -> NotPermitted {
         let needed = match what {
             Wanted::User | Wanted::Process { .. } => 2,
@@ -131,7 +131,7 @@ impl Rights {
     }
 }
 
-/// A number in `/proc/sys/kernel`.
+/// Reads a number in `/proc/sys/kernel`. `None` if it cannot be read or parsed.
 pub(crate) fn sysctl<T: std::str::FromStr>(name: &str) -> Option<T> {
     fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?.trim().parse().ok()
 }
@@ -140,13 +140,14 @@ fn field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
     status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim)
 }
 
-/// Returns true if CAP_PERFMON (38) or CAP_SYS_ADMIN (21) is in effect.
+/// Returns true if CAP_PERFMON (38) or CAP_SYS_ADMIN (21) is in the effective set.
 fn may_sample_all(status: &str) -> bool {
     let effective = field(status, "CapEff:").and_then(|hex| u64::from_str_radix(hex, 16).ok());
     effective.is_some_and(|bits| bits & (1 << 38 | 1 << 21) != 0)
 }
 
-/// perf asks for capabilities in the first user namespace: there, all users are mapped to themselves.
+/// Returns true if the UID map is that of the initial user namespace, where all users are mapped to themselves. perf
+/// requires capabilities in that namespace.
 fn is_first_user_namespace(uid_map: &str) -> bool {
     uid_map.split_whitespace().eq(["0", "0", "4294967295"])
 }

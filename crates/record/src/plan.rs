@@ -1,4 +1,4 @@
-//! Attributes of events: found by trying, since only the kernel knows what it supports and permits.
+//! Attributes of events. They are found by trying, since only the kernel knows what it supports and permits.
 
 use std::io;
 use std::time::Duration;
@@ -22,22 +22,22 @@ pub(crate) struct Plan {
     pub layout: Layout,
     pub rights: Rights,
     pub notices: Vec<Notice>,
-    /// Time of the kernel for a sample, where that was measured.
+    /// Time that the kernel needs for a sample, if it was measured.
     pub interrupt: Option<Duration>,
 }
 
-/// Features that a kernel may be too old for, newest first: on EINVAL one after another is left out.
-/// Without any of them records are still right; they hold less.
+/// Features that the kernel may be too old for, newest first: on EINVAL they are left out one after another. Without
+/// any of them the records are still correct, but contain less.
 const OPTIONAL: [Optional; 5] = [
-    // Linux 6.13, where events are inherited. Without it, samples that the kernel skips are not known.
+    // Linux 6.13, for inherited events. Without it, samples that the kernel skips cannot be counted.
     Optional { sample_type: sample_type::READ, ..NONE },
-    // 6.0. Without it, LOST records are all there is.
+    // Linux 6.0. Without it, losses are known from LOST records only.
     Optional { read_format: read_format::LOST, ..NONE },
-    // 5.13. Without it, neither threads nor processes are followed.
+    // Linux 5.13. Without it, neither new threads nor new processes are followed.
     Optional { flags: flag::INHERIT_THREAD, ..NONE },
-    // 5.1. Without it, BPF programs that come later have no names.
+    // Linux 5.1. Without it, BPF programs that are loaded later have no names.
     Optional { flags: flag::KSYMBOL, ..NONE },
-    // 4.1. Without it, time is that of the scheduler's clock.
+    // Linux 4.1. Without it, times are those of the scheduler's clock.
     Optional { flags: flag::USE_CLOCKID, ..NONE },
 ];
 
@@ -93,14 +93,14 @@ impl Plan {
         Ok(Self { interrupt, layout: Layout::new(&attr), event, attr, rights, notices })
     }
 
-    /// How time is accounted to samples: where they are those of a clock, taken here.
+    /// Layout for weighting samples, if the event is a clock and its samples have callchains.
     pub(crate) fn weights(&self, target: &Target) -> Option<Weights> {
         let is_taken = self.attr.sample_type & sample_type::CALLCHAIN != 0;
         let weights = || Weights::new(&self.attr, *target == Target::System);
         (self.event.is_clock() && is_taken).then(weights).flatten()
     }
 
-    /// The time between two ticks of a clock on each CPU, if there is one for all that threads do there.
+    /// Sample period, if the event is a clock that is counted in both modes.
     pub(crate) fn tick(&self) -> Option<Duration> {
         let is_steady = self.event.is_clock() && self.counts_all();
         let period = match self.attr.has(flag::FREQ) {
@@ -110,18 +110,18 @@ impl Plan {
         is_steady.then(|| Duration::from_nanos(period))
     }
 
-    /// Returns true if all that the event counts is sampled, whichever mode the CPU is in.
+    /// Returns true if the event is counted in user and in kernel mode.
     pub(crate) fn counts_all(&self) -> bool {
         !self.attr.has(flag::EXCLUDE_USER) && !self.attr.has(flag::EXCLUDE_KERNEL)
     }
 
-    /// The clock of the time stamps, if it was chosen.
+    /// The clock of the timestamps, if one was set (`use_clockid`).
     pub(crate) fn clock(&self) -> Option<i32> {
         self.attr.has(flag::USE_CLOCKID).then_some(self.attr.clockid)
     }
 }
 
-/// Returns true if the machine has a counter for cycles, and lets us at it.
+/// Returns true if the machine has a counter for cycles that this user may use.
 fn counts_cycles() -> bool {
     let mut attr = Attr { sample_period: 1_000_000, ..Attr::new() };
     Event::cycles().fill(&mut attr);
@@ -129,7 +129,7 @@ fn counts_cycles() -> bool {
     sys::perf_event_open(&attr, 0, None).is_ok()
 }
 
-/// All that we would like to have.
+/// Returns the attributes with all wanted features.
 fn attributes(options: &Options, event: &Event, notices: &mut Vec<Notice>) -> Result<Attr, Error> {
     let mut attr = Attr {
         sample_type: sample_type::IP
@@ -146,8 +146,8 @@ fn attributes(options: &Options, event: &Event, notices: &mut Vec<Notice>) -> Re
         attr.sample_type &= !sample_type::CALLCHAIN;
     }
     event.fill(&mut attr);
-    // Not BUILD_ID: one event that asks for build IDs makes the kernel (5.12 to 6.18 at least) mark records
-    // of other programs' events as if they held some, and `perf record` aborts on them.
+    // BUILD_ID is not set: one event with it makes the kernel (5.12 to 6.18 at least) mark records of other programs'
+    // events as if they contained build IDs, and `perf record` aborts on them.
     attr.flags |= flag::MMAP
         | flag::MMAP2
         | flag::COMM
@@ -178,15 +178,17 @@ fn attributes(options: &Options, event: &Event, notices: &mut Vec<Notice>) -> Re
     let is_fast = attr.has(flag::FREQ) && attr.sample_period > pace::UNMEASURED;
     let is_taken = options.stack != StackMode::None;
     let is_all = !attr.has(flag::EXCLUDE_USER) && !attr.has(flag::EXCLUDE_KERNEL);
-    // Not at other rates, where hardly anything is skipped: threads that inherit such an event are dearer to switch.
+    // Only at high rates. At others hardly any samples are skipped, and switches between threads that inherit such an
+    // event cost more.
     if event.is_clock() && is_fast && is_taken && is_all {
         attr.sample_type |= sample_type::READ;
-        // The count goes on there, too.
+        // The count includes idle time in any case. So idle CPUs are sampled, and their samples are dropped later.
         attr.flags &= !flag::EXCLUDE_IDLE;
     }
-    // Whoever takes the stacks finds out what each tick stands for, and needs those of both modes. But not those of a CPU
-    // that is idle: the kernel counts its events from one tick of its own to the next, of which that has none, and stops a
-    // clock that has ticked as often as a busy CPU may (`perf_event_max_sample_rate` / HZ) until it has.
+    // The eBPF program that takes the stacks computes the time that each tick represents, and needs the ticks of both
+    // modes. Idle CPUs are excluded: the kernel counts events from one of its timer ticks to the next, and an idle CPU
+    // has no timer ticks. So after as many events as are permitted between two ticks of a busy CPU
+    // (`perf_event_max_sample_rate` / HZ), the kernel would throttle the event until the next timer tick.
     if event.is_clock() && !is_taken && event.modifiers == Modifiers::default() {
         attr.flags &= !(flag::EXCLUDE_USER | flag::EXCLUDE_KERNEL | flag::EXCLUDE_HV);
         attr.flags |= flag::EXCLUDE_IDLE;
@@ -194,7 +196,7 @@ fn attributes(options: &Options, event: &Event, notices: &mut Vec<Notice>) -> Re
     Ok(attr)
 }
 
-/// Nanoseconds between two ticks of a clock, at least.
+/// Minimum period of a clock in nanoseconds.
 const LEAST_CLOCK_PERIOD: u64 = 10_000;
 
 fn set_rate(
@@ -217,15 +219,15 @@ fn set_rate(
             attr.flags |= flag::FREQ;
         }
         Rate::Every(period) => {
-            // The kernel's timer does not tick more often (`perf_swevent_start_hrtimer`).
+            // The kernel raises shorter periods to this (`perf_swevent_start_hrtimer`).
             if event.is_clock() && period < LEAST_CLOCK_PERIOD {
                 let (option, value) = ("period of a clock", period);
                 let range = format!("in nanoseconds, {LEAST_CLOCK_PERIOD} at least");
                 return Err(Error::OutOfRange { option, value, range });
             }
             attr.sample_period = period;
-            // If samples are to have their period, the kernel takes one each time such an event
-            // happens, whatever the period is (`perf_swevent_event`).
+            // If samples contain a period, the kernel takes one for each event of this kind, whatever the period is
+            // (`perf_swevent_event`).
             if period > 1 && event.is_counted_by_kernel() {
                 attr.sample_type &= !sample_type::PERIOD;
             }
@@ -234,7 +236,7 @@ fn set_rate(
     Ok(())
 }
 
-/// Modes that are counted, and parts of a stack that are sampled.
+/// Sets the modes to count, and the parts of a stack to sample.
 fn set_modes(attr: &mut Attr, options: &Options, event: &Event) -> Result<(), Error> {
     let user = options.user && event.modifiers.counts_user();
     let kernel = options.kernel && event.modifiers.counts_kernel();
@@ -242,7 +244,8 @@ fn set_modes(attr: &mut Attr, options: &Options, event: &Event) -> Result<(), Er
         return Err(Error::NothingToSample);
     }
     if event.happens_in_kernel() {
-        // The event itself must be counted in the kernel: only the stack's part is left out.
+        // The event itself happens in the kernel and must be counted there: only the kernel part of the stack is left
+        // out.
         attr.flags |= if kernel { 0 } else { flag::EXCLUDE_CALLCHAIN_KERNEL };
         attr.flags |= if user { 0 } else { flag::EXCLUDE_CALLCHAIN_USER };
     } else {
@@ -270,7 +273,7 @@ fn set_stack(attr: &mut Attr, options: &Options) -> Result<(), Error> {
     Ok(())
 }
 
-/// Opens the event for this thread, and leaves out what the kernel does not know or permit.
+/// Opens the event for this thread, and removes what the kernel does not support or permit.
 fn try_out(
     attr: Attr,
     options: &Options,
@@ -293,9 +296,9 @@ fn try_out(
                     let what = Wanted::KernelEvent { event: event.name().to_owned() };
                     return Err(rights.explain(what, errno).into());
                 }
-                // The answer may be the same without the kernel, and then it is not about that.
+                // If the answer is the same without kernel mode, then kernel mode is not the reason.
                 let mut without = attempt.with(flag::EXCLUDE_KERNEL | flag::EXCLUDE_HV);
-                // The count goes on there: skipped samples cannot be found by it.
+                // The count includes kernel mode in any case, so skipped samples cannot be found by it.
                 without.sample_type &= !sample_type::READ;
                 if attempt.has(flag::EXCLUDE_USER) {
                     return Err(rights.explain(Wanted::Kernel, errno).into());

@@ -1,7 +1,7 @@
-//! State before the recording began: processes, threads, names and executable mappings,
-//! as the records that the kernel would have written.
+//! State before the recording began (processes, threads, names and executable mappings), as the records that the kernel
+//! would have written.
 //!
-//! Source: proc_pid_maps(5), proc_pid_stat(5).
+//! Sources: proc_pid_maps(5), proc_pid_stat(5).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -11,36 +11,36 @@ use std::io;
 
 use pyrograph_event::{Comm, FileId, Layout, Mmap2, SampleId, Task};
 
-/// The threads of a process; none if it is not there.
+/// Returns the threads of a process. Empty if there is no such process.
 pub fn threads(pid: i32) -> Vec<i32> {
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     entries.flatten().filter_map(|entry| number(&entry.file_name())).collect()
 }
 
-/// How many threads a process has; none if there is no such process.
+/// Returns the number of threads of a process, 0 if there is no such process.
 pub(crate) fn count_threads(pid: i32) -> usize {
     fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count)
 }
 
-/// The process that a thread belongs to; `None` if no thread has this number.
+/// Returns the process that a thread belongs to, or `None` if there is no such thread.
 pub fn process_of(tid: i32) -> Option<i32> {
     let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
     line.trim().parse().ok()
 }
 
-/// Records of what was there, in the order in which they make sense.
+/// Synthesized records of the initial state: processes before their threads, names and mappings.
 #[derive(Debug, Default)]
 pub(crate) struct Initial {
-    /// The records.
+    /// Bytes of the records.
     pub bytes: Vec<u8>,
-    /// How many processes' mappings could not be read.
+    /// Number of processes whose mappings could not be read.
     pub unreadable: usize,
 }
 
 impl Initial {
-    /// Reads `/proc` of `pids`, or of all processes. Call this once the events are
-    /// enabled: whatever is mapped from then on has a record of the kernel.
+    /// Reads `/proc` for `pids`, or for all processes. Call this once the events are enabled, so that the kernel
+    /// records all later mappings.
     pub(crate) fn read(layout: &Layout, pids: Option<&[i32]>) -> Self {
         let mut all = Vec::new();
         let pids = pids.unwrap_or_else(|| {
@@ -54,7 +54,7 @@ impl Initial {
         initial
     }
 
-    /// A process that ends meanwhile has records in part, or none.
+    /// Adds the records of a process. If it ends meanwhile, some or all of them are missing.
     fn process(&mut self, layout: &Layout, pid: i32) {
         let Ok(stat) = fs::read(format!("/proc/{pid}/stat")) else { return };
         let parent = parent_in(&stat).unwrap_or(0);
@@ -74,7 +74,7 @@ impl Initial {
         }
     }
 
-    /// That a thread started, and its name.
+    /// Adds FORK and COMM records of a thread.
     fn task(
         &mut self,
         layout: &Layout,
@@ -90,9 +90,9 @@ impl Initial {
     }
 }
 
-/// The processes that these have started, and those that these have started in turn, as far as they run
-/// now: parents before their children, without the given ones and this one. Processes whose parents have
-/// ended are nobody's descendants any more.
+/// Returns the processes that these have started, directly or through others, and that still run. Parents come before
+/// their children; the given processes and this one are left out. A process whose parent has ended is not found, since
+/// it is no longer its descendant in `/proc`.
 pub fn descendants(pids: &[i32]) -> Vec<i32> {
     if pids.is_empty() {
         return Vec::new();
@@ -110,7 +110,8 @@ pub fn descendants(pids: &[i32]) -> Vec<i32> {
     let mut found = Vec::new();
     let mut parents = pids.to_vec();
     while let Some(parent) = parents.pop() {
-        // Each process is the child of one: removed here, a loop that changes while it is read has an end.
+        // Children are removed here, so that the loop ends even if the parent IDs, which change during the read, form a
+        // cycle.
         let new = children.remove(&parent).unwrap_or_default();
         let new: Vec<i32> = new.into_iter().filter(|pid| seen.insert(*pid)).collect();
         found.extend(&new);
@@ -119,17 +120,17 @@ pub fn descendants(pids: &[i32]) -> Vec<i32> {
     found
 }
 
-/// Before all records of the kernel.
+/// Time 0, before all records of the kernel.
 fn at_the_start(pid: i32, tid: i32) -> SampleId {
     SampleId { pid: Some(pid), tid: Some(tid), time: Some(0), ..SampleId::default() }
 }
 
-/// A file name of `/proc` that is a number.
+/// Parses a file name of `/proc` that is a number.
 pub(crate) fn number(name: &OsStr) -> Option<i32> {
     name.to_str()?.parse().ok()
 }
 
-/// The fourth field of `stat`: `7 (a name (with) spaces) S 1 ...`.
+/// Parses the parent ID, the fourth field of `stat`: `7 (a name (with) spaces) S 1 ...`.
 fn parent_in(stat: &[u8]) -> Option<i32> {
     let after_name = &stat[stat.iter().rposition(|byte| *byte == b')')? + 1..];
     text(after_name.split(|byte| *byte == b' ').filter(|word| !word.is_empty()).nth(1)?)?
@@ -137,11 +138,11 @@ fn parent_in(stat: &[u8]) -> Option<i32> {
         .ok()
 }
 
-/// The mappings of a process, by its number or name in `/proc`, in the order of their addresses.
+/// Returns the mappings of a process, given by its ID or another name in `/proc`, in order of address.
 ///
 /// # Errors
 ///
-/// If there is no such process, or it may not be read.
+/// If there is no such process, or the file may not be read.
 pub fn mappings(process: impl Display) -> io::Result<Vec<Mapping>> {
     let maps = fs::read(format!("/proc/{process}/maps"))?;
     Ok(maps.split(|byte| *byte == b'\n').filter_map(Mapping::parse).collect())
@@ -150,19 +151,20 @@ pub fn mappings(process: impl Display) -> io::Result<Vec<Mapping>> {
 /// A mapping of a process.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Mapping {
-    /// Its first address.
+    /// First address.
     pub start: u64,
-    /// The address behind its last.
+    /// Address after the last byte.
     pub end: u64,
     protection: u32,
     flags: u32,
-    /// Where in the file it begins, in bytes.
+    /// File offset of its first byte.
     pub offset: u64,
-    /// The file's device, major and minor number.
+    /// Device of the file: major and minor number.
     pub device: (u32, u32),
-    /// The file's inode.
+    /// Inode of the file.
     pub inode: u64,
-    /// The file, in the mount namespace of the process; `//anon` for memory without one, `[heap]`, `[stack]`, `[vdso]`.
+    /// Path of the file in the mount namespace of the process, `//anon` for anonymous memory, or `[heap]`, `[stack]`,
+    /// `[vdso]`.
     pub path: Vec<u8>,
 }
 
@@ -191,7 +193,7 @@ impl Mapping {
         })
     }
 
-    /// Returns true if it is of a file, which may be removed by now.
+    /// Returns true if it maps a file, which may have been removed since.
     pub fn is_of_file(&self) -> bool {
         self.path.starts_with(b"/") && self.path != ANONYMOUS
     }
@@ -218,10 +220,10 @@ impl Mapping {
     }
 }
 
-/// The name that the kernel's records give to memory without a file.
+/// Name of anonymous memory in the kernel's mmap records.
 const ANONYMOUS: &[u8] = b"//anon";
 
-/// `maps` writes a newline in a path as `\012`, and nothing else in another way than it is.
+/// Replaces `\012` by a newline. It is the only escape sequence in the paths of `maps`.
 fn unescape(path: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(path.len());
     let mut rest = path;

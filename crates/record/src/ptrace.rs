@@ -1,5 +1,5 @@
-//! System calls by `ptrace`, which needs no privilege for own processes: every thread stops twice a call, and this process
-//! reads what it says.
+//! Tracing of system calls by `ptrace`, which needs no privilege for one's own processes: every thread stops twice per
+//! call, and this process reads the call's registers and memory.
 //!
 //! Source: ptrace(2), `linux/ptrace.h`. Linux 5.3 is needed, for `PTRACE_GET_SYSCALL_INFO`.
 
@@ -20,17 +20,17 @@ pub use in_progress::calls_in_progress;
 use memory::Memory;
 use request::{Info, Timer, Waited};
 
-/// Follows the system calls of processes, all their threads and children, by `ptrace`.
+/// Traces the system calls of processes, all their threads and children, by `ptrace`.
 ///
-/// It belongs to the thread that made it: the kernel takes requests from that thread alone.
+/// It must stay on the thread that made it: the kernel accepts ptrace requests from that thread alone.
 #[derive(Debug)]
 pub struct Tracer {
     threads: HashMap<i32, Thread>,
-    /// The command, until it has become the program: what it does before is not its own.
+    /// The command, until it has executed the program. What it does before that is not reported.
     waiting: Option<Waiting>,
-    /// The command from then on, until it has ended.
+    /// The command after that, until it has ended.
     command: Option<Child>,
-    /// The thread that is stopped until the next step, and the signal it gets.
+    /// The thread that is stopped until the next step, and how it is resumed.
     stopped: Option<(i32, Resume)>,
     ready: VecDeque<Traced>,
     text: u32,
@@ -45,21 +45,22 @@ struct Thread {
     call: Option<TracedCall>,
 }
 
-/// How a stopped thread goes on.
+/// Ways to resume a stopped thread.
 #[derive(Debug, Clone, Copy)]
 enum Resume {
-    /// With a signal, or 0.
+    /// Runs to the next system call stop, with this signal delivered, or 0 for none.
     Run(i32),
-    /// It stays stopped until it gets `SIGCONT`.
+    /// Stays stopped until it gets `SIGCONT` (`PTRACE_LISTEN`).
     Listen,
 }
 
-/// Something that a traced thread has done. It stays stopped until the next [`Tracer::step`], so that `/proc` shows its process as it was.
+/// An action of a traced thread. The thread stays stopped until the next [`Tracer::step`], so that `/proc` shows its
+/// process as it was at that moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Traced {
-    /// A call has returned, or never will.
+    /// A call has returned, or its thread has ended in it.
     Call(TracedCall),
-    /// A signal is delivered.
+    /// A signal is about to be delivered.
     Signal {
         /// `CLOCK_MONOTONIC` in ns.
         time: u64,
@@ -67,7 +68,7 @@ pub enum Traced {
         process: i32,
         /// The thread.
         thread: i32,
-        /// The number.
+        /// The signal's number.
         signal: i32,
         /// Its `siginfo_t`.
         info: Vec<u8>,
@@ -76,7 +77,7 @@ pub enum Traced {
     Started {
         /// `CLOCK_MONOTONIC` in ns.
         time: u64,
-        /// The process that it belongs to: a new one if it has the same number.
+        /// The process that it belongs to. A new process if it has the same ID as the thread.
         process: i32,
         /// The thread.
         thread: i32,
@@ -87,9 +88,9 @@ pub enum Traced {
         time: u64,
         /// The process.
         process: i32,
-        /// The thread; if its number is that of the process, all of that has ended.
+        /// The thread. If its ID is that of the process, the whole process has ended.
         thread: i32,
-        /// As `waitpid` gives it.
+        /// Wait status, as `waitpid` returns it.
         status: i32,
     },
 }
@@ -97,30 +98,31 @@ pub enum Traced {
 /// A system call of a traced thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TracedCall {
-    /// When it began: `CLOCK_MONOTONIC` in ns.
+    /// Time at which it began: `CLOCK_MONOTONIC` in ns.
     pub time: u64,
     /// The process.
     pub process: i32,
     /// The thread.
     pub thread: i32,
-    /// The number; `u32::MAX` for a call of another architecture (a 32-bit program's), of which nothing is copied.
+    /// Number of the call. `u32::MAX` for a call of another architecture (of a 32-bit program), for which no memory is
+    /// copied.
     pub number: u32,
-    /// The registers of the arguments.
+    /// Registers with the arguments.
     pub arguments: [u64; 6],
-    /// The value that it returned; none if the thread has ended in it.
+    /// Return value. `None` if the thread has ended in the call.
     pub result: Option<i64>,
-    /// How long it took, in ns, with the stops.
+    /// Duration in ns, including the ptrace stops.
     pub duration: u64,
-    /// Memory that was copied.
+    /// Memory that was copied for it.
     pub copied: Vec<Taken>,
 }
 
-/// The rest when threads were let go.
+/// State at the moment when all threads were detached.
 #[derive(Debug)]
 pub struct Detached {
-    /// Calls that had not returned, in the order in which they began; durations are those until then.
+    /// Calls that had not returned, ordered by their beginning. Durations are until the detach.
     pub calls: Vec<TracedCall>,
-    /// The command, if it runs on.
+    /// The command, if it still runs.
     pub command: Option<Child>,
 }
 
@@ -129,14 +131,14 @@ pub struct Detached {
 pub struct Taken {
     /// Index into [`Call::copies`].
     pub copy: usize,
-    /// The bytes.
+    /// Copied bytes.
     pub bytes: Vec<u8>,
-    /// Length of the whole, in bytes.
+    /// Full length of the object in bytes, of which `bytes` may be the beginning.
     pub length: u64,
 }
 
 impl TracedCall {
-    /// A call that a thread of a process is in now. Of each string `text` bytes are copied.
+    /// Makes a call that a thread has just entered or is in. Up to `text` bytes of each string are copied.
     fn entered((process, thread): (i32, i32), number: u32, arguments: [u64; 6], text: u32) -> Self {
         let (time, copied) = (monotonic_now(), Vec::new());
         let (result, duration) = (None, 0);
@@ -145,7 +147,8 @@ impl TracedCall {
         call
     }
 
-    /// Copies what is there on entry, or once it has returned without an error.
+    /// Copies the memory that is to be copied at this moment: on entry, or after the call has returned without an
+    /// error.
     fn copy(&mut self, when: When, text: u32) {
         let Some(known) = by_number(self.number) else { return };
         if self.result.is_some_and(|result| (-4095..0).contains(&result)) {
@@ -162,7 +165,7 @@ impl TracedCall {
         }
     }
 
-    /// Calls `f` with this call as the decoder takes it.
+    /// Calls `f` with this call in the form that the decoder takes.
     pub fn seen<T>(&self, f: impl FnOnce(&Seen<'_>) -> T) -> T {
         let copied: Vec<Copied<'_>> = self
             .copied
@@ -179,7 +182,8 @@ impl TracedCall {
 }
 
 impl Tracer {
-    /// Starts a command, which goes on if this process is killed. Of each string `text` bytes are copied.
+    /// Traces a command from its start. It continues if this process is killed. Up to `text` bytes of each string are
+    /// copied.
     ///
     /// # Errors
     ///
@@ -189,19 +193,20 @@ impl Tracer {
         let pid = waiting.pid();
         request::seize(pid).map_err(Error::system("tracing the command"))?;
         tracer.threads.insert(pid, Thread { process: pid, call: None });
-        // Calls stop only after a first stop.
+        // System call stops begin only after a first stop.
         request::interrupt(pid).map_err(Error::system("tracing the command"))?;
         tracer.waiting = Some(waiting);
         tracer.kill_on_drop = true;
         Ok(tracer)
     }
 
-    /// Follows processes that run, with all their threads. A call that a thread is in at that moment is reported if it is
-    /// restarted; see [`calls_in_progress`].
+    /// Attaches to running processes, with all their threads. A call that a thread is in at that moment is reported
+    /// only if it is restarted; see [`calls_in_progress`].
     ///
     /// # Errors
     ///
-    /// If one is not there or may not be traced: it is another user's, someone else traces it, or `kernel.yama.ptrace_scope` is not 0.
+    /// If a process does not exist or may not be traced: it belongs to another user, it has another tracer, or
+    /// `kernel.yama.ptrace_scope` is not 0.
     pub fn attach(processes: &[i32], text: u32) -> Result<Self, Error> {
         let mut tracer = Self::new(text)?;
         for &process in processes {
@@ -224,7 +229,8 @@ impl Tracer {
         })
     }
 
-    /// Threads may start others meanwhile: it looks again until there is no new one.
+    /// Attaches to all threads of a process. They may start others meanwhile, so the list is read again until there is
+    /// no new thread.
     fn attach_one(&mut self, process: i32) -> Result<(), Error> {
         let mut tried = HashSet::new();
         loop {
@@ -235,7 +241,7 @@ impl Tracer {
                 break;
             }
             for thread in new {
-                // One that a traced thread has just started is traced already.
+                // A thread that a traced thread has just started is already traced.
                 if self.threads.contains_key(&thread) {
                     continue;
                 }
@@ -243,7 +249,7 @@ impl Tracer {
                     Ok(()) => {
                         self.threads.insert(thread, Thread { process, call: None });
                     }
-                    // A thread that has ended meanwhile.
+                    // The thread has ended meanwhile.
                     Err(_) if thread != process => {}
                     Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
                         return Err(Error::NoSuchProcess { pid: process });
@@ -260,17 +266,17 @@ impl Tracer {
         if tried.is_empty() { Err(Error::NoSuchProcess { pid: process }) } else { Ok(()) }
     }
 
-    /// Returns true once all that was traced has ended.
+    /// Returns true once everything that was traced has ended.
     pub fn is_done(&self) -> bool {
         self.threads.is_empty() && self.ready.is_empty()
     }
 
-    /// Lets the last thread go on, and waits for what comes next. None comes at least every 100 ms, so that the caller can look at other
-    /// things, and once [all is done](Self::is_done).
+    /// Resumes the last thread, and waits for the next action. Returns `None` at least every 100 ms, so that the caller
+    /// can do other work, and once [everything has ended](Self::is_done).
     ///
     /// # Errors
     ///
-    /// If the command cannot be run, or the kernel refuses what it has permitted before.
+    /// If the command cannot be run, or the kernel refuses a request that it permitted before.
     pub fn step(&mut self) -> Result<Option<Traced>, Error> {
         loop {
             if let Some(traced) = self.ready.pop_front() {
@@ -283,7 +289,8 @@ impl Tracer {
             match request::wait() {
                 Ok(Some((thread, waited))) => self.handle(thread, waited)?,
                 Ok(None) => return Ok(None),
-                // Nothing is traced any more: the rest has ended when a thread took its process over.
+                // Nothing is traced any more: the remaining threads ended when another thread of their process called
+                // `exec`.
                 Err(error) if error.raw_os_error() == Some(libc::ECHILD) => self.threads.clear(),
                 Err(source) => {
                     return Err(Error::System {
@@ -296,7 +303,7 @@ impl Tracer {
     }
 
     fn resume(&mut self) {
-        // A thread that cannot go on has been killed: its end comes from `wait`.
+        // If a thread cannot be resumed, it was killed: `wait` reports its end.
         match self.stopped.take() {
             Some((thread, Resume::Run(signal))) if self.detaching => {
                 drop(request::detach(thread, signal))
@@ -321,7 +328,7 @@ impl Tracer {
                 let info = request::signal_info(thread);
                 self.report(Traced::Signal { time, process, thread, signal, info });
             }
-            // The first stop of a thread, or one that was asked for.
+            // The first stop of a thread, or one that was requested.
             Waited::Stop => {
                 if let Some(waiting) =
                     self.waiting.as_mut().filter(|waiting| waiting.pid() == thread)
@@ -331,7 +338,7 @@ impl Tracer {
             }
             Waited::GroupStop => self.stopped = Some((thread, Resume::Listen)),
             Waited::Exec => self.exec(thread),
-            // Its own first stop may have come before.
+            // The new thread's own first stop may have been reported before this.
             Waited::NewThread => {
                 if let Some(new) = request::event_message(thread) {
                     self.announce(new);
@@ -355,14 +362,14 @@ impl Tracer {
         self.threads.get(&thread).map_or(thread, |thread| thread.process)
     }
 
-    /// The child that becomes the command does nothing of its own before.
+    /// Queues an action. Before the child has executed the command, its actions are dropped.
     fn report(&mut self, traced: Traced) {
         if self.waiting.is_none() {
             self.ready.push_back(traced);
         }
     }
 
-    /// A thread stops before a call, and after it.
+    /// Handles a system call stop: a thread stops before each call and after it.
     fn call(&mut self, thread: i32) {
         let Some(info) = request::call_info(thread) else { return };
         let process = self.process(thread);
@@ -386,7 +393,7 @@ impl Tracer {
         }
     }
 
-    /// Another program takes a process over: of its threads one is left, under the number of the process.
+    /// Handles an `exec`: of the threads of the process one is left, with the ID of the process.
     fn exec(&mut self, thread: i32) {
         let former = request::event_message(thread).unwrap_or(thread);
         let mut call = self.threads.get_mut(&former).and_then(|thread| thread.call.take());
@@ -406,7 +413,7 @@ impl Tracer {
         if let Some(waiting) = self.waiting.take_if(|waiting| waiting.pid() == thread) {
             return waiting.failed();
         }
-        // There is no status left to wait for.
+        // The status has been taken by `waitpid`, so the command cannot be waited for.
         self.command.take_if(|command| command.pid() == thread);
         let Some(state) = state else { return Ok(()) };
         if let Some(mut call) = state.call {
@@ -417,11 +424,11 @@ impl Tracer {
         Ok(())
     }
 
-    /// Lets all threads go, which run on untraced. What they do meanwhile is not reported.
+    /// Detaches from all threads, which continue untraced. Actions during this are not reported.
     ///
     /// # Errors
     ///
-    /// If the kernel does not say when they have stopped.
+    /// If waiting for the threads to stop fails.
     pub fn detach(mut self) -> Result<Detached, Error> {
         self.kill_on_drop = false;
         let now = monotonic_now();
@@ -436,7 +443,7 @@ impl Tracer {
 
     fn let_all_go(&mut self) -> Result<(), Error> {
         self.detaching = true;
-        // A thread can be let go only while it is stopped.
+        // A thread can be detached only while it is stopped.
         if let Some((thread, _)) = self.stopped {
             self.resume();
             self.threads.remove(&thread);
@@ -480,7 +487,7 @@ impl Tracer {
 }
 
 impl Drop for Tracer {
-    /// A command ends with its tracer; what was attached to runs on.
+    /// Kills a command that is traced. Processes that were attached to continue.
     fn drop(&mut self) {
         if self.kill_on_drop {
             for &thread in self.threads.keys() {

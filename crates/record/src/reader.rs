@@ -1,4 +1,4 @@
-//! The thread that copies the kernel's buffers out, and does nothing else.
+//! The reader thread, which copies records out of the ring buffers and does nothing else.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -12,8 +12,8 @@ use crate::ring::Ring;
 use crate::sys;
 use crate::watch::Watched;
 
-/// How many bytes of records may wait to be taken. Beyond that they stay in the rings, and when
-/// these are full, the kernel counts the records that it loses.
+/// Maximum number of bytes of records that wait to be taken. Beyond that, records stay in the ring buffers; when these
+/// are full, the kernel counts the records that it loses.
 const MOST_WAITING: usize = 256 << 20;
 
 /// Ends a recording, from any thread or signal handler.
@@ -32,61 +32,61 @@ impl Stopper {
         Ok(Self(Arc::new(Stop { asked: AtomicBool::new(false), wake })))
     }
 
-    /// Asks for the end: what has been sampled until now is still handed out. Async-signal-safe.
+    /// Requests the end of the recording. Records that were sampled until now are still returned. Async-signal-safe.
     pub fn stop(&self) {
         self.0.asked.store(true, Ordering::SeqCst);
         sys::wake(&self.0.wake);
     }
 
-    /// Returns true once the end was asked for.
+    /// Returns true once [`Self::stop`] was called.
     pub(crate) fn is_asked(&self) -> bool {
         self.0.asked.load(Ordering::SeqCst)
     }
 }
 
 impl AsFd for Stopper {
-    /// Readable once the end was asked for.
+    /// Returns a descriptor that is readable once [`Self::stop`] was called.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.wake.as_fd()
     }
 }
 
-/// Changes how often a clock ticks, where events are those of CPUs.
+/// Changes the sample period of a clock during a recording, if its events are per CPU.
 #[derive(Clone, Debug)]
 pub struct Pacer(pub(crate) Arc<AtomicU64>);
 
 impl Pacer {
-    /// Sets the time between two ticks. The kernel does not write it into samples.
+    /// Sets the time between two samples. The kernel does not write the new period into samples.
     pub fn set(&self, period: Duration) {
         self.0.store(u64::try_from(period.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 }
 
-/// Why a recording ended.
+/// Reasons why a recording ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ended {
-    /// [`Stopper::stop`] was called.
+    /// [`Stopper::stop`] was called, or the duration of the recording is over.
     Stopped,
-    /// The command, or the last of the processes, ended.
+    /// The command, or the last of the processes, has ended.
     TargetEnded,
 }
 
-/// Records of one CPU, copied out of its buffer.
+/// Records of one CPU, copied out of its ring buffer.
 #[derive(Debug)]
 pub(crate) struct Chunk {
     pub bytes: Vec<u8>,
-    /// Nanoseconds between two samples, if they are a clock's.
+    /// Sample period in nanoseconds if the event is a clock, else 0.
     pub period: u64,
-    /// The number of its buffer.
+    /// Index of the ring buffer.
     pub ring: usize,
-    /// When there was room in the buffer again, of `CLOCK_MONOTONIC`.
+    /// Time at which the ring buffer had room again, in nanoseconds of `CLOCK_MONOTONIC`.
     pub drained: u64,
-    /// How much of the pool's account is its own.
+    /// Number of bytes that this chunk has added to the pool's `on_its_way`.
     counted: usize,
     pool: Arc<Pool>,
 }
 
-/// Memory of chunks: that which is on its way, and that which is no longer needed.
+/// Buffers for chunks: the number of bytes in chunks that are in use, and buffers that can be reused.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     on_its_way: AtomicUsize,
@@ -99,7 +99,7 @@ impl Chunk {
         Self { bytes, period: 0, ring: 0, drained: 0, counted: 0, pool: Arc::clone(pool) }
     }
 
-    /// Puts its bytes on the account, until it is dropped.
+    /// Adds its length to the pool's count of bytes in use, until it is dropped.
     fn count(&mut self) {
         self.counted = self.bytes.len();
         self.pool.on_its_way.fetch_add(self.counted, Ordering::Relaxed);
@@ -108,7 +108,7 @@ impl Chunk {
 
 impl Drop for Chunk {
     fn drop(&mut self) {
-        /// Enough for what is on its way while nobody lags behind.
+        /// Maximum size of reusable buffers, in bytes: enough for the chunks in use while the consumer keeps up.
         const KEPT: usize = 64 << 20;
         self.pool.on_its_way.fetch_sub(self.counted, Ordering::Relaxed);
         let mut bytes = std::mem::take(&mut self.bytes);
@@ -121,22 +121,22 @@ impl Drop for Chunk {
     }
 }
 
-/// Records of one pass over all buffers.
+/// Records of one pass over all ring buffers.
 pub(crate) type Round = Vec<Chunk>;
 
 /// Result of the reader.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
     pub ended: Ended,
-    /// Lost records by the events' own counts, where the kernel has them (Linux 6.0).
+    /// Number of lost records by the events' own counts, if the kernel has them (`PERF_FORMAT_LOST`, Linux 6.0).
     pub lost: Option<u64>,
     /// Sum of the events' counts.
     pub count: u64,
-    /// To how many a second samples were lowered.
+    /// The rate in Hz that samples were lowered to, if they were.
     pub lowered: Option<u64>,
 }
 
-/// Losses until the last check.
+/// Losses until the last check. `lowered`: the rate in Hz that samples were lowered to.
 #[derive(Debug)]
 struct Losses {
     checked: Instant,
@@ -145,39 +145,40 @@ struct Losses {
 }
 
 impl Losses {
-    /// How often losses are checked. Until the rate is low enough, that much of the time is lost.
+    /// Time between two checks for losses. While the rate is too high, samples are lost for this long before each time
+    /// that it is halved.
     const WINDOW: Duration = Duration::from_millis(30);
-    /// Nanoseconds: more than this is not lowered.
+    /// Upper limit in nanoseconds for the period, when the rate is lowered.
     const LONGEST_PERIOD: u64 = 1_100_000;
 }
 
-/// All that the thread needs.
+/// State of the reader thread.
 #[derive(Debug)]
 pub(crate) struct Reader {
     pub rings: Vec<Ring>,
     pub events: Vec<OwnedFd>,
-    /// Events with records of processes on other CPUs until this ends.
+    /// Events on CPUs that are not sampled. They write mmap, comm, fork and exit records until they are closed.
     pub _others: Vec<OwnedFd>,
     pub watched: Vec<Watched>,
     pub stopper: Stopper,
     pub rounds: Sender<Round>,
     pub copier: Copier,
-    /// Records that were copied out of each ring before the thread started.
+    /// Records that were copied out of each ring buffer before the thread started.
     pub early: Vec<Vec<u8>>,
-    /// How long to sleep at most.
+    /// Maximum time to sleep.
     pub patience: Duration,
-    /// Nanoseconds between two ticks, once they are to change; 0 before.
+    /// New sample period in nanoseconds, if it is to change, else 0.
     pub period: Arc<AtomicU64>,
-    /// Nanoseconds between two samples of a clock; else 0.
+    /// Sample period in nanoseconds if the event is a clock, else 0.
     pub unit: u64,
-    /// Fewer samples are taken once some are lost.
+    /// Lower the sample rate once samples are lost.
     pub yields: bool,
-    /// When to end.
+    /// Time at which to end.
     pub until: Option<Instant>,
 }
 
 impl Reader {
-    /// Copies until the target ends, or a stop is asked for.
+    /// Copies records until the target ends, a stop is requested, or the time is over.
     pub(crate) fn run(mut self) -> Outcome {
         sys::become_reader();
         let pool = Arc::new(Pool::default());
@@ -200,19 +201,19 @@ impl Reader {
             if pool.on_its_way.load(Ordering::Relaxed) < MOST_WAITING {
                 self.round(&pool);
             } else {
-                // A ring above its watermark lets no poll sleep.
+                // `poll` would return at once, because a ring buffer is above its watermark.
                 std::thread::sleep(self.timeout());
             }
         }
     }
 
-    /// How long to sleep at most.
+    /// Returns the maximum time to sleep.
     fn timeout(&self) -> Duration {
         let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
         left.map_or(self.patience, |left| left.min(self.patience))
     }
 
-    /// Ends the sampling. That takes its time where there are thousands of events.
+    /// Disables the events. With thousands of events this takes time, so the ring buffers are drained meanwhile.
     fn disable(&mut self, pool: &Arc<Pool>) {
         const AT_ONCE: usize = 64;
         for start in (0..self.events.len()).step_by(AT_ONCE) {
@@ -224,7 +225,7 @@ impl Reader {
         }
     }
 
-    /// Lowers the rate if samples are lost.
+    /// Halves the sample rate if more than 2 % of the samples were lost since the last check.
     fn yield_to(&mut self, losses: &mut Losses) {
         let passed = losses.checked.elapsed();
         if !self.yields || passed < Losses::WINDOW {
@@ -248,14 +249,14 @@ impl Reader {
         }
     }
 
-    /// Sleeps until there is something to do, and forgets processes that have ended.
+    /// Sleeps until there is something to do, and removes processes that have ended.
     fn wait(&mut self) {
         let mut fds = vec![sys::readable(Some(self.stopper.0.wake.as_fd()))];
         fds.extend(self.watched.iter().map(Watched::readable));
         fds.extend(self.rings.iter().map(|ring| sys::readable(Some(ring.fd().as_fd()))));
         sys::poll(&mut fds, self.timeout());
-        // A ring's event belongs to the thread that opened the session. If that has ended, its
-        // rings never wake us, but return at once.
+        // A ring buffer's event belongs to the thread that opened the session. If that thread has ended, polling its
+        // ring buffers returns at once, so only the other descriptors are polled.
         let rings = &fds[1 + self.watched.len()..];
         if rings.iter().any(|ring| ring.revents & libc::POLLHUP != 0) {
             sys::poll(&mut fds[..=self.watched.len()], self.timeout());
@@ -267,7 +268,7 @@ impl Reader {
         });
     }
 
-    /// One pass over all rings.
+    /// Makes one pass over all ring buffers.
     fn round(&mut self, pool: &Arc<Pool>) {
         let mut round = Round::new();
         let early = std::mem::take(&mut self.early);
@@ -283,12 +284,12 @@ impl Reader {
                 round.push(chunk);
             }
         }
-        // Also an empty round is sent: it completes the one before. If nobody takes it any more,
-        // a stop has been asked for, too.
+        // Empty rounds are sent, too: each completes the one before. If the receiver is gone, a stop has been requested
+        // as well.
         let _ = self.rounds.send(round);
     }
 
-    /// Sum of all events' counts, and how many records they lost.
+    /// Returns the sum of all events' counts, and the number of records that they lost, if the kernel counts these.
     fn counts(&self) -> (u64, Option<u64>) {
         let counts = self.events.iter().filter_map(sys::read_count);
         counts.fold((0, None), |(sum, all), (count, lost)| {

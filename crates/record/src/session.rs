@@ -1,4 +1,4 @@
-//! A recording, from its opening to its end.
+//! Recordings, from opening the events to the summary.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::ExitStatus;
@@ -26,7 +26,7 @@ use crate::ring::Ring;
 use crate::sys;
 use crate::watch::Watched;
 
-/// Events that are open, and have not been started.
+/// Events that are open and not yet started.
 ///
 /// Open it on a thread that lives as long as the recording.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub struct Session {
     copier: Copier,
     events: Vec<OwnedFd>,
     others: Vec<OwnedFd>,
-    /// Records that were copied out of the rings while events were opened.
+    /// Records that were copied out of the ring buffers while events were opened.
     early: Vec<Vec<u8>>,
     command: Option<Waiting>,
     stopper: Stopper,
@@ -47,23 +47,23 @@ pub struct Session {
     idle: bool,
     duration: Option<Duration>,
     threads: Option<Vec<i32>>,
-    /// All CPUs are sampled, also where processes are to be.
+    /// True if all CPUs are sampled, even if the target is processes.
     is_of_cpus: bool,
-    /// Period that was asked for by a [`Pacer`].
+    /// Sample period that a [`Pacer`] has requested.
     period: Arc<AtomicU64>,
 }
 
 impl Session {
-    /// Opens the events. A command is started, but waits before its first instruction.
+    /// Opens the events. A command is forked, but waits before its first instruction.
     ///
     /// # Errors
     ///
-    /// If the event is not known or not counted here, something is not permitted, a process does
-    /// not exist, or the kernel lacks resources.
+    /// If the event is not known or cannot be counted here, something is not permitted, a process does not exist, or
+    /// the kernel lacks resources.
     pub fn open(options: &Options) -> Result<Self, Error> {
         check_cpus(options)?;
         let (mut plan, is_of_cpus) = find_plan(options)?;
-        // The child is made before limits are raised, so that it has those of its user.
+        // The child is forked before limits are raised, so that it has the limits of its user.
         let command = match &options.target {
             Target::Command(argv) => Some(Waiting::fork(argv, options.output_to_stderr)?),
             Target::Processes(_) | Target::System => None,
@@ -114,45 +114,45 @@ impl Session {
         })
     }
 
-    /// The event that is sampled.
+    /// The event to sample.
     pub fn event(&self) -> &Event {
         &self.plan.event
     }
 
-    /// How to decode the records.
+    /// Layout of the records, for decoding them.
     pub fn layout(&self) -> Layout {
         self.plan.layout
     }
 
-    /// Returns true if times are those of `CLOCK_MONOTONIC`; else, of the scheduler's clock.
+    /// Returns true if times are of `CLOCK_MONOTONIC`; otherwise they are of the scheduler's clock.
     pub fn has_monotonic_time(&self) -> bool {
         self.plan.clock() == Some(libc::CLOCK_MONOTONIC)
     }
 
-    /// How often it is sampled. With [`Rate::Every`] a sample without a period stands for this
-    /// many.
+    /// Sample rate. With [`Rate::Every`], a sample without a period field has this period.
     pub fn rate(&self) -> Rate {
         let rate = self.plan.attr.sample_period;
         if self.plan.attr.has(flag::FREQ) { Rate::Hertz(rate) } else { Rate::Every(rate) }
     }
 
-    /// With [`Target::System`], the time between two ticks of the clock on each CPU that is sampled, if all ticks of threads
-    /// are seen by programs that are attached to [`Self::events`], in both modes.
+    /// With [`Target::System`]: sample period of the clock on each sampled CPU, if eBPF programs attached to
+    /// [`Self::events`] see its ticks in both user and kernel mode.
     pub fn tick(&self) -> Option<Duration> {
         self.plan.tick().filter(|_| self.is_of_cpus)
     }
 
-    /// Time of the kernel for a sample, stacks that others take aside: measured for rates above 5,000 Hz.
+    /// Time that the kernel needs for a sample, without the time in which eBPF programs take its stack. Measured for
+    /// rates above 5,000 Hz.
     pub fn interrupt(&self) -> Option<Duration> {
         self.plan.interrupt
     }
 
-    /// Changes the time between two ticks of a clock while it is recorded.
+    /// Handle that changes the sample period of a clock during the recording.
     pub fn pacer(&self) -> Pacer {
         Pacer(Arc::clone(&self.period))
     }
 
-    /// Returns true if kernel mode is sampled: it was asked for, and is permitted.
+    /// Returns true if kernel mode is sampled: it was requested and is permitted.
     pub fn samples_kernel(&self) -> bool {
         !self.plan.attr.has(flag::EXCLUDE_KERNEL)
             && !self.plan.attr.has(flag::EXCLUDE_CALLCHAIN_KERNEL)
@@ -163,19 +163,18 @@ impl Session {
         &self.plan.notices
     }
 
-    /// The open events: with [`Target::System`] one a CPU. A program in the kernel that is attached to
-    /// all of them before the start gets each sample, and decides whether a buffer gets it, too.
+    /// The open events; with [`Target::System`], one for each CPU. An eBPF program that is attached to all of them
+    /// before the start runs for each sample, and decides whether the sample is written to the ring buffer.
     pub fn events(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.events.iter().map(AsFd::as_fd)
     }
 
-    /// Ends the recording that will be started.
+    /// Handle that ends the recording, once it is started.
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()
     }
 
-    /// Starts the command, or the sampling of the machine, and reads from `/proc` what was there
-    /// before.
+    /// Starts the command, or enables the events of CPUs, and reads the initial state from `/proc`.
     ///
     /// # Errors
     ///
@@ -232,7 +231,7 @@ impl Session {
             Target::System if counts_idle => Filter::busy(&self.plan.layout),
             _ => Filter::all(),
         };
-        // Attaching to many threads, and detaching from them, takes its time.
+        // Attaching to many threads, and detaching from them, takes time. Samples from before and after are dropped.
         let filter = match self.plan.clock() {
             Some(libc::CLOCK_MONOTONIC) => {
                 let duration = self.duration.and_then(|time| u64::try_from(time.as_nanos()).ok());
@@ -272,7 +271,7 @@ impl Session {
     }
 }
 
-/// Checks that the CPUs that are to be sampled are online.
+/// Checks that the CPUs to be sampled are online.
 fn check_cpus(options: &Options) -> Result<(), Error> {
     let Some(cpus) = &options.cpus else { return Ok(()) };
     let online = limits::online_cpus()?;
@@ -285,9 +284,9 @@ fn check_cpus(options: &Options) -> Result<(), Error> {
     }
 }
 
-/// Finds what the events will be, and whether they are those of CPUs: of the whole machine, or where there are so
-/// many threads that one event for each would miss much. Each such event takes its first sample after a period,
-/// on each CPU: what a thread runs for before that is in no sample.
+/// Finds the attributes of the events. Returns true if the events are per CPU: for the whole machine, or if the
+/// processes have so many threads that one event for each would miss much of their time. An event of a thread takes its
+/// first sample on each CPU after one period; the time that the thread runs there before that is in no sample.
 fn find_plan(options: &Options) -> Result<(Plan, bool), Error> {
     let Target::Processes(pids) = &options.target else {
         return Ok((Plan::find(options)?, options.target == Target::System));
@@ -300,12 +299,12 @@ fn find_plan(options: &Options) -> Result<(Plan, bool), Error> {
     let threads: usize = pids.iter().chain(&children).map(|pid| procfs::count_threads(*pid)).sum();
     let are_there = pids.iter().all(|pid| procfs::count_threads(*pid) > 0);
     let rate = plan.attr.sample_period;
-    // A tenth of a second of each CPU.
+    // Together, the first periods of all threads on a CPU are more than a tenth of a second.
     let are_many = plan.attr.has(flag::FREQ) && (threads as u64).saturating_mul(10) > rate;
     if !(are_many && are_there) {
         return Ok((plan, false));
     }
-    // The rate that suits threads, and not the whole machine.
+    // Keep the default rate for processes, rather than the one for the whole machine.
     let rate = options.rate.unwrap_or(Rate::Hertz(rate));
     let of_cpus = Options { target: Target::System, rate: Some(rate), ..options.clone() };
     match Plan::find(&of_cpus) {
@@ -313,7 +312,7 @@ fn find_plan(options: &Options) -> Result<(Plan, bool), Error> {
             plan.notices.push(Notice::ManyThreads { threads });
             Ok((plan, true))
         }
-        // Not permitted.
+        // It is not permitted.
         Err(_) => {
             let mut plan = plan;
             plan.notices.push(Notice::ManyThreadsApart { threads, rate: plan.attr.sample_period });
@@ -322,19 +321,19 @@ fn find_plan(options: &Options) -> Result<(Plan, bool), Error> {
     }
 }
 
-/// A recording that runs.
+/// A running recording.
 #[derive(Debug)]
 pub struct Recording {
     sorter: Sorter,
-    /// Nanoseconds for which a lost sample would have stood, if it is a clock's.
+    /// Time in nanoseconds that a lost sample represents, if the event is a clock.
     lost_time: Option<u64>,
-    /// Events count the time of the target, and nothing else.
+    /// True if the events count in both modes, so that their counts are the CPU time of the target.
     counts_all: bool,
-    /// Each thread has an event.
+    /// True if each thread has an event of its own.
     is_of_threads: bool,
-    /// Records of the state before.
+    /// Records of the initial state.
     initial: Option<Batch>,
-    /// `None` once the recording is to be dropped, which the reader then notices.
+    /// Receiver of rounds. `None` once the recording is to be dropped, so that sending fails in the reader.
     rounds: Option<Receiver<Round>>,
     flushed: bool,
     reader: Option<JoinHandle<Outcome>>,
@@ -348,43 +347,43 @@ pub struct Recording {
 pub enum Next {
     /// Records.
     Batch(Batch),
-    /// Nothing yet.
+    /// No records yet.
     Waiting,
-    /// The recording has ended, and all records have been handed out.
+    /// The recording has ended, and all records have been returned.
     End,
 }
 
 /// Summary of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Summary {
-    /// Why it ended.
+    /// Reason why it ended.
     pub ended: Ended,
-    /// How many records were lost.
+    /// Number of lost records.
     pub lost: u64,
-    /// When those of these were lost of which the kernel has not written a record.
+    /// Interval of those losses for which the kernel has written no LOST record.
     pub unreported: Option<Gap>,
-    /// How often the kernel stopped sampling for a while, since there were too many samples.
+    /// Number of times that the kernel throttled sampling because there were too many samples.
     pub throttled: u64,
-    /// Samples that the kernel left out since it came too late for them, whose time counts for the sample after.
-    /// Known for clocks that are sampled more often than 5,000 times a second.
+    /// Number of samples that the kernel skipped because its timer was late. Their time is part of the next sample's
+    /// weight. Known for clocks that are sampled more than 5,000 times a second.
     pub skipped: u64,
-    /// The time of these, where programs in the kernel have measured it.
+    /// Time of the skipped samples, if eBPF programs have measured it.
     pub skipped_time: Option<Duration>,
-    /// To how many a second samples were lowered, since some had been lost.
+    /// The rate in Hz that samples were lowered to, since some had been lost.
     pub lowered: Option<u64>,
-    /// The CPU time that is neither in samples nor lost: what each thread used before its first sample and after
-    /// its last. Known for clocks, where processes are sampled in both modes and each thread has an event.
+    /// CPU time that is neither in samples nor lost: the time that each thread ran before its first sample and after
+    /// its last. Known for clocks, if processes are sampled in both modes and each thread has an event.
     pub unsampled: Option<Duration>,
-    /// The CPU time of what was sampled, and of what it did in modes that were left out. Known where
-    /// [`Self::unsampled`] could be.
+    /// CPU time of the sampled threads, including modes that were left out. Known for clocks, if each thread has an
+    /// event.
     pub used: Option<Duration>,
-    /// How the command ended, if it has.
+    /// Exit status of the command, if it has ended.
     pub status: Option<ExitStatus>,
 }
 
 impl Recording {
-    /// The next records; waits for them at most `timeout`. Records reach the caller some
-    /// 20 milliseconds after they were written, since those of other CPUs may have to go before them.
+    /// Returns the next records. Waits for them for at most `timeout`. Records are returned some 20 milliseconds after
+    /// they were written, since records of other CPUs may have to go before them.
     pub fn next(&mut self, timeout: Duration) -> Next {
         if let Some(initial) = self.initial.take() {
             return Next::Batch(initial);
@@ -407,22 +406,22 @@ impl Recording {
         }
     }
 
-    /// Ends the recording: what has been sampled until now is still handed out.
+    /// Handle that ends the recording. Records that were sampled until then are still returned.
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()
     }
 
-    /// Notices for the user that could not be known before the start.
+    /// Notices for the user that were not known before the start.
     pub fn notices(&self) -> &[Notice] {
         &self.notices
     }
 
-    /// Lost records until now, by the kernel's records of losses.
+    /// Number of lost records until now, by the kernel's LOST records.
     pub fn lost(&self) -> u64 {
         self.sorter.lost
     }
 
-    /// When records were lost, by these: since the last call.
+    /// Returns the times of these losses since the last call.
     pub fn take_gaps(&mut self) -> Vec<Gap> {
         std::mem::take(&mut self.sorter.gaps)
     }
@@ -432,13 +431,13 @@ impl Recording {
         self.child.as_mut()
     }
 
-    /// Gives the command away, to be waited for after the recording's end.
+    /// Returns the command, so that the caller can wait for it after the recording has ended.
     pub fn take_child(&mut self) -> Option<Child> {
         self.child.take()
     }
 
-    /// Ends the recording, if it has not ended, and returns how it went. Records that were not taken
-    /// are dropped. A command that still runs goes on running.
+    /// Ends the recording, if it has not ended, and returns its summary. Records that were not taken are dropped. A
+    /// command that still runs continues.
     pub fn finish(mut self) -> Summary {
         let outcome = self.end();
         let ended = outcome.map_or(Ended::Stopped, |outcome| outcome.ended);
@@ -456,7 +455,7 @@ impl Recording {
             lowered: outcome.and_then(|outcome| outcome.lowered),
             unsampled,
             used,
-            // LOST records are written with the next record on their CPU: the last may be missing.
+            // The kernel writes a LOST record together with the next record on its CPU: the last may be missing.
             lost,
             unreported: self.sorter.gap_without_record(lost - self.sorter.lost),
             throttled: self.sorter.throttled,
@@ -467,7 +466,7 @@ impl Recording {
     fn end(&mut self) -> Option<Outcome> {
         self.stopper.stop();
         if let Some(rounds) = self.rounds.take() {
-            // Let the reader come to its end by itself, which reads how much was lost.
+            // Let the reader end by itself: it reads the number of lost records at its end.
             rounds.iter().for_each(|round| drop(self.sorter.add(round)));
         }
         self.reader.take()?.join().ok()

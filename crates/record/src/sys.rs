@@ -1,4 +1,4 @@
-//! The system calls that the standard library does not have.
+//! System calls that the standard library does not provide.
 //!
 //! Sources: perf_event_open(2), pidfd_open(2), eventfd(2), poll(2).
 
@@ -19,12 +19,12 @@ const IOC_PERIOD: libc::c_ulong = 0x4008_2404;
 /// `PERF_EVENT_IOC_SET_OUTPUT`, `_IO('$', 5)`.
 const IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
 
-/// Opens an event of the thread `tid` (0 for this one, −1 for all) on a CPU (`None` for any).
+/// Opens an event for the thread `tid` (0 for the calling thread, −1 for all) on a CPU (`None` for any).
 pub(crate) fn perf_event_open(attr: &Attr, tid: i32, cpu: Option<u32>) -> io::Result<OwnedFd> {
     perf_event_open_in(attr, tid, cpu, None)
 }
 
-/// The same in the group of another event: both are on the hardware together, or neither is.
+/// Opens an event in the group of `leader`: both are on the hardware together, or neither is.
 pub(crate) fn perf_event_open_in(
     attr: &Attr,
     tid: i32,
@@ -33,8 +33,7 @@ pub(crate) fn perf_event_open_in(
 ) -> io::Result<OwnedFd> {
     let cpu = cpu.map_or(-1, u32::cast_signed);
     let leader = leader.map_or(-1, AsRawFd::as_raw_fd);
-    // SAFETY: `attr` is laid out as the kernel's structure and holds its own size; the kernel only
-    // reads it.
+    // SAFETY: `attr` has the layout of the kernel's structure and contains its own size; the kernel only reads it.
     let fd = unsafe {
         libc::syscall(
             libc::SYS_perf_event_open,
@@ -48,33 +47,33 @@ pub(crate) fn perf_event_open_in(
     owned(fd)
 }
 
-/// Lets `event` write into the buffer of `ring`.
+/// Redirects the records of `event` into the ring buffer of the event `ring`.
 pub(crate) fn set_output(event: &OwnedFd, ring: &OwnedFd) -> io::Result<()> {
     ioctl(event, IOC_SET_OUTPUT, ring.as_raw_fd())
 }
 
-/// Starts counting.
+/// Enables an event.
 pub(crate) fn enable(event: &OwnedFd) -> io::Result<()> {
     ioctl(event, IOC_ENABLE, 0)
 }
 
-/// Stops counting.
+/// Disables an event.
 pub(crate) fn disable(event: &OwnedFd) -> io::Result<()> {
     ioctl(event, IOC_DISABLE, 0)
 }
 
-/// Changes the time between two samples of a clock.
+/// Changes the sample period of an event.
 pub(crate) fn set_period(event: &OwnedFd, period: u64) -> io::Result<()> {
     // SAFETY: the kernel reads the 8 bytes of `period`.
     done(unsafe { libc::ioctl(event.as_raw_fd(), IOC_PERIOD as _, &raw const period) })
 }
 
 fn ioctl(fd: &OwnedFd, request: libc::c_ulong, argument: i32) -> io::Result<()> {
-    // SAFETY: these requests take a number, and no memory.
+    // SAFETY: these requests take a number and access no memory.
     done(unsafe { libc::ioctl(fd.as_raw_fd(), request as _, argument) })
 }
 
-/// Reads the event's count and, with `PERF_FORMAT_LOST` as its only format, how many records were lost.
+/// Reads the event's count and, if `PERF_FORMAT_LOST` is its only read format, the number of lost records.
 pub(crate) fn read_count(event: &OwnedFd) -> Option<(u64, Option<u64>)> {
     let mut words = [0_u64; 2];
     // SAFETY: the kernel writes at most as many bytes as `words` has.
@@ -87,7 +86,7 @@ pub(crate) fn read_count(event: &OwnedFd) -> Option<(u64, Option<u64>)> {
     }
 }
 
-/// Reads as many words as there are from an event.
+/// Reads exactly `WORDS` words from an event.
 pub(crate) fn read_words<const WORDS: usize>(event: &OwnedFd) -> io::Result<[u64; WORDS]> {
     let mut words = [0_u64; WORDS];
     // SAFETY: the kernel writes at most as many bytes as `words` has.
@@ -100,26 +99,27 @@ pub(crate) fn read_words<const WORDS: usize>(event: &OwnedFd) -> io::Result<[u64
     }
 }
 
-/// A file descriptor that can be read once the process has ended. Linux 5.3.
+/// Returns a file descriptor that is readable once the process has ended. Linux 5.3.
 pub(crate) fn pidfd_open(pid: i32) -> io::Result<OwnedFd> {
     // SAFETY: the call takes numbers only.
     owned(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })
 }
 
-/// A counter that can be waited for.
+/// Creates an eventfd, a counter that can be polled.
 pub(crate) fn eventfd() -> io::Result<OwnedFd> {
     // SAFETY: the call takes numbers only.
     owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) }.into())
 }
 
-/// Adds one to an eventfd. Safe in a signal handler.
+/// Adds one to an eventfd. Async-signal-safe.
 pub(crate) fn wake(eventfd: &OwnedFd) {
     let one = 1_u64;
     // SAFETY: the kernel reads the 8 bytes of `one`.
     unsafe { libc::write(eventfd.as_raw_fd(), std::ptr::from_ref(&one).cast(), size_of::<u64>()) };
 }
 
-/// The present time of the machine's `CLOCK_MONOTONIC`, which records have, in ns.
+/// Returns the current time of the machine's `CLOCK_MONOTONIC`, the clock of records, in nanoseconds. The clock of this
+/// process may differ from it (time namespaces).
 pub fn monotonic_now() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is valid, and the clock exists.
@@ -129,7 +129,7 @@ pub fn monotonic_now() -> u64 {
     pyrograph_event::clock::as_recorded(now)
 }
 
-/// A pipe: its end to read and its end to write.
+/// Creates a pipe. Returns its read end and its write end.
 pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut fds = [0; 2];
     // SAFETY: the kernel writes two descriptors into `fds`.
@@ -137,7 +137,7 @@ pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((owned(fds[0].into())?, owned(fds[1].into())?))
 }
 
-/// Waits until one of `fds` is ready (which then is set in its `revents`) or the time is over.
+/// Waits until one of `fds` is ready, which is then set in its `revents`, or the time is over.
 pub(crate) fn poll(fds: &mut [libc::pollfd], timeout: Duration) {
     let timeout = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
     // SAFETY: `fds` is valid for its length. An error (EINTR) leaves nothing ready.
@@ -147,13 +147,13 @@ pub(crate) fn poll(fds: &mut [libc::pollfd], timeout: Duration) {
     }
 }
 
-/// Descriptor for [`poll`], which waits until there is something to read. `None` is never ready.
+/// Returns a `pollfd` that waits until there is something to read. With `None` it is never ready.
 pub(crate) fn readable(fd: Option<BorrowedFd<'_>>) -> libc::pollfd {
     libc::pollfd { fd: fd.map_or(-1, |fd| fd.as_raw_fd()), events: libc::POLLIN, revents: 0 }
 }
 
-/// Returns true if the process still runs. `child`: it is a child of this process, which has to be asked
-/// for in another way, since it stays as a zombie.
+/// Returns true if the process still runs. `child`: it is a child of this process. A child that has ended is a zombie,
+/// for which `kill` succeeds; so `waitid` is used for it.
 pub(crate) fn is_running(pid: i32, child: bool) -> bool {
     if !child {
         // SAFETY: signal 0 is not delivered.
@@ -165,7 +165,7 @@ pub(crate) fn is_running(pid: i32, child: bool) -> bool {
         let mut info: libc::siginfo_t = std::mem::zeroed();
         let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
         let asked = libc::waitid(libc::P_PID, pid.cast_unsigned(), &raw mut info, flags);
-        // Of a child that this process traces, stops are reported, too.
+        // For a child that this process traces, `waitid` also reports stops.
         let has_ended =
             matches!(info.si_code, libc::CLD_EXITED | libc::CLD_KILLED | libc::CLD_DUMPED);
         asked == 0 && (info.si_pid() == 0 || !has_ended)
@@ -178,7 +178,7 @@ pub(crate) fn page_size() -> usize {
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }
 
-/// Raises a soft limit to the hard one, and returns it.
+/// Raises the soft limit of a resource to its hard limit. Returns the limit in effect.
 pub(crate) fn raise_limit(resource: Resource) -> u64 {
     let resource = match resource {
         Resource::Files => libc::RLIMIT_NOFILE,
@@ -196,7 +196,7 @@ pub(crate) fn raise_limit(resource: Resource) -> u64 {
     }
 }
 
-/// Limits for [`raise_limit`].
+/// Resources for [`raise_limit`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Resource {
     /// File descriptors.
@@ -205,12 +205,12 @@ pub(crate) enum Resource {
     LockedMemory,
 }
 
-/// Prepares the calling thread for copying buffers out: signals go to other threads, and the scheduler prefers it where
-/// that is permitted (it hardly runs, but must run in time). A real-time priority, the lowest, is above all programs
-/// that have none; a nice value counts only within its own group of processes where these are grouped (autogroup,
-/// control groups), and with eight programs at work the buffers then overflowed.
+/// Prepares the calling thread for draining ring buffers. Signals go to other threads. The scheduler prefers the thread
+/// if that is permitted: it hardly runs, but must run in time. The lowest real-time priority is above all programs that
+/// have none. A nice value takes effect only within a group of processes if processes are grouped (autogroup, control
+/// groups): with eight busy programs the ring buffers then overflowed.
 pub(crate) fn become_reader() {
-    // SAFETY: the set is filled in before it is used, and `lowest` is valid; all calls bear on this thread only.
+    // SAFETY: the set is filled in before it is used, and `lowest` is valid; all calls affect this thread only.
     unsafe {
         let mut all: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&raw mut all);

@@ -1,4 +1,4 @@
-//! Waiting for the end of what is recorded, counted or traced.
+//! Waiting for the end of the recorded, counted or traced processes.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::thread;
@@ -13,7 +13,7 @@ use crate::sys;
 pub(crate) struct Watched {
     pid: i32,
     is_child: bool,
-    /// Becomes readable at the end; without it (before Linux 5.3) the process is asked for in each round.
+    /// Becomes readable when the process ends. `None` before Linux 5.3: then the process is polled in each round.
     pidfd: Option<OwnedFd>,
 }
 
@@ -22,7 +22,7 @@ impl Watched {
         Self { pid, is_child, pidfd: sys::pidfd_open(pid).ok() }
     }
 
-    /// One that has ended and is not waited for by its parent does not run.
+    /// Returns true if the process runs. A zombie does not.
     pub(crate) fn is_running(&self) -> bool {
         if self.pidfd.is_none() || self.is_child {
             return sys::is_running(self.pid, self.is_child);
@@ -32,30 +32,30 @@ impl Watched {
         ended[0].revents == 0
     }
 
-    /// Descriptor for [`sys::poll`], which is never ready where there is no handle.
+    /// Descriptor for [`sys::poll`], which is never ready if there is no pidfd.
     pub(crate) fn readable(&self) -> libc::pollfd {
         sys::readable(self.pidfd.as_ref().map(AsFd::as_fd))
     }
 
-    /// True if the kernel reports the end.
+    /// Returns true if there is a pidfd, so that the kernel reports the end.
     pub(crate) fn has_handle(&self) -> bool {
         self.pidfd.is_some()
     }
 }
 
-/// Waits for the end of the target, of a command beside it, or for a request to end.
+/// Waits for the end of the target, of a command beside it, or for a request to stop.
 #[derive(Debug)]
 pub struct Watch {
-    /// The processes that run still.
+    /// Processes that still run.
     watched: Vec<Watched>,
     stopper: Stopper,
-    /// It ends when the last of these processes has; the machine does not end by itself.
+    /// True if it ends when the last of these processes does. The whole machine as a target has no end.
     has_end: bool,
 }
 
 impl Watch {
-    /// Calls `end` at the end, or at a time, on a thread of its own, with the reason ([`Self::wait`]), however busy this thread is,
-    /// which learns the same when it comes to it.
+    /// Calls `end` with the result of [`Self::wait`], on a new thread, at the end or at a given time, even if the
+    /// current thread is busy. The current thread gets the same result from its own call of `wait`.
     pub fn end_in_time(
         &self,
         until: Option<Instant>,
@@ -68,37 +68,37 @@ impl Watch {
             has_end: self.has_end,
         };
         let wait = move || end(other.wait(until, None));
-        // Without a thread it ends when this one comes to it.
+        // If no thread can be created, the current thread still ends in its own `wait`.
         thread::Builder::new().name("end".to_owned()).spawn(wait).ok();
     }
 
-    /// Watches nothing but requests to end.
+    /// Watches no process: only requests to stop end it.
     ///
     /// # Errors
     ///
-    /// If the kernel has no descriptor left.
+    /// If no file descriptor is available.
     pub fn new() -> Result<Self, Error> {
         Ok(Self { watched: Vec::new(), stopper: Stopper::new()?, has_end: false })
     }
 
-    /// Handle that ends it from any thread or signal handler.
+    /// Handle that ends the wait from any thread or signal handler.
     pub fn stopper(&self) -> Stopper {
         self.stopper.clone()
     }
 
-    /// Waits for the end of processes that run already.
+    /// Watches processes that run already.
     pub fn processes(&mut self, pids: &[i32]) {
         self.watched = pids.iter().map(|pid| Watched::new(*pid, false)).collect();
         self.has_end = true;
     }
 
-    /// Waits for the end of a child of this process, and of nothing else.
+    /// Watches a child of this process, and no other process.
     pub fn child(&mut self, pid: i32) {
         self.watched = vec![Watched::new(pid, true)];
         self.has_end = true;
     }
 
-    /// Waits until the end, or until the time is over or a descriptor is readable, for which it returns `None`.
+    /// Waits until the end. Returns `None` if the time is over or the descriptor is readable before that.
     pub fn wait(&mut self, until: Option<Instant>, or: Option<BorrowedFd<'_>>) -> Option<Ended> {
         loop {
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
@@ -118,7 +118,7 @@ impl Watch {
                 true => Duration::from_secs(3600),
                 false => Duration::from_millis(10),
             };
-            // A poll ends up to a millisecond early.
+            // `poll` may return up to a millisecond early.
             let wait = left.unwrap_or(most).min(most) + Duration::from_millis(1);
             sys::poll(&mut fds, wait);
             if fds[1].revents != 0 {

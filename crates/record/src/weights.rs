@@ -1,10 +1,9 @@
-//! The time that each sample of a clock stands for.
+//! The time that each sample of a clock represents.
 //!
-//! The kernel's timer takes samples at the multiples of a period. Where it comes too late for one (its own work
-//! took longer than a period, or the hypervisor ran another machine) it skips it in silence; in the sample
-//! it writes the period that was asked for. The event's count goes on meanwhile. So where the count is in the
-//! samples (`PERF_SAMPLE_READ`), what it has grown by is what the sample stands for, and samples that were skipped
-//! can be counted.
+//! The kernel's timer takes samples at multiples of the sample period. If it is too late for one (its own work took
+//! longer than a period, or the hypervisor ran another machine), it skips that sample silently; samples always contain
+//! the requested period. The event's count goes on meanwhile. So if samples contain the count (`PERF_SAMPLE_READ`), its
+//! increase since the previous sample is the time that a sample represents, and skipped samples can be counted.
 //!
 //! Source: `perf_swevent_hrtimer` in `kernel/events/core.c`.
 
@@ -12,32 +11,34 @@ use std::collections::HashMap;
 
 use pyrograph_event::{Attr, Header, flag, read_format, sample_type};
 
-/// Options for accounting time to samples.
+/// Layout of samples, for computing the time that each represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Weights {
-    /// Nanoseconds between two samples, before they are lowered.
+    /// Initial sample period in nanoseconds.
     unit: u64,
-    /// Where the sample's number of the CPU is.
+    /// Offset of the CPU number in a sample, in bytes.
     cpu: usize,
-    /// Where its period is.
+    /// Offset of the period in a sample, in bytes. The weight is written here.
     weight: usize,
-    /// Where the event's count is, and after it, perhaps, how many samples it has lost.
+    /// Offset of the event's count in a sample, if there is one. The number of lost samples follows if `has_lost` is
+    /// set.
     count: Option<usize>,
     has_lost: bool,
-    /// One event a CPU, whatever runs there; else one for each thread and CPU.
+    /// True if there is one event per CPU, which samples all threads there; false if there is one per thread and CPU.
     is_of_cpus: bool,
 }
 
-/// Account of the samples of a recording.
+/// Totals of the samples' weights in a recording.
 #[derive(Debug, Default)]
 pub(crate) struct Account {
-    /// Samples that should have been taken and were not, whose time counts for the sample after.
+    /// Number of skipped samples: those that were due and not taken. Their time is part of the next sample's weight.
     pub skipped: u64,
-    /// Nanoseconds that all samples stand for, and that samples stood for which were lost, as far as that is known.
+    /// Total time in nanoseconds that the samples represent (`time`), and that lost samples represented, as far as it
+    /// is known (`lost_time`).
     pub time: u64,
     pub lost_time: u64,
     last: HashMap<(u32, u32), Last>,
-    /// Threads that have ended, in this round and in those before.
+    /// Threads that have ended, in this round and in the ones before.
     ended: [Vec<u32>; 3],
 }
 
@@ -48,7 +49,8 @@ struct Last {
 }
 
 impl Weights {
-    /// For the samples of a clock whose period is fixed. `is_of_cpus`: events are not bound to threads.
+    /// Returns the layout for the samples of a clock, or `None` if the fields of `attr` are not the expected ones.
+    /// `is_of_cpus`: events are not bound to threads.
     pub(crate) fn new(attr: &Attr, is_of_cpus: bool) -> Option<Self> {
         let before = [sample_type::IP, sample_type::TID, sample_type::TIME, sample_type::CPU];
         let fixed = before.into_iter().fold(0, |fields, field| fields | field);
@@ -73,17 +75,18 @@ impl Weights {
         })
     }
 
-    /// Returns true if samples hold the event's count: then they may be taken at any pace.
+    /// Returns true if samples contain the event's count: then the period may change at any time.
     pub(crate) fn has_counts(&self) -> bool {
         self.count.is_some()
     }
 
-    /// Nanoseconds that a lost sample would have stood for.
+    /// Time in nanoseconds that a lost sample represents.
     pub(crate) fn unit(&self) -> u64 {
         self.unit
     }
 
-    /// Writes into the sample what it stands for. `period`: nanoseconds between two samples now.
+    /// Writes the time that the sample represents into its period field. `period`: current sample period in
+    /// nanoseconds.
     pub(crate) fn weigh(&self, sample: &mut [u8], period: u64, account: &mut Account) {
         let time = self.time(sample, period, account).unwrap_or(self.unit);
         account.time = account.time.saturating_add(time);
@@ -98,14 +101,14 @@ impl Weights {
         let lost = if self.has_lost { word(sample, at + 8)? } else { 0 };
         let tid = if self.is_of_cpus { 0 } else { (word(sample, TASK)? >> 32) as u32 };
         let last = account.last.entry((word(sample, self.cpu)? as u32, tid)).or_default();
-        // A thread's number that has come again is that of another event.
+        // A lower count is that of another event: the thread ID was reused.
         if count < last.count {
             *last = Last::default();
         }
         let lost_since = lost.saturating_sub(last.lost);
         let grown = count - last.count;
         *last = Last { count, lost };
-        // Lost samples are counted as that.
+        // The time of lost samples is reported as lost, and not added to this sample.
         let lost_time = lost_since.saturating_mul(period).min(grown.saturating_sub(period));
         let time = grown - lost_time;
         account.lost_time = account.lost_time.saturating_add(lost_time);
@@ -114,7 +117,7 @@ impl Weights {
     }
 }
 
-/// Where a sample's process and thread are.
+/// Offset of the process and thread ID in a sample, in bytes.
 const TASK: usize = Header::SIZE + 8;
 
 fn word(record: &[u8], at: usize) -> Option<u64> {
@@ -122,12 +125,12 @@ fn word(record: &[u8], at: usize) -> Option<u64> {
 }
 
 impl Account {
-    /// Forgets a thread, once no buffer can hold a sample of it any more.
+    /// Forgets a thread later, once no ring buffer can hold a sample of it any more.
     pub(crate) fn ends(&mut self, tid: u32) {
         self.ended[0].push(tid);
     }
 
-    /// All buffers were read once more.
+    /// Ends a round: all ring buffers have been read once more.
     pub(crate) fn end_round(&mut self) {
         self.ended.rotate_right(1);
         let ended = std::mem::take(&mut self.ended[0]);

@@ -1,4 +1,4 @@
-//! Recording with `perf_event_open`: the kernel copies samples out, which are unwound here.
+//! Recording with `perf_event_open`: the kernel copies samples out, which are unwound in user space.
 
 use std::time::{Duration, Instant};
 
@@ -15,23 +15,24 @@ use crate::message::Message;
 use crate::plan::{Engine, Plan};
 use crate::recorder::{Ended, Kept, Opened, Report, Sampler};
 
-/// How long a step waits for records.
+/// Maximum time that a step waits for records.
 const TICK: Duration = Duration::from_millis(50);
 
-/// A recording with copied samples.
+/// A recording by copied samples.
 struct ByPerf {
     layout: Layout,
     stopper: Stopper,
-    /// Until the first step.
+    /// The session, until the first step.
     session: Option<Session>,
-    /// The command that runs beside the target; until the first step.
+    /// The command that runs beside the target, until the first step.
     waiting: Option<Waiting>,
     running: Option<Running>,
-    /// Samples are dropped.
+    /// True while samples are dropped.
     paused: bool,
-    /// Those before this, which are read later: of the clock of samples; 0 where that is another.
+    /// Samples before this time are dropped, since they were taken in the pause but read later. In the samples' clock;
+    /// 0 if that is not `CLOCK_MONOTONIC`.
     resumed: u64,
-    /// Samples have times of `CLOCK_MONOTONIC`.
+    /// True if samples have times of `CLOCK_MONOTONIC`.
     monotonic_time: bool,
 }
 
@@ -39,7 +40,7 @@ struct Running {
     recording: Recording,
     beside: Option<Child>,
     began: Instant,
-    /// CPU time of this process until then.
+    /// CPU time of this process until the start.
     prepared: Duration,
     ended: Option<Instant>,
 }
@@ -47,7 +48,7 @@ struct Running {
 /// Opens the events.
 pub(crate) fn open(plan: &Plan, report: &mut Report) -> Result<Opened, Error> {
     report(Message::Engine(Engine::Perf));
-    // Before limits are raised, so that it has those of its user.
+    // The child is forked before limits are raised, so that it has the limits of its user.
     let beside = plan.beside.as_ref();
     let waiting = beside.map(|argv| Waiting::fork(argv, plan.output_to_stderr)).transpose()?;
     let session = Session::open(&plan.events())?;
@@ -70,7 +71,7 @@ pub(crate) fn open(plan: &Plan, report: &mut Report) -> Result<Opened, Error> {
 }
 
 impl ByPerf {
-    /// Starts the commands and the sampling, if they are not started yet.
+    /// Starts the commands and the sampling, unless they are started.
     fn running(&mut self) -> Result<&mut Running, Error> {
         if let Some(session) = self.session.take() {
             let recording = session.start()?;
@@ -121,7 +122,7 @@ impl Sampler for ByPerf {
         self.running.as_ref().map_or(0, |running| running.recording.lost())
     }
 
-    /// The kernel's records of losses say it, which come later than what they are of.
+    /// The times are in the kernel's LOST records, which arrive after the losses.
     fn losses(&mut self, losses: &mut Losses, now: u64) {
         losses.looked(now);
         let gaps = self.running.as_mut().map(|running| running.recording.take_gaps());
@@ -160,15 +161,15 @@ impl Sampler for ByPerf {
     }
 }
 
-/// Ends a recording at once when a child ends, however busy this thread is.
+/// Stops a recording as soon as a child ends, even if the current thread is busy.
 fn stop_with(pid: i32, stopper: Stopper) {
     let wait = move || {
         if let Some(pid) = Pid::from_raw(pid) {
-            // It ends then in any case, and its parent still reaps it.
+            // The recording ends even if this fails. With NOWAIT the parent can still reap the child.
             let _ = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
         }
         stopper.stop();
     };
-    // Without a thread it ends with the time, or when it is stopped.
+    // If no thread can be created, the recording ends after its duration, or when it is stopped.
     std::thread::Builder::new().name("child".to_owned()).spawn(wait).ok();
 }

@@ -1,9 +1,9 @@
-//! System calls of questions, by their numbers.
+//! Numbers of the system calls that questions count.
 
 use crate::error::Error;
 use crate::tracing::call_numbers;
 
-/// Those that move data from or to what a file descriptor stands for, or wait until it is on the disk.
+/// Names of the calls that move data from or to a file descriptor, or wait until the data is on disk.
 const FILES: [&str; 20] = [
     "read",
     "write",
@@ -27,18 +27,18 @@ const FILES: [&str; 20] = [
     "fadvise64",
 ];
 
-/// The numbers of the calls that read and write files.
+/// Returns the numbers of the calls that read and write files.
 pub fn of_files() -> Vec<u32> {
     FILES.into_iter().filter_map(pyrograph_syscall::number_of).collect()
 }
 
-/// The numbers of calls as [`call_numbers`] finds them; of all, if there are no names.
+/// Returns the numbers of calls by their names, as [`call_numbers`] finds them. An empty text selects all calls.
 ///
 /// # Errors
 ///
 /// If no call has one of the names.
 pub fn numbers(names: &str) -> Result<Vec<u32>, Error> {
-    /// More than there are: a newer kernel may have some that have no name here.
+    /// Number of calls in "all": more than exist, since a newer kernel may have calls that are not in the table.
     const ALL: u32 = 512;
     let named = match names {
         "" => None,

@@ -1,21 +1,21 @@
-//! The capabilities that each kind of recording needs without root.
+//! Capabilities that each kind of recording needs without root.
 //!
 //! Found by trying each question as another user on Linux 6.18; see capabilities(7).
 
 use pyrograph_event::request::Trigger;
 
-/// The capabilities, as setcap(8) takes them; `None` where none permits it but `cap_sys_admin`, which is as good as
-/// root.
+/// Returns the capabilities in the form of setcap(8), or `None` if nothing less than `cap_sys_admin`, which is
+/// equivalent to root, is sufficient.
 pub fn capabilities(trigger: &Trigger) -> Option<String> {
     let more = match trigger {
         Trigger::Function { .. } | Trigger::Places { .. } | Trigger::Allocations { .. } => {
             return None;
         }
-        // Their numbers are in files that only root may read.
+        // The IDs of tracepoints are in files that only root may read.
         Trigger::Tracepoint { .. } => ",cap_dac_read_search",
         _ => "",
     };
-    // Programs in the kernel; samples of all users; their memory; the files that they have mapped; the kernel's
+    // In this order: BPF programs; samples of all users; their memory; the files that they have mapped; the kernel's
     // symbols.
     Some(format!("cap_bpf,cap_perfmon,cap_sys_ptrace,cap_checkpoint_restore,cap_syslog{more}"))
 }

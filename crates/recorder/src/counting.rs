@@ -1,4 +1,4 @@
-//! Counting events of a target, without stacks: values at intervals and at the end.
+//! Counting events of a target without stacks: values at intervals and at the end.
 
 mod choice;
 #[cfg(feature = "bpf")]
@@ -26,26 +26,26 @@ use crate::filters::Filters;
 use crate::keys::{KeyKind, Keys};
 use crate::plan::Engine;
 
-/// A plan of what to count, and for how long.
+/// A plan of the events to count, and for how long.
 #[derive(Clone, Debug)]
 pub struct CountPlan {
     /// The counters and their target.
     pub counters: CounterOptions,
-    /// Keys that keep counts apart; `None` to add all up. CPUs and groups of them need
+    /// Keys by which counts are kept apart. `None` to add up all counts. CPUs and groups of CPUs need
     /// [`by_cpu`](CounterOptions::by_cpu), too.
     pub by: Option<KeyKind>,
-    /// Of the target, what is counted.
+    /// Filters on the target.
     pub filters: Filters,
-    /// The engine that counts tracepoints; `None` for programs in the kernel where they are permitted and count as
-    /// perf_event_open does, else this. All other events are counted by perf_event_open.
+    /// The engine that counts tracepoints. `None` for eBPF programs if they are permitted and count as
+    /// `perf_event_open` does, else `perf_event_open`. All other events are counted by `perf_event_open`.
     pub engine: Option<Engine>,
-    /// Below which folder the kernel's types are kept for the next time; `None`: they are not.
+    /// Directory below which the kernel's type information is cached for the next time. `None` to cache nothing.
     pub cache: Option<PathBuf>,
-    /// A command that runs beside the target, which is counted until this ends.
+    /// A command that runs beside the target. Counting ends when it does.
     pub beside: Option<Vec<OsString>>,
-    /// The longest time to count.
+    /// Maximum duration.
     pub duration: Option<Duration>,
-    /// The time between two readings; `None` for one at the end.
+    /// Time between two readings. `None` for one reading at the end.
     pub interval: Option<Duration>,
 }
 
@@ -54,8 +54,8 @@ impl CountPlan {
     pub const USUAL_EVENTS: &str = "task-clock,context-switches,cpu-migrations,page-faults,cycles,\
                                     instructions,branches,branch-misses";
 
-    /// The target in words: `'sleep 1'`, `process 12`, `CPU 0, 1`, `control group /batch`, `process 12, only processes and
-    /// threads named bash`. Find it while the control group is there.
+    /// Title of the target: `'sleep 1'`, `process 12`, `CPU 0, 1`, `control group /batch`, `process 12, only processes
+    /// and threads named bash`. Call it while the control group exists.
     pub fn title(&self) -> String {
         match self.filters.words() {
             Some(words) if self.counters.target == Target::System => words,
@@ -81,7 +81,7 @@ impl CountPlan {
         }
     }
 
-    /// The counters, before it is known what can be counted.
+    /// Returns the counters, before it is known which of them can be counted.
     pub fn named_counters(&self) -> Vec<Counter> {
         self.events().map(|event| counter(event, false)).collect()
     }
@@ -134,85 +134,86 @@ pub struct Counting {
     counters: Counters,
     in_kernel: Option<InKernel>,
     choice: Choice,
-    /// Indexes in the plan of what `counters` counts.
+    /// Indexes in the plan of the events that `counters` counts.
     indexes: Vec<usize>,
     events: Vec<Event>,
     keys: Keys,
     start: Instant,
-    /// Counters of processes count from when they are opened: this is taken off.
+    /// Counts at the start. Counters of processes count from when they are opened, so these are subtracted.
     before: Taken,
-    /// For each counter, true if it is counted by hardware, which may have fewer counters than are asked for.
+    /// For each counter, true if it is counted by hardware, which may have fewer counters than requested.
     shares_hardware: Vec<bool>,
-    /// The counters are those of CPUs, whatever runs there.
+    /// True if the counters are those of CPUs, for everything that runs there.
     is_of_machine: bool,
-    /// Programs in the kernel keep the counters apart by who runs.
+    /// True if eBPF programs keep the counters apart by what runs.
     is_by_who_runs: bool,
-    /// The counts of the reading before, as the kernel has them.
+    /// Counts of the previous reading, as the kernel returned them.
     previous: Taken,
     until: Option<Instant>,
     interval: Option<Duration>,
-    /// Intervals that are over.
+    /// Number of completed intervals.
     intervals: u32,
     last: Option<CountRun>,
     has_ended: bool,
 }
 
-/// The counts at a time, as the kernel has them.
+/// Counts at one time, as the kernel returned them.
 #[derive(Debug, Default)]
 struct Taken {
     counters: Vec<Count>,
     in_kernel: Vec<Reading>,
 }
 
-/// How often counters are read that are kept apart by who runs: a thread that runs on is then of another name or group from
-/// the next reading on.
+/// Time between two reads of counters that are kept apart by what runs. If the name or control group of a running
+/// thread changes, its counts go to the new one from the next read on.
 const SETTLE_EVERY: Duration = Duration::from_millis(100);
 
-/// The result of counting.
+/// Result of counting.
 #[derive(Debug)]
 pub struct Counted {
-    /// The counts of the whole time.
+    /// Counts of the whole time.
     pub run: CountRun,
     /// The counters.
     pub counters: Vec<Counter>,
-    /// The events that are not counted.
+    /// Events that are not counted.
     pub not_counted: Vec<NotCounted>,
-    /// The command, whose exit status and usage are known if it has ended.
+    /// The command. Its exit status and usage are known if it has ended.
     pub child: Option<Child>,
     /// Gaps in the counts.
     pub gaps: CountGaps,
 }
 
-/// Gaps in the counts.
+/// Events that are missing in the counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CountGaps {
-    /// Processes that the target had started, and that this user may not count.
+    /// Number of processes that the target had started, and that this user may not count.
     pub denied: usize,
-    /// Events that had no room in the kernel's tables.
+    /// Number of events for which the kernel's tables had no room.
     pub lost: u64,
-    /// By event, how often it happened, whoever did it, while it was being counted on the same CPU already.
+    /// For each event, the number of occurrences that were missed because the event was being counted on the same CPU,
+    /// in whichever thread.
     pub missed: Vec<(String, u64)>,
 }
 
-/// The counts of several runs.
+/// Counts of several runs.
 #[derive(Debug, Default)]
 pub struct CountedRuns {
     /// The counters.
     pub counters: Vec<Counter>,
     /// The runs.
     pub runs: Vec<CountRun>,
-    /// The events that were not counted.
+    /// Events that were not counted.
     pub not_counted: Vec<NotCounted>,
-    /// How many commands ended with an error.
+    /// Number of commands that ended with an error.
     pub failed: usize,
-    /// The exit code of the last command.
+    /// Exit code of the last command.
     pub code: u8,
-    /// Gaps in the counts of the last run.
+    /// Missing events of the last run.
     pub gaps: CountGaps,
 }
 
 impl CountedRuns {
-    /// Adds a run. Its command is waited for.
+    /// Adds a run, after waiting for its command.
     fn add(&mut self, counted: Counted, is_of_command: bool) -> io::Result<()> {
         let Counted { mut run, counters, not_counted, child, gaps } = counted;
         self.gaps = gaps;
@@ -231,12 +232,12 @@ impl CountedRuns {
     }
 }
 
-/// Counts several plans by turns, so that what else runs disturbs all alike. `count` does one of them, and returns
-/// `None` when there is to be no more.
+/// Counts several plans by turns, so that other activity on the machine disturbs all of them alike. `count` runs one of
+/// them, and returns `None` to end the rounds.
 ///
 /// # Errors
 ///
-/// Those of `count`, or if a command cannot be waited for.
+/// Errors of `count`, or if a command cannot be waited for.
 pub fn count_by_turns<const N: usize, E: From<io::Error>>(
     plans: [&CountPlan; N],
     rounds: u32,
@@ -257,8 +258,8 @@ impl Counting {
     ///
     /// # Errors
     ///
-    /// Those of [`Counters::open`] and [`Counters::start`]; and if counts are to be kept apart by who runs, or
-    /// [`Engine::InKernel`] was asked for, and the kernel does not take the programs.
+    /// As [`Counters::open`] and [`Counters::start`]. Also if the kernel rejects the eBPF programs, and these are
+    /// needed to keep counts apart by what runs, or [`Engine::InKernel`] was requested.
     pub fn open(plan: &CountPlan) -> Result<Self, Error> {
         let (mut in_kernel, choice) = in_kernel::open(plan)?;
         let options = choice.counters(plan);
@@ -311,7 +312,7 @@ impl Counting {
         self.counters.stopper()
     }
 
-    /// Waits for the next interval, of which it returns the counts, with the time since the start; `None` when
+    /// Waits for the end of the next interval. Returns its counts, with the time since the start, or `None` when
     /// counting is over.
     ///
     /// # Errors
@@ -328,7 +329,7 @@ impl Counting {
         let [whole, interval] = self.read()?;
         self.has_ended = ended.is_some() || self.until.is_some_and(|until| until <= Instant::now());
         self.last = Some(whole);
-        // The rest of an interval is a reading of its own.
+        // The rest of an interval is returned as a separate reading.
         Ok(self.interval.map(|_| interval))
     }
 
@@ -349,7 +350,7 @@ impl Counting {
         }
     }
 
-    /// The counts as the kernel has them.
+    /// Reads the counts from the kernel.
     fn take(&self) -> Result<Taken, Error> {
         let in_kernel = self.in_kernel.as_ref();
         let in_kernel = in_kernel.map(|in_kernel| in_kernel.read(&self.keys)).transpose()?;
@@ -362,7 +363,7 @@ impl Counting {
         counter.is_none_or(|counter| !self.counters.is_refused(counter))
     }
 
-    /// The counts between two times.
+    /// Returns the counts between two times.
     fn between(&self, before: &Taken, now: &Taken) -> Vec<Reading> {
         let mut counts = since(&now.counters, &before.counters);
         settle_times(&mut counts, &self.shares_hardware, self.is_of_machine);
@@ -378,7 +379,7 @@ impl Counting {
         readings
     }
 
-    /// The counts since the start, and those since the reading before.
+    /// Reads the counts since the start, and the counts since the previous reading.
     fn read(&mut self) -> Result<[CountRun; 2], Error> {
         let elapsed = self.start.elapsed();
         let now = self.take()?;
@@ -397,7 +398,7 @@ impl Counting {
         Ok(runs)
     }
 
-    /// Ends counting. A command that has ended is waited for.
+    /// Ends counting, and returns the result. If the command has ended, it is reaped.
     ///
     /// # Errors
     ///
@@ -425,7 +426,7 @@ impl Counting {
         let counters = counters.collect();
         let not_counted = by_reason(&self.events, &refused);
         if let Some(child) = &mut child {
-            // Its status and usage, if it has ended.
+            // Gets its status and usage, if it has ended.
             child.try_wait().ok();
         }
         Ok(Counted { run, counters, not_counted, child, gaps })
@@ -446,7 +447,7 @@ impl Counting {
     }
 }
 
-/// The events that are not counted, those with one reason together.
+/// Returns the events that are not counted, grouped by reason.
 fn by_reason(events: &[Event], refused: &[Option<Refusal>]) -> Vec<NotCounted> {
     let mut reasons: Vec<NotCounted> = Vec::new();
     for (event, refusal) in events.iter().zip(refused) {

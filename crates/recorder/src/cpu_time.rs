@@ -1,11 +1,11 @@
-//! CPU time that this program has used.
+//! CPU time of this process.
 
 use std::time::Duration;
 
-/// CPU time of all threads of this process until now.
+/// Returns the CPU time of all threads of this process until now.
 pub fn cpu_time() -> Duration {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: The call writes a `rusage` to the pointer; all zeros are one, too.
+    // SAFETY: getrusage writes a `rusage` to the pointer; all zeros are a valid `rusage`, too.
     let usage = unsafe {
         libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
         usage.assume_init()

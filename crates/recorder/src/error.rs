@@ -1,4 +1,4 @@
-//! Reasons why nothing can be recorded.
+//! Reasons why a recording cannot be made.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,26 +8,26 @@ use pyrograph_record::EventError;
 use crate::in_kernel::EngineError;
 use crate::places::PlaceError;
 
-/// Why nothing can be recorded.
+/// Reasons why a recording cannot be made or go on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Events, processes, the command.
+    /// Error of the events, the processes, or the command.
     #[error(transparent)]
     Record(#[from] pyrograph_record::Error),
-    /// The event is not known.
+    /// The event's name could not be parsed.
     #[error(transparent)]
     Event(#[from] EventError),
-    /// The place in a program is not known.
+    /// The place in a program cannot be recorded.
     #[error(transparent)]
     Place(#[from] PlaceError),
-    /// The in-kernel engine, which was asked for or is needed, cannot be used.
+    /// The in-kernel engine, which was requested or is required, cannot be used.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// [`Engine::Perf`](crate::Engine::Perf) was asked for, and cannot answer the question or apply the filters.
+    /// [`Engine::Perf`](crate::Engine::Perf) was requested, but cannot answer the question or apply the filters.
     #[error("only the in-kernel engine can record this")]
     NeedsInKernel,
-    /// The recording was not started, or that failed.
+    /// The recording has not been started, or starting it has failed.
     #[error("the recording was not started")]
     NotStarted,
     /// No system call has this name.
@@ -35,10 +35,10 @@ pub enum Error {
     UnknownCall {
         /// The name.
         name: String,
-        /// Names like it, nearest first.
+        /// Similar names, nearest first.
         near: Vec<String>,
     },
-    /// The tracer itself waits for locks.
+    /// The tracepoint cannot be traced, since the tracer itself waits for kernel locks.
     #[error(
         "{name} cannot be traced: the tracer takes locks of the kernel itself; record --locks has the waits for them, \
          with stacks"
@@ -47,18 +47,18 @@ pub enum Error {
         /// The tracepoint.
         name: String,
     },
-    /// Allocations of several processes, which may have several C libraries.
+    /// Allocations of several processes were requested. The processes may have several C libraries.
     #[error("allocations are recorded of one process, or of all that use this machine's C library")]
     SeveralProcesses,
-    /// The mappings of a process cannot be read, to find its C library.
+    /// The mappings of a process, among which its C library is searched, cannot be read.
     #[error("the mappings of process {process}")]
     Mappings {
-        /// The process, by its name in `/proc`.
+        /// The process, by its ID or other name in `/proc`.
         process: String,
-        /// Why.
+        /// The error of reading them.
         source: io::Error,
     },
-    /// Nothing of what is to be recorded has one of the names.
+    /// No process or thread of the target has one of the names.
     #[error(
         "no process or thread{} has the name {}",
         if *.all { "" } else { " of these" },
@@ -67,15 +67,15 @@ pub enum Error {
     NoSuchName {
         /// The names.
         names: Vec<String>,
-        /// The whole machine is to be recorded, and not certain processes.
+        /// True if the target is the whole machine, false if it is certain processes.
         all: bool,
     },
     /// There is no such control group.
     #[error("there is no control group {}", path.display())]
     NoSuchGroup {
-        /// The folder.
+        /// Path of its directory.
         path: PathBuf,
-        /// Why not.
+        /// The error of opening it.
         source: io::Error,
     },
     /// The path is not one of a control group.
@@ -87,7 +87,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns true if what was asked for makes no sense, whatever the machine is like.
+    /// Returns true if the request is invalid on any machine.
     pub fn is_misuse(&self) -> bool {
         match self {
             Self::Event(_) | Self::UnknownCall { .. } | Self::OwnLocks { .. } => true,
@@ -102,7 +102,8 @@ impl Error {
         }
     }
 
-    /// Returns true if a permission is missing that another user, or this one with more capabilities, would have.
+    /// Returns true if the cause is a missing permission, which another user, or this user with more capabilities,
+    /// would have.
     pub fn is_refusal(&self) -> bool {
         use pyrograph_record::Error as Record;
         let is_refused = |source: &io::Error| source.kind() == io::ErrorKind::PermissionDenied;
@@ -116,7 +117,7 @@ impl Error {
     }
 }
 
-/// Names like one that is not known, as the rest of a sentence.
+/// Returns the suggestion of similar names, to be appended to an error message. Empty if there are none.
 pub(crate) fn similar(near: &[String]) -> String {
     if near.is_empty() { String::new() } else { format!(": did you mean {}?", near.join(", ")) }
 }

@@ -1,4 +1,4 @@
-//! Filters among what runs, which work in the kernel: by names and control groups.
+//! Filters among the target's processes, by names and control groups. They are applied in the kernel.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -8,29 +8,30 @@ use pyrograph_record::{Target, descendants};
 
 use crate::error::Error;
 
-/// Of the target, what is recorded. Only the in-kernel engine has filters.
+/// Filters on the target. Only the in-kernel engine has them.
 #[derive(Clone, Debug, Default)]
 pub struct Filters {
-    /// Processes and threads of these names; none for all.
+    /// Record only processes and threads with these names. Empty for all.
     pub names: Vec<String>,
-    /// Members of the control group of this ID ([`control_group`]), or in one inside of it.
+    /// Record only members of the control group with this ID ([`control_group`]), or of one inside it.
     pub group: Option<u64>,
-    /// Keep the CPUs apart on which it was.
+    /// Keep the counts of each CPU apart.
     pub by_cpu: bool,
 }
 
 impl Filters {
-    /// Returns true if nothing is left out and nothing kept apart.
+    /// Returns true if everything is recorded and CPUs are not kept apart.
     pub fn is_all(&self) -> bool {
         !self.chooses() && !self.by_cpu
     }
 
-    /// Returns true if processes are chosen among all that run.
+    /// Returns true if only some processes are recorded.
     pub fn chooses(&self) -> bool {
         !self.names.is_empty() || self.group.is_some()
     }
 
-    /// Describes what is chosen: `processes and threads named bash, sh in control group /batch`; `None` for all that runs.
+    /// Describes the filters in words: `processes and threads named bash, sh in control group /batch`. `None` if all
+    /// processes are recorded.
     pub(crate) fn words(&self) -> Option<String> {
         let names = (!self.names.is_empty())
             .then(|| format!("processes and threads named {}", self.names.join(", ")));
@@ -44,15 +45,15 @@ impl Filters {
         }
     }
 
-    /// Checks that some of what runs has one of the names.
+    /// Checks that a running process or thread of the target has one of the names.
     ///
     /// # Errors
     ///
-    /// If nothing has.
+    /// If none has.
     pub fn check_names(&self, target: &Target, inherit: bool) -> Result<(), Error> {
         let named = self.names.iter().map(|name| name.as_bytes()).collect::<Vec<_>>();
         let found = match target {
-            // It gets its name when it runs.
+            // The command gets its name only when it runs.
             Target::Command(_) => return Ok(()),
             _ if named.is_empty() => return Ok(()),
             Target::System => processes().any(|pid| has_name(pid, &named)),
@@ -66,7 +67,7 @@ impl Filters {
             Target::Processes(pids) => pids.iter().all(is_there),
             _ => true,
         };
-        // A process that is gone is another error.
+        // A process that does not exist is reported as another error elsewhere.
         match found || !runs {
             true => Ok(()),
             false => {
@@ -77,13 +78,14 @@ impl Filters {
     }
 }
 
-/// All processes that run.
+/// Returns all processes.
 fn processes() -> impl Iterator<Item = i32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Returns true if a process or one of its threads has one of these names, of which the kernel keeps 15 bytes.
+/// Returns true if a process or one of its threads has one of these names. The kernel keeps only the first 15 bytes of
+/// a name.
 fn has_name(pid: i32, names: &[&[u8]]) -> bool {
     const LONGEST: usize = 15;
     let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
@@ -94,7 +96,7 @@ fn has_name(pid: i32, names: &[&[u8]]) -> bool {
     })
 }
 
-/// Where the file system of control groups is mounted.
+/// Mount point of the control group file system.
 fn groups_folder() -> Option<PathBuf> {
     let mounted = std::fs::read_to_string("/proc/self/mounts").ok()?;
     mounted.lines().find_map(|line| {
@@ -104,7 +106,8 @@ fn groups_folder() -> Option<PathBuf> {
     })
 }
 
-/// The path of the control group with an ID, below where their file system is mounted.
+/// Returns the path of the control group with an ID, relative to the mount point, beginning with a slash. `None` if
+/// there is no such group.
 pub(crate) fn path_of_group(id: u64) -> Option<String> {
     let root = groups_folder()?;
     let mut folders = vec![root.clone()];
@@ -120,8 +123,8 @@ pub(crate) fn path_of_group(id: u64) -> Option<String> {
     None
 }
 
-/// The ID of a control group: its folder's inode. A path that does not begin with a slash is below where the file
-/// system of control groups is mounted.
+/// Returns the ID of a control group, which is the inode of its directory. A path that does not begin with a slash is
+/// relative to the mount point of the control group file system.
 ///
 /// # Errors
 ///

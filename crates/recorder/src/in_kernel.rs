@@ -1,5 +1,5 @@
-//! Recording with the in-kernel engine: its programs unwind and count, and what is done here is to give them what
-//! they need to know, and to take what they counted.
+//! Recording with the in-kernel engine. Its programs unwind and count in the kernel; the code here gives them the
+//! information that they need, and takes their counts.
 
 #[cfg(feature = "bpf")]
 mod code_ahead;
@@ -29,22 +29,22 @@ pub(crate) use self::open::open;
 
 use pyrograph_event::engine::Feature;
 
-/// Why the in-kernel engine cannot be used.
+/// Reasons why the in-kernel engine cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
-    /// This was built without it.
+    /// This binary was built without it.
     #[error("this Pyrograph was built without the in-kernel engine")]
     NotBuilt,
-    /// The kernel does not take its programs, or lacks something.
+    /// The kernel rejects its programs, or lacks a feature.
     #[cfg(feature = "bpf")]
     #[error(transparent)]
     Engine(#[from] pyrograph_bpf::Error),
 }
 
 impl EngineError {
-    /// Returns true if nothing but this user's rights, or how this was built, stand in the way: where there is another way,
-    /// that is no news.
+    /// Returns true if the only cause is a missing permission of this user, or that this binary was built without the
+    /// engine. If another engine can be used, that needs no message.
     pub fn is_expected(&self) -> bool {
         match self {
             Self::NotBuilt => true,
@@ -53,7 +53,7 @@ impl EngineError {
         }
     }
 
-    /// Returns true if the kernel or a file system did not permit something.
+    /// Returns true if the kernel or a file system refused permission.
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::NotBuilt => false,
@@ -79,20 +79,20 @@ impl From<pyrograph_bpf::Error> for crate::Error {
     }
 }
 
-/// The features of use for the in-kernel engine that this kernel has, and those that it lacks for certain; none if
-/// this was built without the engine. This takes milliseconds.
+/// Returns the optional features of the in-kernel engine that this kernel has, and those that it certainly lacks. Empty
+/// if this binary was built without the engine. This takes milliseconds.
 #[cfg(feature = "bpf")]
 pub fn kernel_features() -> (Vec<Feature>, Vec<Feature>) {
     pyrograph_bpf::features()
 }
 
-/// Without the engine, no features are of use.
+/// Returns empty lists, since the engine is not built in.
 #[cfg(not(feature = "bpf"))]
 pub fn kernel_features() -> (Vec<Feature>, Vec<Feature>) {
     (Vec::new(), Vec::new())
 }
 
-/// Without the engine, another has to do.
+/// Returns an error, since the engine is not built in.
 #[cfg(not(feature = "bpf"))]
 pub(crate) fn open(
     _: &crate::Plan,

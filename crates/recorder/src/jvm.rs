@@ -1,10 +1,10 @@
-//! Java: asks the virtual machines that are recorded for the names of the code that they compile (HotSpot, JDK 17 and newer).
-//! They need no flag and no agent for it. It is done on background threads, one a question, while stacks are taken; a
+//! Java: asks the recorded virtual machines for the names of their compiled code (HotSpot, JDK 17 and newer). They need
+//! no flag and no agent for it. Requests run on background threads, one thread per request, while stacks are taken. A
 //! virtual machine is asked
 //!
-//! - when it can be, if its process was chosen, else when there are samples of code that it compiled;
-//! - while it runs, when there are samples of code that has no name yet, for one that ends by itself takes its names with it;
-//! - once more when the recording is over.
+//! - as soon as possible if its process is a chosen target, otherwise when there are samples in its compiled code;
+//! - while it runs, when there are samples in code that has no name yet, since the names are lost if it ends by itself;
+//! - once more at the end of the recording.
 
 mod attach;
 mod collected;
@@ -31,67 +31,68 @@ use crate::message::Message;
 use crate::plan::Plan;
 use crate::recorder::Report;
 
-/// The end of the path of HotSpot's library.
+/// End of the path of HotSpot's library.
 const LIBRARY: &str = "/libjvm.so";
 
-/// How often it is looked whether code has no name.
+/// Time between two checks for code without names.
 const CHECK: Duration = Duration::from_millis(250);
 
-/// An answer is worth no more than this part of the time: a machine that took 10 ms is left alone for half a second.
+/// Minimum pause after a request, as a multiple of its duration: after a request that took 10 ms, the machine is not
+/// asked for half a second.
 const LEFT_ALONE: u32 = 50;
 
-/// But this long at most.
+/// Maximum pause after a request.
 const LONGEST_LEFT_ALONE: Duration = Duration::from_secs(60);
 
-/// How long a machine is left alone that could not be asked.
+/// Pause after a failed request.
 const AFTER_FAILURE: Duration = Duration::from_secs(5);
 
-/// How often it is tried again.
+/// Maximum number of failures.
 const MOST_FAILURES: u32 = 3;
 
-/// How long to wait at the end for the last answers.
+/// Maximum time to wait for the last answers at the end.
 const AT_THE_END: Duration = Duration::from_secs(3);
 
-/// So many are asked at once.
+/// Maximum number of concurrent requests.
 const MOST_AT_ONCE: usize = 16;
 
-/// Of more than so many, those that are not asked any more are forgotten.
+/// Beyond this number of machines, those that are not asked any more are removed.
 const MOST_KEPT: usize = 4096;
 
-/// After so many addresses without a name, those that were asked about are forgotten.
+/// Beyond this number of addresses without a name, the set of those that were asked about is cleared.
 const MOST_ASKED_ABOUT: usize = 1 << 16;
 
-/// A report of a virtual machine.
+/// Reports about a virtual machine.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum JvmReport {
-    /// Detail: it has named its code for the first time.
+    /// Detail: the machine has named its code for the first time.
     Named {
-        /// Its process.
+        /// Its process ID.
         pid: i32,
         /// Version of its JDK, if it is known.
         release: Option<String>,
-        /// How many pieces of code it has named: methods, and the machine's own.
+        /// Number of named pieces of code: methods, and the machine's own stubs.
         names: usize,
-        /// How long it took, once it could be asked.
+        /// Duration of the request, once the machine could be asked.
         took: Duration,
     },
-    /// It has not, and is not asked any more.
+    /// The machine has not named its code, and is not asked any more.
     Failed {
-        /// Its process.
+        /// Its process ID.
         pid: i32,
-        /// Why.
+        /// Reason of the failure.
         error: JvmError,
     },
-    /// Detail: the recording is over, or the process.
+    /// Detail: the recording or the process has ended.
     Done {
-        /// Its process.
+        /// Its process ID.
         pid: i32,
-        /// How many pieces of code had names at last.
+        /// Number of named pieces of code at the end.
         names: usize,
-        /// How often it was asked.
+        /// Number of successful requests.
         times: u32,
-        /// How long that took in all.
+        /// Total duration of the requests.
         took: Duration,
     },
 }
@@ -100,9 +101,9 @@ pub enum JvmReport {
 pub(crate) struct Jvms {
     machines: Vec<Jvm>,
     answers: (Sender<Answer>, Receiver<Answer>),
-    /// Nothing is waited for any more.
+    /// True once the recording ends, so that requests do not wait any more.
     ending: Arc<AtomicBool>,
-    /// They are asked when they can be.
+    /// True if machines are asked as soon as possible.
     at_once: bool,
     checked: Instant,
 }
@@ -112,30 +113,30 @@ struct Jvm {
     pid: i32,
     code: RunTimeCode,
     state: State,
-    /// Names that it has given.
+    /// Names that it has returned.
     map: PerfMap,
     names: usize,
-    /// Addresses that had no name before it was asked last.
+    /// Addresses that had no name before the last request.
     asked_about: HashSet<u64>,
     times: u32,
     took: Duration,
     failures: u32,
-    /// Why it could not be asked last.
+    /// Error of the last request.
     error: Option<JvmError>,
 }
 
 enum State {
-    /// It may be asked from then on.
+    /// The machine may be asked from this time on.
     Waiting { machine: Option<Machine>, from: Instant },
-    /// It is to be asked.
+    /// The machine is to be asked.
     Due(Option<Machine>),
-    /// It is being asked.
+    /// A request is running.
     Asked,
-    /// It is not asked any more.
+    /// The machine is not asked any more.
     Done,
 }
 
-/// What a background thread comes back with.
+/// Result of a background thread.
 struct Answer {
     code: RunTimeCode,
     machine: Option<Machine>,
@@ -144,9 +145,9 @@ struct Answer {
 }
 
 impl Jvms {
-    /// Those of a recording; none if they are not to be asked.
+    /// Makes the list for a recording, or returns `None` if virtual machines are not to be asked.
     ///
-    /// `reads_methods`: the engine names methods by itself, so that they are asked about other code alone.
+    /// `reads_methods`: the engine names methods by itself, so that machines are asked only about other code.
     pub fn new(
         plan: &Plan,
         resolver: &mut Resolver<LiveFiles>,
@@ -165,7 +166,7 @@ impl Jvms {
         })
     }
 
-    /// Takes answers, and asks who is to be asked.
+    /// Handles answers, and asks the machines that are due.
     pub fn step(&mut self, resolver: &mut Resolver<LiveFiles>, report: &mut Report) {
         self.find(resolver);
         while let Ok(answer) = self.answers.1.try_recv() {
@@ -183,13 +184,14 @@ impl Jvms {
         }
     }
 
-    /// Asks once more those that still run, waits a while for the answers, and leaves all as it was.
+    /// Asks all machines that still run once more, waits for the answers for a limited time, and removes the files that
+    /// were created.
     pub fn finish(mut self, resolver: &mut Resolver<LiveFiles>, report: &mut Report) {
         self.ending.store(true, Ordering::Relaxed);
         self.find(resolver);
         let until = Instant::now() + AT_THE_END;
         self.wait(until, resolver, report);
-        // Those that were just asked, too.
+        // Also the machines that were just asked.
         self.machines.iter_mut().for_each(|jvm| jvm.check_last(resolver));
         self.wait(until, resolver, report);
         for jvm in &mut self.machines {
@@ -200,7 +202,7 @@ impl Jvms {
         }
     }
 
-    /// Finds new ones.
+    /// Adds new machines.
     fn find(&mut self, resolver: &mut Resolver<LiveFiles>) {
         for pid in resolver.take_watched() {
             let code = resolver.run_time_code(pid);
@@ -210,7 +212,7 @@ impl Jvms {
         }
     }
 
-    /// Asks those that are due, on threads of their own.
+    /// Asks the machines that are due, each on a new thread.
     fn ask(&mut self) {
         let asked = self.machines.iter().filter(|jvm| matches!(jvm.state, State::Asked)).count();
         let due = self.machines.iter_mut().filter(|jvm| matches!(jvm.state, State::Due(_)));
@@ -219,7 +221,7 @@ impl Jvms {
                 let (pid, code) = (jvm.pid, jvm.code);
                 let (sender, ending) = (self.answers.0.clone(), Arc::clone(&self.ending));
                 let ask = move || {
-                    // Nobody may wait for it any more.
+                    // This fails if the recording does not wait for answers any more.
                     let _ = sender.send(answer(pid, code, machine, &ending));
                 };
                 if thread::Builder::new().name("java".to_owned()).spawn(ask).is_err() {
@@ -230,7 +232,7 @@ impl Jvms {
         }
     }
 
-    /// Waits until all have answered that were or are to be asked, or the time is over.
+    /// Waits until all machines that are being asked or are due have answered, or the time is over.
     fn wait(&mut self, until: Instant, resolver: &mut Resolver<LiveFiles>, report: &mut Report) {
         self.ask();
         let is_open = |jvm: &Jvm| matches!(jvm.state, State::Asked | State::Due(_));
@@ -250,7 +252,7 @@ impl Jvms {
     }
 }
 
-/// Asks a virtual machine; the first time, waits until it can be asked.
+/// Asks a virtual machine. The first time, it waits until the machine can be asked.
 fn answer(pid: i32, code: RunTimeCode, machine: Option<Machine>, ending: &AtomicBool) -> Answer {
     let machine = machine.map_or_else(|| Machine::open(pid, ending), Ok);
     let started = Instant::now();
@@ -284,7 +286,7 @@ impl Jvm {
         }
     }
 
-    /// Makes it due if there is code without a name, or it has ended.
+    /// Makes the machine due if there is code without a name, or its process has ended.
     fn check(&mut self, resolver: &Resolver<LiveFiles>) {
         let State::Waiting { machine, from } = &mut self.state else { return };
         let has_ended = machine.as_ref().is_some_and(Machine::has_ended);
@@ -304,7 +306,7 @@ impl Jvm {
         }
     }
 
-    /// Makes it due if there is any code of it.
+    /// Makes the machine due if there are samples in its code.
     fn check_last(&mut self, resolver: &Resolver<LiveFiles>) {
         if let State::Waiting { machine, .. } = &mut self.state
             && resolver.run_time_addresses(self.code).next().is_some()
@@ -342,7 +344,7 @@ impl Jvm {
         }
     }
 
-    /// Leaves all as it was before it was asked.
+    /// Removes the files that the requests have created, and reports the result.
     fn leave(&mut self, report: &mut Report) {
         let state = std::mem::replace(&mut self.state, State::Done);
         let is_new = !matches!(state, State::Done);
@@ -350,7 +352,7 @@ impl Jvm {
             machine.clean_up();
         }
         (self.map, self.asked_about) = Default::default();
-        // If it has named its code, it may end.
+        // If it has named its code before, its end is no failure.
         let error = self.error.take().filter(|error| self.times == 0 || !error.is_expected());
         if let Some(error) = error.filter(|_| is_new) {
             report(Message::Jvm(JvmReport::Failed { pid: self.pid, error }));

@@ -11,28 +11,28 @@ use pyrograph_record::process_of;
 use crate::counting::readings::{Of, Reading};
 use crate::filters::path_of_group;
 
-/// Keys that keep counts apart.
+/// Keys by which counts are kept apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyKind {
     /// CPUs.
     Cpu,
-    /// Cores, whose hardware threads are added up.
+    /// Cores. The counts of a core's hardware threads are added up.
     Core,
     /// Sockets.
     Socket,
     /// NUMA nodes.
     Node,
-    /// Threads; of [`Target::Processes`](pyrograph_record::Target::Processes), those that ran already, with what these
-    /// have started since.
+    /// Threads. For [`Target::Processes`](pyrograph_record::Target::Processes): the threads that existed at the start,
+    /// each including what it has started since.
     Thread,
-    /// Processes; of [`Target::Processes`](pyrograph_record::Target::Processes), those that ran already, with what
-    /// these have started since.
+    /// Processes. For [`Target::Processes`](pyrograph_record::Target::Processes): the processes that existed at the
+    /// start, each including what it has started since.
     Process,
     /// Control groups (version 2).
     Group,
 }
 
-/// Names of what counts are kept apart by, each found once.
+/// Names of keys, each looked up once.
 #[derive(Debug)]
 pub(crate) struct Keys {
     kind: Option<KeyKind>,
@@ -40,19 +40,19 @@ pub(crate) struct Keys {
 }
 
 impl KeyKind {
-    /// True if it is a CPU, or a group of CPUs.
+    /// Returns true if the key is a CPU, or a group of CPUs.
     pub fn is_of_cpus(self) -> bool {
         !matches!(self, Self::Thread | Self::Process | Self::Group)
     }
 }
 
 impl Keys {
-    /// No names yet.
+    /// Makes an empty table.
     pub fn new(kind: Option<KeyKind>) -> Self {
         Self { kind, names: RefCell::default() }
     }
 
-    /// The key by which a count is added up; empty where nothing keeps counts apart.
+    /// Returns the key to which a count is added. Empty if counts are not kept apart.
     pub fn of(&self, reading: &Reading) -> String {
         let Some(kind) = self.kind else { return String::new() };
         let number = match (reading.of, reading.cpu) {
@@ -67,8 +67,8 @@ impl Keys {
         names.entry(number).or_insert_with(|| name(kind, number)).clone()
     }
 
-    /// Sets the name of a thread or process, as the kernel has it. The idle threads of all CPUs have the number 0, and all that
-    /// have none in this PID namespace the greatest.
+    /// Sets the name of a thread or process from the name that the kernel has. The idle threads of all CPUs have the ID
+    /// 0; all threads without an ID in this PID namespace have the ID `u32::MAX`.
     #[cfg_attr(
         not(feature = "bpf"),
         expect(dead_code, reason = "programs in the kernel know names")
@@ -82,7 +82,7 @@ impl Keys {
         self.names.borrow_mut().insert(task, name);
     }
 
-    /// Finds the path of a control group, as long as it is there.
+    /// Looks up the path of a control group while it still exists.
     #[cfg_attr(
         not(feature = "bpf"),
         expect(dead_code, reason = "programs in the kernel know groups")
@@ -92,7 +92,7 @@ impl Keys {
     }
 }
 
-/// The path of a control group; its ID if it is gone.
+/// Returns the path of a control group, or its ID if it has been removed.
 fn group(id: u64) -> String {
     path_of_group(id).unwrap_or_else(|| format!("removed group {id}"))
 }
@@ -121,7 +121,8 @@ fn name(kind: KeyKind, number: u64) -> String {
     }
 }
 
-/// The NUMA node of a CPU: its folder has a link with the node's name. Without NUMA, all are of node 0.
+/// Returns the NUMA node of a CPU: the CPU's directory contains a link with the node's name. Without NUMA, all CPUs are
+/// in node 0.
 fn node_of(cpu: u32) -> String {
     let entries = fs::read_dir(format!("/sys/devices/system/cpu/cpu{cpu}")).into_iter().flatten();
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());

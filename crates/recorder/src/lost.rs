@@ -1,20 +1,21 @@
-//! When samples were lost, and their place in a profile.
+//! Times at which samples were lost, and their representation in a profile.
 
 use pyrograph_profile::{Marker, Profile, Sample};
 
-/// How often it is looked how many were lost, ns.
+/// Time in ns between two reads of the number of lost samples.
 const LOOK: u64 = 50_000_000;
 
-/// The most spans; beyond that, two that follow one another are one.
+/// Maximum number of spans. Beyond that, each two consecutive spans are merged.
 const MOST: usize = 4096;
 
-/// Lost samples have a row for each so long a part of their span, ns, so that charts of time show all of it.
+/// Lost samples get one row in the profile for each part of this length of their span, in ns, so that charts of time
+/// show the whole span.
 const ROW: u64 = 10_000_000;
 
-/// The most rows of a span.
+/// Maximum number of rows of a span.
 const ROWS: u64 = 100;
 
-/// Samples that were lost between two looks. Times are of the clock of samples.
+/// Samples that were lost in an interval. Times are of the samples' clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Span {
     from: u64,
@@ -22,7 +23,7 @@ struct Span {
     lost: u64,
 }
 
-/// Spans in which samples were lost.
+/// Intervals in which samples were lost.
 #[derive(Debug)]
 pub struct Losses {
     spans: Vec<Span>,
@@ -31,22 +32,22 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// None until now.
+    /// Makes an empty list; `now` is the beginning of the first interval.
     pub fn new(now: u64) -> Self {
         Self { spans: Vec::new(), looked: now, seen: 0 }
     }
 
-    /// Whether it is time to look.
+    /// Returns true if it is time to read the number of lost samples.
     pub fn is_due(&self, now: u64) -> bool {
         now.saturating_sub(self.looked) >= LOOK
     }
 
-    /// It was looked.
+    /// Sets the time of the last read.
     pub fn looked(&mut self, now: u64) {
         self.looked = now;
     }
 
-    /// `lost`: how many until now.
+    /// Adds the samples that were lost since the last call. `lost`: total number until now.
     pub fn look(&mut self, lost: u64, now: u64) {
         let from = std::mem::replace(&mut self.looked, now);
         let more = lost.saturating_sub(self.seen);
@@ -54,7 +55,7 @@ impl Losses {
         self.add(from, now, more);
     }
 
-    /// So many were lost in a span.
+    /// Adds an interval in which `lost` samples were lost.
     pub fn add(&mut self, from: u64, to: u64, lost: u64) {
         if lost == 0 {
             return;
@@ -71,17 +72,17 @@ impl Losses {
     }
 }
 
-/// Adds lost samples as a stack of their own, `[lost]`, so that the total is still what the target used. Each stands for as much
-/// as the others do on average. `losses`: when they were, if samples have times.
+/// Adds lost samples as a separate stack, `[lost]`, so that the total is still what the target used. Each gets the
+/// average value of the other samples. `losses`: times of the losses, if samples have times.
 pub fn add_lost(profile: &mut Profile, lost: u64, losses: Option<&Losses>) {
     let numbers = profile.numbers_beside(0);
     let taken = numbers.map_or(0, |column| profile.samples.total(column));
-    // Of nothing but lost samples nothing is known.
+    // If all samples were lost, their average value is not known.
     if lost == 0 || numbers.is_some() && taken == 0 {
         return;
     }
     let total = numbers.map(|_| (u128::from(profile.samples.total(0)), u128::from(taken)));
-    // What all until the `n`th stand for: so parts add up to the whole.
+    // Value of the first `n` lost samples. With differences of these, the parts add up to the whole.
     let value = |n: u64| match total {
         Some((total, taken)) => u64::try_from(total * u128::from(n) / taken).unwrap_or(u64::MAX),
         None => n,

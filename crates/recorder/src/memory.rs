@@ -1,42 +1,43 @@
-//! Memory of a recording: how much it takes, and giving it back.
+//! Memory of the recording process: measuring it, and returning free memory to the kernel.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// Lets large pieces of memory go as soon as they are no longer needed. By default the allocator
-/// learns from each of them to keep more, as much as the unwind table of the largest program takes while it
+/// Makes the allocator return large blocks to the kernel as soon as they are freed. By default it raises its thresholds
+/// with each freed large block, and then keeps as much memory as the unwind table of the largest program takes while it
 /// is made.
 pub fn keep_none() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: both take numbers, and may be set at any time.
+    // SAFETY: `mallopt` takes numbers, and may be called at any time.
     unsafe {
         libc::mallopt(libc::M_MMAP_THRESHOLD, 256 << 10);
         libc::mallopt(libc::M_TRIM_THRESHOLD, 512 << 10);
     }
 }
 
-/// Gives back what is free of smaller pieces, too: after very many of them went.
+/// Returns the free memory between smaller blocks to the kernel, too. Call it after very many of them were freed.
 pub fn give_back() {
     #[cfg(target_env = "gnu")]
-    // SAFETY: it takes a number, and may be called at any time.
+    // SAFETY: `malloc_trim` takes a number, and may be called at any time.
     unsafe {
         libc::malloc_trim(0);
     }
 }
 
-/// Bytes of memory that this process has, as a monitor shows them.
+/// Resident memory of this process in bytes, as a process monitor shows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Resident {
-    /// All of it.
+    /// Total size (`VmRSS`).
     pub all: u64,
-    /// Pages of files that it has mapped: the kernel has them anyway, as long as there is room.
+    /// Size of the resident pages of mapped files (`RssFile`). They are in the kernel's page cache anyway, as long as
+    /// there is room.
     pub files: u64,
-    /// The most that it has had.
+    /// Peak size (`VmHWM`).
     pub peak: u64,
 }
 
 impl Resident {
-    /// Memory that this process has now.
+    /// Returns the current memory of this process.
     pub fn now() -> Self {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let field = |name| status.lines().find_map(|line| kibibytes(line.strip_prefix(name)?));
@@ -48,29 +49,29 @@ impl Resident {
     }
 }
 
-/// Pages of files are given back once there are so many more of them than there were afterwards.
+/// Pages of files are released once they have grown by this many bytes since the last release.
 const MOST_PAGES: u64 = 32 << 20;
 
-/// How often they are counted.
+/// Time between two measurements.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Decides when pages of files are given back: most are read once, for an unwind table or a stack.
+/// Decides when pages of mapped files are released: most are read once, for an unwind table or a stack.
 #[derive(Debug)]
 pub struct Pages {
     checked: Instant,
-    /// How many bytes were left.
+    /// Size of the remaining pages after the last release, in bytes.
     left: u64,
 }
 
 impl Default for Pages {
-    /// From now on.
+    /// Starts with the current size.
     fn default() -> Self {
         Self { checked: Instant::now(), left: Resident::now().files }
     }
 }
 
 impl Pages {
-    /// Calls `give_back` if there are many.
+    /// Calls `give_back` if there are many pages.
     pub fn keep_few(&mut self, give_back: impl FnOnce()) {
         if self.checked.elapsed() < LOOK {
             return;
@@ -83,7 +84,7 @@ impl Pages {
     }
 }
 
-/// A number of kibibytes: `  1234 kB`.
+/// Parses a size in kibibytes, such as `  1234 kB`. Returns bytes.
 fn kibibytes(text: &str) -> Option<u64> {
     text.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }

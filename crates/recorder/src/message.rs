@@ -1,4 +1,4 @@
-//! Reports of a recorder as it goes.
+//! Messages of a recorder during a recording.
 
 use pyrograph_event::engine::{Feature, LostBy, TableStats};
 use pyrograph_event::interpreter::Language;
@@ -11,8 +11,8 @@ use crate::jvm::JvmReport;
 use crate::memory::Resident;
 use crate::plan::Engine;
 
-/// Reports that a user may want to know though the recording goes on. Those called details are for users
-/// who inspect the recording itself.
+/// Messages for the user about a recording that goes on. Those marked "detail" are for users who inspect the recording
+/// itself.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Message {
@@ -20,69 +20,69 @@ pub enum Message {
     FellBack(EngineError),
     /// Detail: the engine that takes the stacks.
     Engine(Engine),
-    /// The kernel lacks a feature of use for what is recorded, which is done without it.
+    /// The kernel lacks an optional feature that this recording would use.
     Lacks(Feature),
-    /// The kernel does not take the programs that find the calls of these languages.
+    /// The kernel rejects the eBPF programs that read the calls of these languages.
     LanguagesRefused {
         /// The languages.
         languages: Vec<Language>,
-        /// The error of loading all languages together.
+        /// Error of loading the programs of all languages together.
         error: EngineError,
     },
-    /// Something about the events, or a rate that was lowered while it was recorded.
+    /// A notice about the events, or about a sample rate that was lowered during the recording.
     Notice(Notice),
-    /// Calls that allocate memory take this much longer while they are recorded, as was measured; `None`: it
-    /// could not be measured.
+    /// Measured time by which a call that allocates memory takes longer while it is recorded. `None` if it could not be
+    /// measured.
     AllocationCost(Option<Duration>),
-    /// Detail: it is counted from now on, with these unwind tables.
+    /// Detail: counting has started, with these unwind tables.
     Started(TableStats),
-    /// A Java virtual machine was asked for the names of its code.
+    /// A Java virtual machine was asked for the names of its compiled code.
     Jvm(JvmReport),
-    /// Detail: how stacks were taken in the kernel, when it is over.
+    /// Detail: statistics of the in-kernel engine, at the end of the recording.
     InKernel(EngineReport),
-    /// An interpreter was found; detail, if its calls can be read.
+    /// An interpreter was found. It is a detail if its calls can be read.
     Interpreter(FoundInterpreter),
-    /// Interpreters that samples were taken in, whose calls this engine does not read.
+    /// Interpreters in which samples were taken, whose calls this engine cannot read.
     InterpretersNotRead(Vec<InterpreterVersion>),
-    /// Files of interpreters that were too many: the calls in these were not read.
+    /// There were too many files of interpreters. The calls in the rest of these were not read.
     InterpretersLeftOut {
-        /// How many of these files.
+        /// Number of files that were left out.
         files: usize,
-        /// How many are read.
+        /// Maximum number of files that are read.
         limit: usize,
     },
-    /// Unwind tables did not fit in their memory, and stacks end early for it.
+    /// Some unwind tables did not fit in the memory for them, so that stacks end early.
     TablesLeftOut {
-        /// Bytes of tables that are there.
+        /// Size of the tables in memory, in bytes.
         bytes: u64,
-        /// Tables that are left out at the end.
+        /// Number of tables that are left out at the end.
         omitted: u64,
-        /// Files in which stacks end for this, and how many, most first.
+        /// Files in which stacks end for this reason, with the number of stacks, largest first.
         files: Vec<(String, u64)>,
     },
-    /// The command has ended, and these processes that it started still run: numbers and names.
+    /// Processes that the command has started and that still run after its end: process IDs and names.
     StillRun(Vec<(i32, String)>),
-    /// Detail: the memory of this process when it is over, where samples were copied out.
+    /// Detail: memory of this process at the end, if samples were copied out.
     Memory(Resident),
-    /// Detail: the memory of stacks when it is over.
+    /// Detail: memory of stacks at the end.
     Stacks(StackMemory),
 }
 
-/// How stacks were taken in the kernel.
+/// Statistics of the in-kernel engine.
 #[derive(Clone, Copy, Debug)]
 pub struct EngineReport {
-    /// The unwind tables at the end.
+    /// Unwind tables at the end of the recording.
     pub tables: TableStats,
-    /// Events that were not counted.
+    /// Lost events, by reason.
     pub lost: LostBy,
-    /// User stacks that were unwound in the kernel, whole or in part.
+    /// Number of user stacks that were unwound in the kernel, completely or in part.
     pub unwound: u64,
-    /// User stacks that were copied out and unwound in user space.
+    /// Number of user stacks that were copied out and unwound in user space.
     pub copied: u64,
-    /// User stacks that were not copied, for want of room.
+    /// Number of user stacks that were not copied for lack of room.
     pub not_copied: u64,
     /// Memory of this process.
     pub resident: Resident,
-    /// Bytes in the kernel, tables included.
+    /// Memory in the kernel in bytes, including the unwind tables.
     pub kernel_bytes: u64,
 }

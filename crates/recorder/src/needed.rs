@@ -1,9 +1,9 @@
-//! The files that a program maps when it starts: itself, its interpreter, and the libraries that these
-//! ask for, so that their unwind tables can be made before it runs.
+//! Finds the files that a program maps when it starts (itself, its interpreter, and the libraries that these need), so
+//! that their unwind tables can be made before it runs.
 //!
-//! The files are a guess and need not be all: a program may load what it likes.
+//! The list is a guess and may be incomplete: a program may load any other file.
 //!
-//! Sources: ld.so(8) for where libraries are looked for, execve(2) for scripts.
+//! Sources: ld.so(8) for the search paths of libraries, execve(2) for scripts.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -13,11 +13,10 @@ use std::path::{Path, PathBuf};
 
 use pyrograph_elf::{Image, Linked};
 
-/// More than any program has.
+/// Maximum number of files, beyond what any program has.
 const MOST_FILES: usize = 512;
 
-/// The files of a program that is named as in a shell, the program first; none if there is no such
-/// program.
+/// Returns the files of a program that is given as in a shell, the program first. Empty if there is no such program.
 pub fn files(program: &OsStr) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = find_program(program).into_iter().collect();
     let mut at = 0;
@@ -59,9 +58,9 @@ fn find_program(name: &OsStr) -> Option<PathBuf> {
     path?.canonicalize().ok()
 }
 
-/// A script begins with `#!/usr/bin/env python3`.
+/// Parses the interpreter in the first line of a script: `#!/usr/bin/env python3`.
 fn interpreter_of_script(mut file: &File) -> Option<OsString> {
-    // The kernel reads no more of the line.
+    // Maximum length of the line that the kernel reads.
     let mut start = [0; 256];
     let len = file.read(&mut start).ok()?;
     let line = start[..len].strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
@@ -74,7 +73,7 @@ fn interpreter_of_script(mut file: &File) -> Option<OsString> {
     Some(OsString::from_vec(named.to_vec()))
 }
 
-/// Where the libraries of a file in `origin` are looked for.
+/// Returns the directories in which the libraries of a file in `origin` are searched.
 fn folders(asks: &Linked<'_>, origin: &Path) -> Vec<PathBuf> {
     let mut folders = Vec::new();
     let run_path = asks.run_path.map(OsStr::from_bytes);
@@ -102,7 +101,7 @@ fn find_library(name: &OsStr, folders: &[PathBuf]) -> Option<PathBuf> {
     folders.iter().map(|folder| folder.join(name)).find(|path| is_for_64_bit(path))
 }
 
-/// Folders of libraries for 32-bit programs are in the same list.
+/// Returns true for a 64-bit ELF file. The list also contains directories with 32-bit libraries.
 fn is_for_64_bit(path: &Path) -> bool {
     let mut start = [0; 5];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));

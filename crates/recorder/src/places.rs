@@ -1,4 +1,4 @@
-//! Places in programs and libraries, by the names that users give.
+//! Places in programs and libraries, given by name.
 
 use std::collections::BTreeSet;
 use std::num::ParseIntError;
@@ -15,47 +15,47 @@ use pyrograph_unwind::inside_of_instruction;
 use crate::error::{Error, similar};
 use crate::question::mapped_files;
 
-/// Why a place in a program cannot be recorded.
+/// Reasons why a place in a program cannot be recorded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlaceError {
-    /// The place of a function is not written as it should be.
+    /// The text is not `FILE:FUNCTION`.
     #[error(
         "{prefix}:{place}: use {prefix}:FILE:FUNCTION, for example {prefix}:/bin/bash:readline"
     )]
     Function {
         /// `uprobe` or `uretprobe`.
         prefix: &'static str,
-        /// The rest of the text.
+        /// The text after the prefix.
         place: String,
     },
-    /// The place of a probe is not written as it should be.
+    /// The text is not `FILE:PROVIDER:NAME`.
     #[error("usdt:{place}: use usdt:FILE:PROVIDER:NAME; readelf -n FILE lists a file's probes")]
     Probe {
         /// The text after `usdt:`.
         place: String,
     },
-    /// The offset in a function is no number.
+    /// The offset in a function is not a number.
     #[error("{prefix}:{place}: '{offset}' is no offset")]
     Offset {
         /// `uprobe` or `uretprobe`.
         prefix: &'static str,
-        /// The rest of the text.
+        /// The text after the prefix.
         place: String,
         /// The offset.
         offset: String,
-        /// Why not.
+        /// The error of parsing it.
         source: ParseIntError,
     },
-    /// Returns are at no offset.
+    /// An offset was given for the returns of a function.
     #[error("{prefix}:{place}: a return has no offset in the function: leave it out")]
     OffsetOfReturn {
         /// `uretprobe`.
         prefix: &'static str,
-        /// The rest of the text.
+        /// The text after the prefix.
         place: String,
     },
-    /// The file cannot be read.
+    /// The file cannot be opened.
     #[error("{0}")]
     File(pyrograph_symbol::Error),
     /// The file has no symbol tables, or none with functions.
@@ -66,27 +66,27 @@ pub enum PlaceError {
         /// The file.
         path: PathBuf,
     },
-    /// The file has no such function.
+    /// The file has no function with this name.
     #[error("no function '{name}' in {}{}", path.display(), similar(.near))]
     NoFunction {
         /// The function.
         name: String,
         /// The file.
         path: PathBuf,
-        /// Names like it, nearest first.
+        /// Similar names, nearest first.
         near: Vec<String>,
     },
-    /// The offset is beyond the function's end.
+    /// The offset is beyond the end of the function.
     #[error("{name}+{offset:#x} is not in the function, which has {len} bytes")]
     Outside {
         /// The function.
         name: String,
         /// The offset.
         offset: usize,
-        /// The function's length.
+        /// Length of the function in bytes.
         len: usize,
     },
-    /// The offset is inside of an instruction: a breakpoint there makes the program compute wrongly.
+    /// The offset is inside an instruction: a breakpoint there would corrupt the program.
     #[error(
         "{name}+{offset:#x} is inside of an instruction, which would break the program: it begins at \
          {}, and the next at {name}+{next:#x}",
@@ -97,9 +97,9 @@ pub enum PlaceError {
         name: String,
         /// The offset.
         offset: usize,
-        /// Where the instruction begins.
+        /// Offset of the start of the instruction.
         start: usize,
-        /// Where the next one begins.
+        /// Offset of the start of the next instruction.
         next: usize,
     },
     /// The file has no probes.
@@ -108,23 +108,23 @@ pub enum PlaceError {
         /// The file.
         path: PathBuf,
     },
-    /// The file has no such probe.
+    /// The file has no probe with this name.
     #[error("no probe '{name}' in {}{}", path.display(), similar(.near))]
     NoProbe {
-        /// Its provider and name.
+        /// Provider and name of the probe.
         name: String,
         /// The file.
         path: PathBuf,
-        /// Probes like it, nearest first.
+        /// Similar names, nearest first.
         near: Vec<String>,
     },
 }
 
-/// `FILE:FUNCTION` or `FILE:FUNCTION+OFFSET`.
+/// Parses `FILE:FUNCTION` or `FILE:FUNCTION+OFFSET`.
 ///
 /// # Errors
 ///
-/// If it is not written so, or the file has no such place.
+/// If it has another form, or the file has no such place.
 pub fn function(place: &str, returns: bool) -> Result<Trigger, PlaceError> {
     let prefix = if returns { "uretprobe" } else { "uprobe" };
     let named = place.rsplit_once(':');
@@ -154,10 +154,10 @@ pub fn function(place: &str, returns: bool) -> Result<Trigger, PlaceError> {
     Ok(Trigger::Function { path: path.into(), name: name.to_owned(), offset, returns })
 }
 
-/// Refuses a function that a file does not have, and proposes those with similar names.
+/// Checks that a file has a function. The error lists functions with similar names.
 fn check_function(image: &Image, path: &str, name: &str) -> Result<(), PlaceError> {
     let known = function_names(image);
-    // A version may stand behind a library's function: `memcpy@GLIBC_2.14`.
+    // The name of a library's function may be followed by a version: `memcpy@GLIBC_2.14`.
     let plain = name.split('@').next().unwrap_or(name);
     if known.contains(&name) || known.contains(&plain) {
         return Ok(());
@@ -173,7 +173,8 @@ fn check_function(image: &Image, path: &str, name: &str) -> Result<(), PlaceErro
     })
 }
 
-/// Refuses a place that is no instruction's start: a breakpoint there makes the program compute wrongly.
+/// Checks that an offset in a function is the start of an instruction: a breakpoint elsewhere would corrupt the
+/// program.
 fn check_offset(image: &Image, name: &str, offset: usize) -> Result<(), PlaceError> {
     for code in function_code(image, name) {
         let name = name.to_owned();
@@ -188,11 +189,11 @@ fn check_offset(image: &Image, name: &str, offset: usize) -> Result<(), PlaceErr
     Ok(())
 }
 
-/// `FILE:PROVIDER:NAME`.
+/// Parses `FILE:PROVIDER:NAME`.
 ///
 /// # Errors
 ///
-/// If it is not written so, or the file has no such probe.
+/// If it has another form, or the file has no such probe.
 pub fn static_probe(place: &str) -> Result<Trigger, PlaceError> {
     let parts = place.rsplit_once(':').and_then(|(rest, name)| {
         let (path, provider) = rest.rsplit_once(':')?;
@@ -217,8 +218,8 @@ pub fn static_probe(place: &str) -> Result<Trigger, PlaceError> {
     Ok(Trigger::Places { path, places })
 }
 
-/// The probes (`usdt:FILE[:PATTERN]`) or functions (`uprobe:FILE[:PATTERN]`) of a file, by the names that
-/// `record -e` takes; `None` if the text is neither.
+/// Returns the probes (`usdt:FILE[:PATTERN]`) or functions (`uprobe:FILE[:PATTERN]`) of a file, with the names that
+/// `record -e` takes. `None` if the text has neither form.
 ///
 /// # Errors
 ///
@@ -228,7 +229,7 @@ pub fn known_places(text: &str) -> Option<Result<Vec<KnownEvent>, PlaceError>> {
     if !matches!(prefix, "usdt" | "uprobe") {
         return None;
     }
-    // A file's name may have a colon; that of a function or probe is behind the last one.
+    // The file name may contain a colon; the function or probe follows the last one.
     let (path, pattern) = match rest.rsplit_once(':') {
         Some((path, pattern)) if !Path::new(rest).exists() => (path, pattern),
         _ => (rest, ""),
@@ -236,8 +237,8 @@ pub fn known_places(text: &str) -> Option<Result<Vec<KnownEvent>, PlaceError>> {
     Some(places_of(prefix, path, pattern))
 }
 
-/// The probes that the files of a process have, by its mappings. Files of another mount namespace have the names by
-/// which they can be opened from here. Also returns the files that are not found under their names.
+/// Returns the probes in the files that a process has mapped. Files of another mount namespace are named by paths that
+/// can be opened from this one. Also returns the mapped files that do not exist under their names.
 ///
 /// # Errors
 ///
@@ -256,13 +257,13 @@ pub fn known_probes_of(pid: i32) -> Result<(Vec<KnownEvent>, Vec<PathBuf>), Erro
         };
         let is_ours = identity(&path) == Some(identity_there);
         let path = if is_ours { path.to_string_lossy().into_owned() } else { theirs };
-        // Other files than programs and libraries have none.
+        // Files other than programs and libraries have no probes; their errors are ignored.
         probes.extend(places_of("usdt", &path, "").unwrap_or_default());
     }
     Ok((probes, missing))
 }
 
-/// Shared memory has a name in mappings, and no file.
+/// Returns true for shared memory, which has a name in mappings, but no file.
 fn is_memory(path: &Path) -> bool {
     const NAMES: [&str; 5] = ["/memfd:", "/dev/", "/SYSV", "/anon_", "/[aio]"];
     NAMES.iter().any(|name| path.as_os_str().as_encoded_bytes().starts_with(name.as_bytes()))

@@ -11,81 +11,80 @@ use pyrograph_resolve::{NATIVE, SymbolOptions};
 use crate::filters::Filters;
 use crate::question::Question;
 
-/// A plan: what to record, how, and how much of it the profile is to hold.
+/// A plan: what to record, how, and the level of detail of the profile.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Target of the recording.
     pub target: Target,
-    /// Of the target's processes only these threads, and nothing that they start. For [`Engine::Perf`].
+    /// Record only these threads of the target's processes, and nothing that they start. For [`Engine::Perf`].
     pub threads: Option<Vec<i32>>,
-    /// Of the machine only these CPUs. For [`Engine::Perf`].
+    /// Record only these CPUs of the machine. For [`Engine::Perf`].
     pub cpus: Option<Vec<u32>>,
-    /// Of the target only what passes these. For [`Engine::InKernel`].
+    /// Filters on the target. For [`Engine::InKernel`].
     pub filters: Filters,
     /// Record the processes that the target starts, too.
     pub inherit: bool,
-    /// A command that runs beside the target, which is recorded until this ends.
+    /// A command that runs beside the target. The recording ends when it does.
     pub beside: Option<Vec<OsString>>,
-    /// The longest time to record.
+    /// Maximum duration of the recording.
     pub duration: Option<Duration>,
-    /// The command writes to standard error what it would write to standard output, which is needed for something
-    /// else.
+    /// Redirect the command's standard output to standard error, because standard output is needed for something else.
     pub output_to_stderr: bool,
 
-    /// Question that it answers.
+    /// Question that the recording answers.
     pub question: Question,
-    /// How often to sample; `None` for what suits the target and the event.
+    /// Sample rate. `None` for the default of the target and event.
     pub rate: Option<Rate>,
     /// Take the user part of stacks.
     pub user: bool,
     /// Take the kernel part of stacks.
     pub kernel: bool,
-    /// The engine that takes stacks; `None` for the one in the kernel where it is permitted and can give what the
-    /// profile is to hold, else `perf_event_open`.
+    /// The engine that takes stacks. `None` for the in-kernel engine if it is permitted and can provide what the
+    /// profile needs, else `perf_event_open`.
     pub engine: Option<Engine>,
-    /// How [`Engine::Perf`] takes the user part of stacks.
+    /// Method by which [`Engine::Perf`] takes the user part of stacks.
     pub stack: StackMode,
-    /// Find the callers of code without an unwind table by its instructions.
+    /// For code without an unwind table, find callers by analysing its instructions.
     pub guessing: bool,
-    /// Languages whose functions are found, by [`Engine::InKernel`]; none for native frames alone.
+    /// Languages whose interpreted calls are read, by [`Engine::InKernel`]. Empty for native frames only.
     pub languages: Vec<Language>,
-    /// The line of each call of an interpreted function makes it a frame of its own.
+    /// Distinguish the frames of an interpreted function by the line of the call.
     pub lines: bool,
-    /// The most bytes of unwind tables in the kernel: those that are used least are left out.
+    /// Maximum size of the unwind tables in the kernel in bytes. The least used tables are left out.
     pub table_memory: usize,
-    /// Take stacks of waits when threads stop to run, as older kernels need it, and not when they go on.
+    /// Take the stack of a wait when the thread stops running, as older kernels require, and not when it runs again.
     pub at_switches: bool,
 
-    /// Ask Java virtual machines that are recorded for the names of the code that they compile.
+    /// Ask recorded Java virtual machines for the names of their compiled code.
     pub attach: bool,
 
-    /// Values are numbers of samples (or waits, calls, …), and not what these stand for.
+    /// Count samples (or waits, calls, …) instead of the values that they represent.
     pub count_samples: bool,
-    /// Keep each sample with its time and CPU, and not only a total for each stack and thread.
+    /// Keep the time and CPU of each sample, and not only a total for each stack and thread.
     pub keep_times: bool,
-    /// Keep which instruction each sample was taken at.
+    /// Keep the instruction at which each sample was taken.
     pub instructions: bool,
-    /// How far threads are kept apart. For several outputs, as for [`Self::keep_times`] and the lines of
-    /// [`Self::symbols`]: the most that any of them holds.
+    /// Level of detail of threads. With several outputs, this is the highest level that any of them needs; the same
+    /// applies to [`Self::keep_times`] and to the lines of [`Self::symbols`].
     pub thread_detail: ThreadDetail,
-    /// The most bytes of stacks and their names, unless times are kept: new stacks end then where they leave those
-    /// that are known.
+    /// Maximum size of stacks and their names in bytes, unless times are kept. Beyond it, a new stack is cut off where
+    /// it leaves the known ones.
     pub stack_memory: usize,
-    /// How functions get names, and the folder of files that are kept for the next recording.
+    /// Options for symbolization, and the cache directory for the next recording.
     pub symbols: SymbolOptions,
 }
 
-/// Ways to take stacks.
+/// Engines, which are ways to take stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Engine {
-    /// Programs in the kernel unwind and count them.
+    /// eBPF programs unwind and count stacks in the kernel.
     InKernel,
-    /// `perf_event_open` copies samples out, which are unwound here.
+    /// `perf_event_open`: samples are copied out and unwound in user space.
     Perf,
 }
 
 impl Plan {
-    /// The defaults for a target: its time on the CPU by functions, until it ends or the recorder is stopped.
+    /// Returns the defaults for a target: CPU time by function, until the target ends or the recorder is stopped.
     pub fn new(target: Target) -> Self {
         Self {
             target,
@@ -117,12 +116,12 @@ impl Plan {
         }
     }
 
-    /// Only programs in the kernel can answer the question, or apply the filters.
+    /// Returns true if only the in-kernel engine can answer the question or apply the filters.
     pub(crate) fn needs_in_kernel(&self) -> bool {
         self.question.in_kernel_only || !self.filters.is_all()
     }
 
-    /// Events of [`Engine::Perf`].
+    /// Options of the events for [`Engine::Perf`].
     pub(crate) fn events(&self) -> pyrograph_record::Options {
         pyrograph_record::Options {
             event: self.question.event.clone(),
@@ -139,7 +138,7 @@ impl Plan {
         }
     }
 
-    /// Name of the number of samples behind each value; `None` where the values are that number.
+    /// Name of the number of samples behind each value. `None` if the values are that number.
     fn number_of(&self) -> Option<String> {
         let is_sum = match self.question.unit() {
             Some(unit) => matches!(unit, "ns" | "bytes"),
@@ -151,7 +150,7 @@ impl Plan {
         })
     }
 
-    /// Type of the values, where `event` is open.
+    /// Type of the values. `event` is the event that was opened.
     fn value_type(&self, event: &Event) -> ValueType {
         let unit = self.question.unit().unwrap_or(match event.unit() {
             Unit::Nanoseconds => "ns",
@@ -161,7 +160,7 @@ impl Plan {
             true if self.question.unit().is_none() => ValueType::samples(),
             true => {
                 let noun = self.question.noun();
-                // The unit of system calls is calls.
+                // The unit of system calls is "calls".
                 let noun = format!("{}s", noun.rsplit(' ').next().unwrap_or(noun));
                 ValueType::new(self.question.name(event), &noun)
             }
@@ -169,7 +168,7 @@ impl Plan {
         }
     }
 
-    /// Options of the resolver, where `event` is open.
+    /// Options of the resolver. `event` is the event that was opened.
     pub(crate) fn resolve_options(&self, event: &Event) -> pyrograph_resolve::Options {
         pyrograph_resolve::Options {
             value_type: self.value_type(event),
@@ -178,7 +177,7 @@ impl Plan {
             keep_time: self.keep_times,
             stack_memory: Some(self.stack_memory),
             threads: self.thread_detail,
-            // That of the programs in the kernel.
+            // The in-kernel engine uses `CLOCK_MONOTONIC`.
             monotonic_time: true,
             guessing: self.guessing,
             languages: self.languages.clone(),

@@ -1,4 +1,4 @@
-//! Questions that a recording answers: the time on the CPU, waits, system calls, memory, any event or place in a program.
+//! Questions that a recording answers: CPU time, waits, system calls, memory, any event or place in a program.
 
 use std::ffi::OsString;
 use std::io;
@@ -14,27 +14,27 @@ use crate::error::Error;
 use crate::needed;
 use crate::places;
 
-/// A question that a recording answers. The default is the time on the CPU.
+/// A question that a recording answers. The default is CPU time.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// The event, if one was named.
+    /// The event, if one was given.
     pub event: Option<Event>,
-    /// Trigger of the in-kernel engine.
+    /// Trigger of the in-kernel engine: the cause for taking a stack.
     pub trigger: Trigger,
     /// Waits that the in-kernel engine counts.
     pub waits: Waits,
-    /// The shortest wait that counts.
+    /// Minimum duration of a wait that is counted.
     pub min_block: Duration,
-    /// Leave out waits for work: for conditions in programs, and in system calls that wait for requests, events,
-    /// signals and children.
+    /// Leave out idle waits, in which a thread waits for work: waits for condition variables, and in system calls that
+    /// wait for requests, events, signals and children.
     pub no_idle: bool,
-    /// Take the stack of each event, however many there are.
+    /// Take the stack of every event, even if there are very many.
     pub exact: bool,
-    /// Nothing but the in-kernel engine can answer.
+    /// True if only the in-kernel engine can answer it.
     pub(crate) in_kernel_only: bool,
-    /// Name and unit of the values, where they are not the event's.
+    /// Name and unit of the values, if they differ from the event's.
     shown: Option<(String, &'static str)>,
-    /// Noun for one of the things that happen.
+    /// Noun for a single event, as `sample` or `wait`.
     noun: &'static str,
 }
 
@@ -55,13 +55,14 @@ impl Default for Question {
 }
 
 impl Question {
-    /// True if perf events or a tracepoint are sampled, by a rate or a period.
+    /// Returns true if perf events or a tracepoint are sampled, by a frequency or a period.
     pub fn is_sampled(&self) -> bool {
         let is_event = matches!(self.trigger, Trigger::PerfEvents | Trigger::Tracepoint { .. });
         is_event && self.waits == Waits::None
     }
 
-    /// True if a CPU that has very many of its events takes the stacks of some only, unless [`Self::exact`] is set.
+    /// Returns true if the stacks of only some events are taken on a CPU that has very many of them, unless
+    /// [`Self::exact`] is set.
     pub fn thins_stacks(&self) -> bool {
         !matches!(
             self.trigger,
@@ -73,9 +74,9 @@ impl Question {
         )
     }
 
-    /// The event of this name ([`Event::parse`]), or a place in a program: `uprobe:FILE:FUNCTION` and
-    /// `uretprobe:FILE:FUNCTION` for the calls and returns of a function, `usdt:FILE:PROVIDER:NAME` for a probe that
-    /// its authors put into it.
+    /// Question for the event with this name ([`Event::parse`]), or for a place in a program: `uprobe:FILE:FUNCTION`
+    /// and `uretprobe:FILE:FUNCTION` for the calls and returns of a function, `usdt:FILE:PROVIDER:NAME` for a static
+    /// probe (USDT).
     ///
     /// # Errors
     ///
@@ -102,7 +103,7 @@ impl Question {
         Ok(question)
     }
 
-    /// Waits, by the time from when a thread stops to run until it runs again.
+    /// Question for waits, measured from the moment a thread stops running until it runs again.
     pub fn waits(waits: Waits) -> Self {
         let name = match waits {
             Waits::None | Waits::Alone => "off-cpu",
@@ -112,7 +113,7 @@ impl Question {
         Self { waits, ..Self::named(name, "ns", "wait", Trigger::None) }
     }
 
-    /// Elapsed time: waits, and samples of the CPU clock for threads that run.
+    /// Question for elapsed time: waits, and samples of the CPU clock for running threads.
     pub fn elapsed() -> Self {
         Self {
             waits: Waits::Alone,
@@ -121,8 +122,8 @@ impl Question {
         }
     }
 
-    /// Memory allocations, by the bytes that are requested of the target's C library; `live`: only memory that is
-    /// not freed before the recording ends.
+    /// Question for memory allocations, in bytes that are requested from the target's C library. `live`: only memory
+    /// that is not freed before the recording ends.
     ///
     /// # Errors
     ///
@@ -133,29 +134,29 @@ impl Question {
         Ok(Self::named(name, "bytes", "allocation", trigger))
     }
 
-    /// Waits for locks of the kernel and of programs, by the time until the thread has the lock.
+    /// Question for waits for locks of the kernel and of programs, measured until the thread has acquired the lock.
     pub fn locks() -> Self {
         Self::named("locks", "ns", "wait", Trigger::Locks)
     }
 
-    /// Bytes that are sent and received through sockets.
+    /// Question for bytes that are sent and received through sockets.
     pub fn sockets() -> Self {
         Self::named("net", "bytes", "transfer", Trigger::Sockets)
     }
 
-    /// System calls that read and write files.
+    /// Question for system calls that read and write files.
     pub fn file_io(measure: Measure) -> Self {
         let trigger = Trigger::Calls { numbers: calls::of_files(), measure, files: true };
         Self::named("file-io", unit(measure, "calls"), "system call", trigger)
     }
 
-    /// Requests to block devices.
+    /// Question for requests to block devices.
     pub fn block_io(measure: Measure) -> Self {
         let trigger = Trigger::BlockRequests { measure };
         Self::named("block-io", unit(measure, "requests"), "request", trigger)
     }
 
-    /// System calls by their names, with commas between them; all, if there are none.
+    /// Question for system calls by their names, separated by commas; all calls if the text is empty.
     ///
     /// # Errors
     ///
@@ -163,8 +164,8 @@ impl Question {
     pub fn system_calls(names: &str, measure: Measure) -> Result<Self, Error> {
         let trigger = Trigger::Calls { numbers: calls::numbers(names)?, measure, files: false };
         let mut question = Self::named("syscalls", unit(measure, "calls"), "system call", trigger);
-        // Where it is only to be counted, perf_event can do it, too, but without the names of calls. It cannot where
-        // the tracepoint's number may not be read: without root.
+        // If calls are only counted, `perf_event_open` can do it, too, but without the names of calls. It cannot
+        // without root, which may not read the tracepoint's ID.
         if measure == Measure::Count
             && names.is_empty()
             && let Ok(event) = Event::parse("raw_syscalls:sys_enter")
@@ -175,39 +176,39 @@ impl Question {
         Ok(question)
     }
 
-    /// One that only the in-kernel engine can answer.
+    /// Question that only the in-kernel engine can answer.
     fn named(name: &str, unit: &'static str, noun: &'static str, trigger: Trigger) -> Self {
         let shown = Some((name.to_owned(), unit));
         Self { trigger, in_kernel_only: true, shown, noun, ..Self::default() }
     }
 
-    /// Nothing but the in-kernel engine can answer.
+    /// Returns true if only the in-kernel engine can answer it.
     pub fn needs_in_kernel(&self) -> bool {
         self.in_kernel_only
     }
 
-    /// Name of what is counted, where it is not an event such as `cycles`: `off-cpu`, `sched:sched_switch`.
+    /// Name of the values, if they are not of an event such as `cycles`: `off-cpu`, `sched:sched_switch`.
     pub fn own_name(&self) -> Option<&str> {
         self.shown.as_ref().map(|(name, _)| name.as_str())
     }
 
-    /// Name of what is counted; `event` is what is open.
+    /// Name of the values. `event` is the event that was opened.
     pub fn name<'a>(&'a self, event: &'a Event) -> &'a str {
         self.own_name().unwrap_or_else(|| event.name())
     }
 
-    /// Its unit, where it is not the event's.
+    /// Unit of the values, if it differs from the event's.
     pub fn unit(&self) -> Option<&'static str> {
         self.shown.as_ref().map(|(_, unit)| *unit)
     }
 
-    /// One of the things that happen: `sample`, `wait`, `system call`.
+    /// Noun for a single event: `sample`, `wait`, `system call`.
     pub fn noun(&self) -> &'static str {
         self.noun
     }
 }
 
-/// The unit of a measure, where `things` are counted.
+/// Unit of a measure. `things` is the unit of counts.
 fn unit(measure: Measure, things: &'static str) -> &'static str {
     match measure {
         Measure::Count => things,
@@ -216,7 +217,8 @@ fn unit(measure: Measure, things: &'static str) -> &'static str {
     }
 }
 
-/// The C library of the process, or this machine's; the program itself if it has none.
+/// Returns the library with the target's `malloc`: of the process, of the command, or for the whole machine the C
+/// library that this process uses. It is the program itself if it has no such library.
 fn c_library(target: &Target) -> Result<PathBuf, Error> {
     let process = match target {
         Target::Processes(pids) if pids.len() > 1 => {
@@ -230,7 +232,7 @@ fn c_library(target: &Target) -> Result<PathBuf, Error> {
             let files: Vec<_> =
                 argv.first().into_iter().flat_map(|program| needed::files(program)).collect();
             let library = allocator(&files).or(files.first());
-            // The error that running it would give.
+            // The same error as if the command were run.
             let missing = || pyrograph_record::Error::Command {
                 program: argv
                     .first()
@@ -248,7 +250,8 @@ fn c_library(target: &Target) -> Result<PathBuf, Error> {
     })
 }
 
-/// The files that a process (by its name in `/proc`) has mapped, in its own mount namespace: once for each mapping.
+/// Returns the files that a process (by its name in `/proc`) has mapped, with their paths in its own mount namespace,
+/// once for each mapping.
 pub(crate) fn mapped_files(process: &str) -> Result<Vec<PathBuf>, Error> {
     let mappings = pyrograph_record::mappings(process).map_err(|source| {
         match (source.kind(), process.parse()) {
@@ -262,7 +265,8 @@ pub(crate) fn mapped_files(process: &str) -> Result<Vec<PathBuf>, Error> {
     Ok(files.map(|mapping| OsString::from_vec(mapping.path).into()).collect())
 }
 
-/// The library among these whose `malloc` is called: one that was put before the C library, or that.
+/// Returns the library among these whose `malloc` is called: an allocator that takes precedence over the C library, or
+/// else the C library.
 fn allocator(paths: &[PathBuf]) -> Option<&PathBuf> {
     const LIBRARIES: [&str; 6] =
         ["libjemalloc.so", "libtcmalloc", "libmimalloc.so", "libc.so", "libc-", "ld-musl"];

@@ -1,4 +1,4 @@
-//! A recording, from a plan to a profile.
+//! Recordings, from a plan to a profile.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -16,42 +16,42 @@ use crate::lost::{Losses, add_lost};
 use crate::message::Message;
 use crate::plan::{Engine, Plan};
 
-/// Takes what is reported as it happens.
+/// Callback for messages during a recording.
 pub(crate) type Report = Box<dyn FnMut(Message)>;
 
-/// One way to take stacks.
+/// An engine that takes stacks.
 pub(crate) trait Sampler {
-    /// Does what has come up, and waits if that is nothing; returns whether the recording goes on.
+    /// Does the work that is due, or waits for some. Returns true if the recording goes on.
     fn step(
         &mut self,
         resolver: &mut Resolver<LiveFiles>,
         report: &mut Report,
     ) -> Result<bool, Error>;
 
-    /// Ends the recording: the steps after this take what was sampled until now.
+    /// Ends the recording. The following steps take the samples until now.
     fn stop(&mut self);
 
-    /// Samples that were lost until now.
+    /// Number of samples lost until now.
     fn lost(&self) -> u64;
 
-    /// Says when samples were lost until `now`.
+    /// Adds the times at which samples were lost until `now`.
     fn losses(&mut self, losses: &mut Losses, now: u64) {
         losses.look(self.lost(), now);
     }
 
-    /// Takes what was counted until now.
+    /// Takes the counts until now.
     fn collect(&mut self, resolver: &mut Resolver<LiveFiles>) -> Result<(), Error>;
 
-    /// Takes what is held at this moment, for questions about memory that is not freed.
+    /// Takes the memory that is allocated now, for questions about memory that is not freed.
     fn hold(&mut self, _: &mut Resolver<LiveFiles>) -> Result<(), Error> {
         Ok(())
     }
 
-    /// From now on drops what is sampled, or no longer.
+    /// Starts or stops dropping samples.
     fn set_paused(&mut self, paused: bool, resolver: &mut Resolver<LiveFiles>)
     -> Result<(), Error>;
 
-    /// Takes what is left when the recording is over.
+    /// Takes the remaining samples after the end of the recording.
     fn finish(
         self: Box<Self>,
         resolver: &mut Resolver<LiveFiles>,
@@ -59,30 +59,30 @@ pub(crate) trait Sampler {
     ) -> Result<Ended, Error>;
 }
 
-/// An engine that is ready.
+/// An engine that is ready to record.
 pub(crate) struct Opened {
     pub sampler: Box<dyn Sampler>,
     pub resolver: Resolver<LiveFiles>,
-    /// The event that is open.
+    /// The event that was opened.
     pub event: Event,
-    /// Samples have times of `CLOCK_MONOTONIC`.
+    /// True if samples have times of `CLOCK_MONOTONIC`.
     pub monotonic_time: bool,
 }
 
-/// Result of a recording beside its stacks.
+/// Result of a recording, without its stacks.
 pub(crate) struct Ended {
     pub summary: Summary,
     pub child: Option<Child>,
-    /// CPU time of this process when it began, and when it ended.
+    /// CPU time of this process at the beginning and at the end.
     pub cpu_time: (Duration, Duration),
-    /// When it began, and when it ended.
+    /// Beginning and end of the recording.
     pub span: (Instant, Instant),
-    /// What is kept for the next recording.
+    /// Guard for results that are kept for the next recording.
     pub kept: Kept,
 }
 
-/// Keeps what was made for this recording and serves the next one, at the latest when it is dropped: hold it until all else is
-/// done.
+/// Guard for results of this recording that the next one can use. They are written to the cache at the latest when it
+/// is dropped: hold it until all other work is done.
 #[derive(Debug, Default)]
 pub struct Kept {
     #[cfg(feature = "bpf")]
@@ -90,7 +90,7 @@ pub struct Kept {
     pub(crate) threads: [Option<pyrograph_bpf::Keeping>; 2],
 }
 
-/// A recording that is ready to begin, or goes on.
+/// A recording that is ready to start, or is running.
 ///
 /// Open it on a thread that lives as long as the recording.
 pub struct Recorder {
@@ -101,18 +101,19 @@ pub struct Recorder {
     report: Report,
     jvms: Option<Jvms>,
     goes_on: bool,
-    /// When samples were lost, if samples have times of `CLOCK_MONOTONIC`.
+    /// Times at which samples were lost, if samples have times of `CLOCK_MONOTONIC`.
     losses: Option<Losses>,
-    /// It takes samples of an event, and no waits, calls or allocations: each stands for about as much as any other.
+    /// True for samples of an event; false for waits, calls or allocations. Only samples represent about equal values,
+    /// so that a value can be assigned to lost ones.
     is_sampled: bool,
 }
 
-/// How far a recording has come.
+/// Progress of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Samples until now: waits, calls and the like, where these are counted.
+    /// Number of samples until now, or of the waits, calls and so on that are counted.
     pub samples: u64,
-    /// Samples that were lost.
+    /// Number of lost samples.
     pub lost: u64,
 }
 
@@ -120,30 +121,29 @@ pub struct Progress {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Finished {
-    /// The profile, and how its stacks and names came out.
+    /// The profile, and statistics about its stacks and names.
     pub resolved: Resolved,
-    /// How sampling went.
+    /// Statistics of the sampling.
     pub summary: Summary,
-    /// The event that was open.
+    /// The event that was opened.
     pub event: Event,
     /// The engine that took the stacks.
     pub engine: Engine,
     /// The command, if one was started; it may still run.
     pub child: Option<Child>,
-    /// CPU time of this process when it began to record, and when it ended.
+    /// CPU time of this process at the beginning and at the end of the recording.
     pub cpu_time: (Duration, Duration),
-    /// What is kept for the next recording.
+    /// Guard for results that are kept for the next recording.
     pub kept: Kept,
 }
 
 impl Recorder {
-    /// Opens what the plan needs: loads programs into the kernel or opens events. A command is started, but waits
-    /// before its first instruction. `report` is called with what the user may want to know, now and during all
-    /// later calls.
+    /// Prepares what the plan needs: loads programs into the kernel, or opens events. A command is forked, but waits
+    /// before its first instruction. `report` is called with messages for the user, now and during all later calls.
     ///
     /// # Errors
     ///
-    /// If something is not permitted or not there, or the kernel lacks something.
+    /// If something is not permitted or does not exist, or the kernel lacks a feature.
     pub fn open(plan: &Plan, report: impl FnMut(Message) + 'static) -> Result<Self, Error> {
         let mut report: Report = Box::new(report);
         let (engine, opened) = open(plan, &mut report)?;
@@ -170,18 +170,18 @@ impl Recorder {
         self.engine
     }
 
-    /// The event that is open.
+    /// The event that was opened.
     pub fn event(&self) -> &Event {
         &self.event
     }
 
-    /// Takes what was sampled and what processes did since the last call, and waits for a tenth of a second at most
-    /// if there is nothing to do: call it again and again, until it returns false when the recording is over. The
-    /// first call starts the command.
+    /// Takes the samples and the records of processes since the last call. If there are none, waits for at most a tenth
+    /// of a second. Call it repeatedly until it returns false, when the recording is over. The first call starts the
+    /// command.
     ///
     /// # Errors
     ///
-    /// If the command cannot be run, or the kernel refuses something.
+    /// If the command cannot be run, or the kernel refuses an operation.
     pub fn step(&mut self) -> Result<bool, Error> {
         self.goes_on = self.goes_on && self.sampler.step(&mut self.resolver, &mut self.report)?;
         if let Some(jvms) = &mut self.jvms {
@@ -194,67 +194,68 @@ impl Recorder {
         Ok(self.goes_on)
     }
 
-    /// Ends the recording. What was sampled until now is taken by the steps that follow, or by [`Self::finish`].
+    /// Ends the recording. Samples until now are taken by the following steps, or by [`Self::finish`].
     pub fn stop(&mut self) {
         self.sampler.stop();
     }
 
-    /// How far it has come.
+    /// Progress of the recording.
     pub fn progress(&self) -> Progress {
         Progress { samples: self.resolver.stats().samples, lost: self.sampler.lost() }
     }
 
-    /// Samples since the last call, or since the beginning, with names, as a profile of its own.
-    /// [`Self::finish`] still returns everything. Memory that is not freed is known to [`Self::take_snapshot`] and
-    /// [`Self::finish`] alone.
+    /// Returns the samples since the last call, or since the beginning, with names, as a separate profile.
+    /// [`Self::finish`] still returns everything. Memory that is not freed is reported by [`Self::take_snapshot`] and
+    /// [`Self::finish`] only.
     ///
     /// # Errors
     ///
-    /// If what was counted cannot be taken out of the kernel.
+    /// If the counts cannot be read from the kernel.
     pub fn snapshot(&mut self) -> Result<Profile, Error> {
         self.sampler.collect(&mut self.resolver)?;
         Ok(self.resolver.snapshot())
     }
 
-    /// The same, and forgets them, threads included, so that memory stays as it is however long a recording is watched.
-    /// [`Self::finish`] returns what comes after that.
+    /// Returns the samples as [`Self::snapshot`] does, and then removes them, including their threads, so that memory
+    /// does not grow however long a recording is watched. [`Self::finish`] returns the samples after that.
     ///
-    /// Where memory that is not freed is asked for, each is the whole: what is held at this moment, as
-    /// [`Self::finish`] returns what is held at the end.
+    /// For memory that is not freed, each snapshot has all the memory that is allocated now, as [`Self::finish`] has
+    /// all the memory that is allocated at the end.
     ///
     /// # Errors
     ///
-    /// If what was counted cannot be taken out of the kernel.
+    /// If the counts cannot be read from the kernel.
     pub fn take_snapshot(&mut self) -> Result<Profile, Error> {
         self.sampler.collect(&mut self.resolver)?;
         self.sampler.hold(&mut self.resolver)?;
         Ok(self.resolver.take_collected())
     }
 
-    /// Drops what is sampled from now on, until [`Self::resume`]; processes and their files are still followed. A
-    /// wait or call that ends after that counts in full. Memory that is not freed is held whenever it was allocated.
+    /// Drops samples from now on, until [`Self::resume`]. Processes and their files are still followed. A wait or call
+    /// that ends after `resume` counts in full. For memory that is not freed, allocations during the pause are
+    /// included.
     ///
     /// # Errors
     ///
-    /// If what was counted cannot be taken out of the kernel.
+    /// If the counts cannot be read from the kernel.
     pub fn pause(&mut self) -> Result<(), Error> {
         self.sampler.set_paused(true, &mut self.resolver)
     }
 
-    /// Goes on after [`Self::pause`].
+    /// Ends the pause that [`Self::pause`] has begun.
     ///
     /// # Errors
     ///
-    /// If what was counted meanwhile cannot be taken out of the kernel.
+    /// If the counts of the pause cannot be read from the kernel.
     pub fn resume(&mut self) -> Result<(), Error> {
         self.sampler.set_paused(false, &mut self.resolver)
     }
 
-    /// Ends the recording if it goes on, names what it has found, and returns the profile.
+    /// Ends the recording if it still runs, symbolizes its addresses, and returns the profile.
     ///
     /// # Errors
     ///
-    /// If what was counted cannot be taken out of the kernel.
+    /// If the counts cannot be read from the kernel.
     pub fn finish(mut self) -> Result<Finished, Error> {
         self.stop();
         while self.step()? {}
@@ -305,10 +306,10 @@ impl Recorder {
     }
 }
 
-/// Those of some processes that are there, and have not only to be waited for.
+/// Returns the processes that still run, without zombies.
 fn still_run(processes: Vec<(i32, Option<Arc<str>>)>) -> Vec<(i32, String)> {
     let runs = |(pid, name): (i32, Option<Arc<str>>)| {
-        // After the name, which may have any characters, comes the state (proc(5)).
+        // The state follows the name in parentheses, which may contain any characters (proc(5)).
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let state = stat.rsplit_once(") ")?.1.chars().next()?;
         let name = name.map_or_else(|| "?".to_owned(), |name| name.to_string());
@@ -317,7 +318,7 @@ fn still_run(processes: Vec<(i32, Option<Arc<str>>)>) -> Vec<(i32, String)> {
     processes.into_iter().filter_map(runs).collect()
 }
 
-/// Opens the engine that suits the plan.
+/// Opens the engine for the plan.
 fn open(plan: &Plan, report: &mut Report) -> Result<(Engine, Opened), Error> {
     let by_perf = |report| Ok((Engine::Perf, by_perf::open(plan, report)?));
     let needs_in_kernel = plan.needs_in_kernel();
@@ -336,14 +337,14 @@ fn open(plan: &Plan, report: &mut Report) -> Result<(Engine, Opened), Error> {
     }
 }
 
-/// Nanoseconds from 1970 to when a recording began, and from then to its end.
+/// Returns the time from 1970 to the beginning of the recording, and the recording's duration, both in nanoseconds.
 fn times((begun, ended): (Instant, Instant)) -> (u64, u64) {
     let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     (nanoseconds(now.saturating_sub(begun.elapsed())), nanoseconds(ended - begun))
 }
 
-/// The name of this machine.
+/// Host name of this machine.
 fn host() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())

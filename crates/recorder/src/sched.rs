@@ -1,4 +1,4 @@
-//! Following the scheduler: each event, or how long tasks run and wait for a CPU, counted in the kernel.
+//! Following the scheduler: single events, or the times that tasks run and wait for a CPU, counted in the kernel.
 
 mod counts;
 #[cfg(feature = "bpf")]
@@ -31,85 +31,86 @@ use crate::error::Error;
 use crate::filters::Filters;
 use crate::tracing::{Moments, MomentsPlan};
 
-/// A plan of what to follow, and for how long.
+/// A plan for following the scheduler.
 #[derive(Clone, Debug)]
 pub struct SchedPlan {
-    /// Whose events or times. Of a switch of tasks, one of both is enough.
+    /// Target to follow. A task switch is reported if one of the two tasks belongs to the target.
     pub target: Target,
     /// Follow the processes that the target starts, too.
     pub inherit: bool,
-    /// Of the target, what is followed.
+    /// Filters on the target.
     pub filters: Filters,
-    /// A switch has the stack of the task that stops to run, where events are handed out.
+    /// Take the stack of the task that stops running at each switch. Only for single events.
     pub stacks: bool,
-    /// What counts are kept apart by; `None`: events are handed out one by one.
+    /// Keys by which counts are kept apart. `None` to report single events instead.
     pub counts: Option<SchedKey>,
-    /// A command that runs beside the target, which is followed until this ends.
+    /// A command that runs beside the target. The recording ends when it does.
     pub beside: Option<Vec<OsString>>,
-    /// The longest time to follow it.
+    /// Maximum duration.
     pub duration: Option<Duration>,
-    /// The time between two takings of counts; `None` for one at the end.
+    /// Time between two readings of the counts. `None` for one reading at the end.
     pub interval: Option<Duration>,
-    /// Bytes of memory for events that wait to be handed out.
+    /// Memory in bytes for events that wait to be read.
     pub memory: u32,
-    /// Below which folder the kernel's types are kept for the next time; `None`: they are not.
+    /// Directory below which the kernel's type information is cached for the next time. `None` to cache nothing.
     pub cache: Option<PathBuf>,
-    /// A command's standard output is this process's standard error.
+    /// Redirect the command's standard output to standard error.
     pub output_to_stderr: bool,
 }
 
-/// What counts are kept apart by.
+/// Keys by which counts are kept apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchedKey {
-    /// Tasks, each from its start to its end. Of those that have ended, very many are added up by name, without IDs; those
-    /// that this PID namespace cannot see are one row.
+    /// Tasks, each from its start to its end. If very many tasks have ended, those are added up by name, without IDs.
+    /// Tasks outside of this PID namespace are one row.
     Task,
     /// CPUs.
     Cpu,
-    /// Nothing.
+    /// One sum for all.
     Total,
 }
 
-/// The end of following the scheduler.
+/// Result of following the scheduler.
 #[derive(Debug)]
 pub struct SchedEnd {
-    /// The time that passed.
+    /// Duration.
     pub elapsed: Duration,
-    /// When it began: nanoseconds on the recording's clock.
+    /// Start time in nanoseconds of the recording's clock.
     pub started: u64,
-    /// When it ended: nanoseconds on the recording's clock.
+    /// End time in nanoseconds of the recording's clock.
     pub ended: u64,
-    /// Events, or counts of tasks that have ended, for which there was no room.
+    /// Number of events, or counts of tasks that have ended, for which there was no room.
     pub lost: u64,
-    /// How often a task could not be followed, for which the kernel had no memory.
+    /// Number of times that a task could not be followed because the kernel had no memory for it.
     pub lost_tasks: u64,
-    /// Records of processes that were lost, without which stacks may be wrong.
+    /// Number of lost records of processes. Without them, stacks may be wrong.
     pub lost_records: u64,
-    /// The counts of the whole time, where the scheduler was counted, in order of CPUs and IDs.
+    /// Counts of the whole time, if the scheduler was counted, ordered by CPU and ID.
     pub counts: Vec<SchedCount>,
-    /// The tasks in the events that were handed out.
+    /// Tasks in the events that were reported.
     pub tasks: SchedTasks,
     /// The command, if there is one.
     pub child: Option<Child>,
 }
 
-/// How often events are taken, and counts of tasks that have ended.
+/// Time between two reads of events, and of the counts of tasks that have ended.
 const EVENTS_EVERY: Duration = Duration::from_millis(50);
 const ENDED_EVERY: Duration = Duration::from_millis(500);
 
-/// An event is in the buffer no later than this after it happened; those of several CPUs are interchanged until then, and
-/// wakeups wait there until the task is on a queue.
+/// Maximum delay in ns until an event is in the buffer. Within it, events of several CPUs may be out of order, and
+/// wakeups wait until the task is on a run queue.
 const EVENTS_ARE_LATE_BY_NS: u64 = 100_000_000;
 
-/// Batches of events that are taken in one step at most; then they are handed out.
+/// Maximum number of batches of events in one step. Then the events are reported.
 const MOST_BATCHES: usize = 32;
 
 /// A running recording of the scheduler.
 ///
-/// A delay begins when a task is woken (`sched_waking`), is started, or has to leave its CPU while it could run on, and ends
-/// when it is given a CPU, which is a switch. Delays that have not ended, and those that had begun before, are not counted.
-/// A task that runs already is counted from the beginning, and one that runs still, until the end. Counted run times are
-/// those that the kernel accounts (as `getrusage` has them), a few microseconds a switch more than from switch to switch.
+/// A delay begins when a task is woken (`sched_waking`), is started, or is preempted while it is runnable. It ends with
+/// the switch that gives the task a CPU. Delays that have begun before the recording, or end after it, are not counted.
+/// A task that is running at the start is counted from the start, and one that is running at the end until the end.
+/// Counted run times are those that the kernel accounts (as in `getrusage`): a few microseconds per switch more than
+/// from switch to switch.
 ///
 /// ```
 /// use pyrograph_record::Target;
@@ -142,13 +143,13 @@ pub struct SchedRecording {
     tracer: SchedTracer,
     tasks: Tasks,
     queue: RoundQueue<Taken>,
-    /// Where stacks are handed out.
+    /// Events that wait for symbols, if stacks are taken.
     moments: Option<Moments<Named>>,
-    /// The time of the last event that was handed out.
+    /// Time of the last event that was reported.
     handed_out: u64,
     totals: Option<Totals>,
     interval: Option<Duration>,
-    /// Intervals that were waited for, and those of which counts were taken.
+    /// Number of intervals that were waited for, and of those whose counts were taken.
     intervals: u32,
     intervals_taken: u32,
     watch: Watch,
@@ -156,17 +157,17 @@ pub struct SchedRecording {
     started: (Instant, u64),
     ended: (Duration, u64),
     until: Option<Instant>,
-    /// When events ended, if that is known.
+    /// Time at which the events ended, if it is known.
     ends: Arc<OnceLock<(Instant, u64)>>,
     has_ended: bool,
 }
 
 impl SchedRecording {
-    /// Begins to follow the scheduler.
+    /// Starts to follow the scheduler.
     ///
     /// # Errors
     ///
-    /// If the kernel does not take the programs, or the command cannot be run.
+    /// If the kernel rejects the eBPF programs, or the command cannot be run.
     pub fn open(plan: &SchedPlan) -> Result<Self, Error> {
         let command = match &plan.target {
             Target::Command(argv) => Some(argv),
@@ -229,32 +230,32 @@ impl SchedRecording {
         })
     }
 
-    /// Handle that ends it from any thread or signal handler.
+    /// Handle that ends the recording from any thread or signal handler.
     pub fn stopper(&self) -> Stopper {
         self.watch.stopper()
     }
 
-    /// The command that was started, if there is one.
+    /// Process ID of the command, if there is one.
     pub fn command(&self) -> Option<i32> {
         self.child.as_ref().map(Child::pid)
     }
 
-    /// When it began: nanoseconds on the recording's clock, which is `CLOCK_MONOTONIC`.
+    /// Start time in nanoseconds of the recording's clock, which is `CLOCK_MONOTONIC`.
     pub fn started(&self) -> u64 {
         self.started.1
     }
 
-    /// The tasks that were seen in events so far.
+    /// Tasks that were seen in events so far.
     pub fn tasks(&self) -> &SchedTasks {
         self.tasks.rows()
     }
 
-    /// Waits a while, and hands out events, in the order of time; where the scheduler is counted, waits until the next
-    /// interval is over. Returns false when all is over.
+    /// Waits for a limited time, and passes events to `out`, in order of time. If the scheduler is counted, waits until
+    /// the next interval is over. Returns false when the recording is over.
     ///
     /// # Errors
     ///
-    /// If the kernel cannot be asked, or `out` fails.
+    /// If the kernel refuses an operation, or `out` fails.
     pub fn step<E: From<Error>>(
         &mut self,
         out: &mut dyn FnMut(&SchedTasks, SchedEvent) -> Result<(), E>,
@@ -272,7 +273,7 @@ impl SchedRecording {
         Ok(true)
     }
 
-    /// Waits until then, or until the kernel's buffer fills, or all is over.
+    /// Waits until `tick`, or until the kernel's buffer fills or the recording is over.
     fn wait(&mut self, tick: Instant) -> Result<(), Error> {
         let next = self.until.map_or(tick, |until| until.min(tick));
         let ended = self.watch.wait(Some(next), Some(self.tracer.fd()));
@@ -301,7 +302,7 @@ impl SchedRecording {
 
     fn take_ended(&mut self) -> Result<(), Error> {
         let Some(totals) = &mut self.totals else { return Ok(()) };
-        // The number of this interval.
+        // Number of the current interval.
         let interval = self.intervals_taken + 1;
         while self.tracer.take_ended(&mut |counts| totals.add(counts, interval))? {}
         Ok(())
@@ -315,12 +316,12 @@ impl SchedRecording {
         Ok(())
     }
 
-    /// The counts since the last call, or since the beginning, in order of CPUs and IDs: where the plan has intervals, those
-    /// of one.
+    /// Returns the counts since the last call, or since the beginning, ordered by CPU and ID. With intervals in the
+    /// plan, these are the counts of one interval.
     ///
     /// # Errors
     ///
-    /// If the kernel cannot be asked.
+    /// If the kernel refuses an operation.
     pub fn counts(&mut self) -> Result<Vec<SchedCount>, Error> {
         if !self.has_ended {
             self.take_counts()?;
@@ -328,7 +329,7 @@ impl SchedRecording {
         Ok(self.totals.as_mut().map_or_else(Vec::new, Totals::take_interval))
     }
 
-    /// Takes events, and returns the time before which all have been.
+    /// Takes events. Returns the time before which all events have been taken.
     fn take_events(&mut self) -> Result<u64, Error> {
         let (tasks, queue) = (&mut self.tasks, &mut self.queue);
         let now = monotonic_now();
@@ -338,7 +339,8 @@ impl SchedRecording {
             let more = self.tracer.take(&mut |record, stack| {
                 newest = newest.max(record.time);
                 match record.change {
-                    // It is the name of when the task was first seen, whatever came before in this buffer.
+                    // It has the name from when the task was first seen, even if older records precede it in the
+                    // buffer.
                     SchedChange::Task { task, names, parent } => {
                         tasks.describe(task, &names, parent);
                     }
@@ -362,7 +364,7 @@ impl SchedRecording {
         out: &mut dyn FnMut(&SchedTasks, SchedEvent) -> Result<(), E>,
     ) -> Result<(), E> {
         for (_, mut taken) in self.queue.flush_until(until) {
-            // One that came even later was held up between its CPU and the buffer.
+            // An event that arrives even later was delayed between its CPU and the buffer.
             taken.record.time = taken.record.time.max(self.handed_out);
             let record = taken.record;
             self.handed_out = record.time;
@@ -388,7 +390,7 @@ impl SchedRecording {
         })
     }
 
-    /// Ends it.
+    /// Ends the recording, and returns the result.
     pub fn finish(self) -> SchedEnd {
         let (lost, lost_tasks) = self.tracer.lost();
         SchedEnd {
@@ -405,7 +407,8 @@ impl SchedRecording {
     }
 }
 
-/// A process is seen to have ended before its last thread leaves its CPU, which is an event, too.
+/// Waits for the last task switch of a target that has ended: a process appears ended before its last thread leaves its
+/// CPU.
 fn wait_for_last_switch(ended: Option<Ended>) {
     if let Some(Ended::TargetEnded) = ended {
         std::thread::sleep(Duration::from_millis(10));
@@ -422,8 +425,8 @@ fn check_processes(target: &Target) -> Result<(), Error> {
     }
 }
 
-/// Follows the threads of processes and of their descendants. What these start meanwhile is followed by the programs, if who
-/// starts it is.
+/// Adds the threads of processes and of their descendants. Threads and processes that these start meanwhile are added
+/// by the eBPF programs, if the one that starts them is known.
 fn follow(tracer: &SchedTracer, pids: &[i32], inherit: bool) -> Result<(), Error> {
     let mut known = BTreeSet::new();
     loop {

@@ -1,20 +1,20 @@
-//! The processes that are recorded, as the kernel's records have them.
+//! The recorded processes, as the kernel's records report them.
 
 use std::collections::HashSet;
 
 use pyrograph_event::Record;
 
-/// The processes that are recorded.
+/// Recorded processes.
 pub(crate) struct Targets {
-    /// Their numbers; `None` for all that run.
+    /// Their IDs. `None` for all processes.
     pub pids: Option<HashSet<i32>>,
-    /// What they start is recorded, too.
+    /// True if processes that they start are recorded, too.
     pub inherit: bool,
 }
 
 impl Targets {
-    /// Takes a record, the next in the order of time. Returns true if it is for the resolver: of a target, or of no
-    /// process at all. Samples are not: programs in the kernel hand out their own.
+    /// Handles a record; records must be in order of time. Returns true if the record is for the resolver: it belongs
+    /// to a target, or to no process. Returns false for samples, since the in-kernel engine returns its own.
     pub fn follow(&mut self, record: &Record<'_>) -> bool {
         let pid = match record {
             Record::Mmap(mapping) => mapping.pid,

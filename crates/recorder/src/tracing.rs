@@ -1,4 +1,4 @@
-//! Tracing system calls of a target, a line each or counts of them; and events and page faults beside them.
+//! Tracing of system calls of a target, one line each or as counts; also of events and page faults.
 
 mod by_ptrace;
 mod decode;
@@ -35,83 +35,84 @@ use crate::error::Error;
 use crate::filters::Filters;
 use crate::in_kernel::EngineError;
 
-/// A plan of which system calls to trace, and for how long.
+/// A plan of the system calls and events to trace, and for how long.
 #[derive(Clone, Debug)]
 pub struct TracePlan {
-    /// Whose calls.
+    /// Target to trace.
     pub target: Target,
     /// Trace the processes that the target starts, too.
     pub inherit: bool,
-    /// Of the target, what is traced.
+    /// Filters on the target.
     pub filters: Filters,
-    /// The numbers of the calls ([`traced_names`]); `None` for all. If there are none, neither signals nor ends of threads
-    /// are handed out.
+    /// Numbers of the calls to trace ([`traced_names`]). `None` for all. If the list is empty, signals and ends of
+    /// threads are not returned either.
     pub calls: Option<Vec<u32>>,
-    /// Events that are traced beside them.
+    /// Events to trace.
     pub events: Vec<TracedEvent>,
-    /// Page faults that are traced beside them.
+    /// Page faults to trace.
     pub faults: PageFaults,
-    /// Take the stack of all that is traced.
+    /// Take the stack of everything that is traced.
     pub stacks: bool,
-    /// Only calls that fail.
+    /// Trace only calls that fail.
     pub failed: bool,
-    /// Only calls that take as long.
+    /// Trace only calls that take at least this long.
     pub slower: Duration,
-    /// Calls are counted in the kernel, and no lines are made of them, nor of events.
+    /// Count calls in the kernel, instead of returning each call and event.
     pub counts: bool,
-    /// The control groups of counts are named. To find one, all of them are looked through.
+    /// Find the names of control groups for counts. To find one, all control groups are searched.
     pub name_groups: bool,
-    /// The longest text in a line, in bytes; paths are written whole.
+    /// Maximum length of a text in a line, in bytes. Paths are not shortened.
     pub text: usize,
-    /// Bytes of memory for calls that wait to be written.
+    /// Memory in bytes for calls that wait to be read.
     pub memory: u32,
-    /// A command that runs beside the target, which is traced until this ends.
+    /// A command that runs beside the target. Tracing ends when it does.
     pub beside: Option<Vec<OsString>>,
-    /// Counts are handed out for each so long a time.
+    /// Length of the intervals for which counts are returned.
     pub interval: Option<Duration>,
-    /// The longest time to trace.
+    /// Maximum duration.
     pub duration: Option<Duration>,
-    /// A command's standard output is this process's standard error.
+    /// Redirect the command's standard output to standard error.
     pub output_to_stderr: bool,
-    /// Below which folder the kernel's types are kept for the next time; `None`: they are not.
+    /// Directory below which the kernel's type information is cached for the next time. `None` to cache nothing.
     pub cache: Option<PathBuf>,
 }
 
-/// Which page faults are traced.
+/// Kinds of page faults to trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PageFaults {
-    /// Those for which a page had to be read.
+    /// Major faults, for which a page had to be read.
     pub major: bool,
-    /// Others.
+    /// Minor faults.
     pub minor: bool,
 }
 
 impl PageFaults {
-    /// Returns true if some are.
+    /// Returns true if any kind is traced.
     pub fn any(self) -> bool {
         self.major || self.minor
     }
 }
 
-/// The end of tracing.
+/// Result of tracing.
 #[derive(Debug)]
 pub struct TraceEnd {
-    /// Calls that could not be handed out or counted.
+    /// Calls that could not be returned or counted.
     pub lost: LostCalls,
-    /// Records of processes that were lost, without which stacks may be wrong.
+    /// Number of lost records of processes. Without them, stacks may be wrong.
     pub lost_records: u64,
-    /// Counts of calls, where they were counted; with intervals, of the last one.
+    /// Counts of calls, if calls were counted. With intervals, those of the last one.
     pub counts: CountedTime,
-    /// Calls that had not returned in the end, by name: they are in no count. Of lines, and of the machine, none.
+    /// Calls that had not returned at the end, by name; they are in no count. Empty if calls are not counted, and for
+    /// the whole machine.
     pub in_progress: BTreeMap<String, u64>,
     /// The command, if there is one whose end was not seen.
     pub child: Option<Child>,
-    /// The exit code of the command, if its end was seen.
+    /// Exit code of the command, if its end was seen.
     pub exit_code: Option<u8>,
 }
 
 impl TracePlan {
-    /// A plan to trace all calls of a target and of the processes that it starts, until it ends.
+    /// Returns a plan to trace all calls of a target and of the processes that it starts, until the target ends.
     pub fn new(target: Target) -> Self {
         Self {
             target,
@@ -135,7 +136,7 @@ impl TracePlan {
         }
     }
 
-    /// Only some calls are handed out, and files have to be named in them.
+    /// Returns true if only some calls are returned, and these may contain file descriptors that need names.
     fn is_chosen(&self) -> bool {
         let with_files = pyrograph_syscall::group("desc").unwrap_or_default();
         let names_files = |calls: &[u32]| calls.iter().any(|call| with_files.contains(call));
@@ -143,8 +144,8 @@ impl TracePlan {
         !self.counts && is_chosen && self.calls.as_deref().is_none_or(names_files)
     }
 
-    /// The numbers of the calls by which files are followed, though they are not handed out. Those of the whole machine
-    /// are too many.
+    /// Returns the numbers of the calls by which open files are followed, even if these calls are not returned. Empty
+    /// for the whole machine, which has too many of them.
     #[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "ptrace hands out all calls"))]
     fn followed(&self) -> Vec<u32> {
         let of_target = !matches!(self.target, Target::System);
@@ -156,52 +157,53 @@ impl TracePlan {
     }
 }
 
-/// How often calls are taken, and counts.
+/// Time between two reads of calls, and of counts.
 const LINES_EVERY: Duration = Duration::from_millis(50);
 const COUNTS_EVERY: Duration = Duration::from_millis(500);
 
-/// An engine that hands out calls.
+/// An engine that traces calls.
 trait Tracer {
-    /// Begins. The command, if it is the target, is traced from when it executes a program.
+    /// Starts tracing. If the command is the target, it is traced from when it executes its program.
     fn start(&mut self, command: Option<Waiting>, is_target: bool) -> Result<Option<Child>, Error>;
 
-    /// Ends what is handed out one by one at once, on any thread; [`Self::stop`] comes later. `None` where this cannot be.
+    /// Returns a function that ends the output of single calls at once, from any thread, before [`Self::stop`] is
+    /// called. `None` if the engine cannot do that.
     fn end_of_lines(&self) -> Option<Box<dyn FnOnce() + Send>> {
         None
     }
 
-    /// Ends; what has not returned is handed out, too.
+    /// Ends tracing. Calls that have not returned are returned as unfinished.
     fn stop(&mut self) -> Result<(), Error>;
 
-    /// Descriptor that is readable when calls should be taken soon; `None` if they should be always.
+    /// Descriptor that is readable when calls should be taken soon. `None` if they should be taken continuously.
     fn fd(&self) -> Option<BorrowedFd<'_>>;
 
-    /// Returns true if it knows that the target has ended.
+    /// Returns true if the engine knows that the target has ended.
     fn is_done(&self) -> bool;
 
-    /// Calls are counted in the kernel, where that was asked for.
+    /// Returns true if calls are counted in the kernel.
     fn counts(&self) -> bool;
 
-    /// Hands out what has happened since the last call, or a part of it. Returns false if there is nothing more.
+    /// Passes what has happened since the last call, or a part of it, to `out`. Returns false if there is nothing more.
     fn take(&mut self, out: &mut dyn FnMut(&Traced<'_>)) -> Result<bool, Error>;
 
-    /// Traces page faults: `events` are one a CPU for each fault of a kind.
+    /// Traces page faults. `events` are the events for one kind of fault, one for each CPU.
     fn trace_faults(&mut self, _major: bool, _events: &Session) -> Result<(), Error> {
         Err(Error::NotStarted)
     }
 
-    /// Hands out counts.
+    /// Passes counts to `out`.
     fn take_counts(&mut self, out: &mut dyn FnMut(traced::CallCount)) -> Result<(), Error>;
 
-    /// Calls and events that could not be handed out.
+    /// Calls and events that were lost.
     fn lost(&self) -> LostCalls;
 
-    /// The command that it has followed, and that runs on.
+    /// Returns the command, if the engine has followed it and it still runs.
     fn take_command(&mut self) -> Option<Child> {
         None
     }
 
-    /// The exit code of the command, if its end was seen.
+    /// Exit code of the command, if its end was seen.
     fn exit_code(&self) -> Option<u8>;
 }
 
@@ -209,26 +211,26 @@ trait Tracer {
 pub struct Tracing {
     tracer: Box<dyn Tracer>,
     decoder: Decoder,
-    /// Where stacks or places in code are shown.
+    /// Events that wait for symbols, if stacks or places in code are requested.
     moments: Option<Moments<ThreadEvent>>,
-    /// Events of page faults.
+    /// Recordings of the page-fault events.
     faults: Vec<Recording>,
-    /// Calls that threads were in before they were traced, until they are handed out.
+    /// Calls that threads were in before they were traced, until they are returned.
     in_progress: Vec<ptrace::TracedCall>,
-    /// How many threads may not be asked for the calls that they are in.
+    /// Number of threads whose current call could not be read.
     unreadable: usize,
-    /// The processes that are targets, without those that they start.
+    /// Target processes, without those that they start.
     processes: Vec<i32>,
-    /// The numbers of the calls that are traced; `None` for all.
+    /// Numbers of the calls to trace. `None` for all.
     calls: Option<Vec<u32>>,
     /// Calls that had not returned when counting ended, by name.
     unreturned: BTreeMap<String, u64>,
     counts: CallCounts,
     is_counted: bool,
     intervals: Option<Intervals>,
-    /// The counts of a part of the time, until they are handed out.
+    /// Counts of an interval, until they are returned.
     counted: Option<CountedTime>,
-    /// Why programs in the kernel do not trace, if they do not.
+    /// Reason why eBPF programs do not trace, if ptrace is used.
     not_in_kernel: Option<EngineError>,
     watch: Watch,
     child: Option<Child>,
@@ -239,11 +241,11 @@ pub struct Tracing {
 }
 
 impl Tracing {
-    /// Begins to trace.
+    /// Starts tracing.
     ///
     /// # Errors
     ///
-    /// If the kernel does not take the programs, or the command cannot be run.
+    /// If the kernel rejects the programs and ptrace cannot be used, or the command cannot be run.
     pub fn open(plan: &TracePlan) -> Result<Self, Error> {
         let command = match &plan.target {
             Target::Command(argv) => Some(argv),
@@ -316,12 +318,12 @@ impl Tracing {
         })
     }
 
-    /// Why ptrace has to serve, which stops a thread twice at each call; `None` if programs in the kernel trace.
+    /// Reason why ptrace is used, which stops a thread twice per call. `None` if eBPF programs trace.
     pub fn not_in_kernel(&self) -> Option<&EngineError> {
         self.not_in_kernel.as_ref()
     }
 
-    /// How many threads may not be asked for the calls that they are in: these are shown when they return.
+    /// Number of threads whose current call could not be read. Their calls are reported when they return.
     pub fn unreadable_threads(&self) -> usize {
         self.unreadable
     }
@@ -331,11 +333,11 @@ impl Tracing {
         self.watch.stopper()
     }
 
-    /// Waits a while, and hands out what has happened since; returns false when tracing is over.
+    /// Waits for a limited time, and passes what has happened since to `out`. Returns false when tracing is over.
     ///
     /// # Errors
     ///
-    /// If the kernel cannot be asked, or `out` fails.
+    /// If the kernel refuses an operation, or `out` fails.
     pub fn step<E: From<Error>>(
         &mut self,
         out: &mut dyn FnMut(ThreadEvent) -> Result<(), E>,
@@ -369,7 +371,7 @@ impl Tracing {
         Ok(true)
     }
 
-    /// The counts of a part of the time that has ended since this was last called, with [`TracePlan::interval`].
+    /// Returns the counts of an interval that has ended since the last call, with [`TracePlan::interval`].
     pub fn take_counted(&mut self) -> Option<CountedTime> {
         self.counted.take()
     }
@@ -397,12 +399,12 @@ impl Tracing {
             });
         }
         for faults in &mut self.faults {
-            // Their programs hand out all that there is to know.
+            // The eBPF programs attached to them return all the information.
             while let Next::Batch(_) = faults.next(Duration::ZERO) {}
         }
         let now = monotonic_now();
         let mut until = None;
-        // Those that come meanwhile are for the next step, unless this is the last.
+        // Calls that arrive meanwhile are left for the next step, unless this is the last.
         for _ in 0..if self.has_ended { usize::MAX } else { 64 } {
             let more = self.tracer.take(&mut |traced: &Traced<'_>| {
                 let Some(event) = decoder.event(traced) else { return };
@@ -427,7 +429,7 @@ impl Tracing {
         }
     }
 
-    /// Ends tracing.
+    /// Ends tracing, and returns the result.
     pub fn finish(mut self) -> TraceEnd {
         let before = self.intervals.map_or(Duration::ZERO, |of| of.began() - self.started);
         let counts = CountedTime {
@@ -446,7 +448,7 @@ impl Tracing {
     }
 }
 
-/// The processes that are traced, as far as they run; `None` for all.
+/// Returns the target processes that run. `None` for all processes.
 fn processes_of(plan: &TracePlan) -> Result<Option<Vec<i32>>, Error> {
     match &plan.target {
         Target::Processes(pids) => {
@@ -461,7 +463,7 @@ fn processes_of(plan: &TracePlan) -> Result<Option<Vec<i32>>, Error> {
     }
 }
 
-/// Opens the events of page faults, and attaches the programs that hand them out.
+/// Opens the events of page faults, and attaches the programs that report them.
 fn trace_faults(faults: PageFaults, tracer: &mut dyn Tracer) -> Result<Vec<Recording>, Error> {
     let kinds = [(faults.major, true, "major-faults"), (faults.minor, false, "minor-faults")];
     let mut recordings = Vec::new();
@@ -479,9 +481,10 @@ fn trace_faults(faults: PageFaults, tracer: &mut dyn Tracer) -> Result<Vec<Recor
     Ok(recordings)
 }
 
-/// The calls that threads of processes are in before they are traced, and how many threads may not be asked for theirs.
+/// Returns the calls that threads of processes are in before they are traced, and the number of threads whose calls
+/// could not be read.
 fn in_progress(plan: &TracePlan, processes: &[i32]) -> (Vec<ptrace::TracedCall>, usize) {
-    // It is not known how long they have taken, or will, and whether they fail.
+    // The duration of these calls is not known, nor if they fail.
     if plan.counts || plan.failed || !plan.slower.is_zero() || plan.filters.chooses() {
         return (Vec::new(), 0);
     }
@@ -491,7 +494,7 @@ fn in_progress(plan: &TracePlan, processes: &[i32]) -> (Vec<ptrace::TracedCall>,
     (calls, unreadable)
 }
 
-/// How many threads of processes, and of those that they have started, are in which call.
+/// Counts the threads of processes, and of their descendants, by the call that they are in.
 fn unreturned(processes: &[i32], wanted: Option<&[u32]>) -> BTreeMap<String, u64> {
     let mut all = processes.to_vec();
     all.extend(descendants(processes));
@@ -505,7 +508,7 @@ fn unreturned(processes: &[i32], wanted: Option<&[u32]>) -> BTreeMap<String, u64
     counts
 }
 
-/// The name of a thread, unless it has ended.
+/// Returns the name of a thread. `None` if it has ended.
 fn thread_name(thread: i32) -> Option<Vec<u8>> {
     let text = std::fs::read(format!("/proc/{thread}/comm")).ok()?;
     text.strip_suffix(b"\n").map(<[u8]>::to_vec)
@@ -515,8 +518,9 @@ fn is_there(pid: i32) -> bool {
     std::path::Path::new(&format!("/proc/{pid}")).exists()
 }
 
-/// Finds what is named: calls, as [`call_numbers`] has them, and events: tracepoints (`sched:sched_switch`, `block:*`) and places
-/// in programs ([`Question::event`](crate::Question::event)). If only events are, no calls are.
+/// Parses names of calls, as [`call_numbers`] does, and of events: tracepoints (`sched:sched_switch`, `block:*`) and
+/// places in programs ([`Question::event`](crate::Question::event)). If there are only events, the list of calls is
+/// empty.
 ///
 /// # Errors
 ///
@@ -537,8 +541,8 @@ pub fn traced_names(words: &[String]) -> Result<(Option<Vec<u32>>, Vec<TracedEve
     Ok((if calls.is_empty() && !found.is_empty() { Some(Vec::new()) } else { numbers }, found))
 }
 
-/// The numbers of calls by names, groups (`%file`), and these with `!` before them, which are left out; all others then
-/// are in. `None` for all.
+/// Parses names and groups (`%file`) of calls, and returns their numbers, or `None` for all calls. A name or group with
+/// `!` before it is excluded; if all are excluded ones, the result is all other calls.
 ///
 /// # Errors
 ///
@@ -566,7 +570,7 @@ pub fn call_numbers(words: &[String]) -> Result<Option<Vec<u32>>, Error> {
     Ok(Some(wanted))
 }
 
-/// The number of a call by its name.
+/// Returns the number of the call with this name.
 pub fn call_number(name: &str) -> Option<u32> {
     pyrograph_syscall::number_of(name)
 }

@@ -1,4 +1,4 @@
-//! Lists of events: those that this machine names, and those that a command line asks for.
+//! Lists of events: the events of this machine, and parsing of lists on a command line.
 
 use std::fmt;
 use std::fs;
@@ -13,38 +13,38 @@ use pyrograph_event::{Attr, flag, type_id};
 /// Kinds of events, in the order in which they are listed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EventClass {
-    /// Counted by the CPU, under names that all CPUs share.
+    /// Hardware events with generic names, which all CPUs share.
     Hardware,
-    /// Counted by the CPU's caches.
+    /// Hardware events of the CPU's caches.
     Cache,
-    /// Counted by the kernel.
+    /// Software events, counted by the kernel.
     Software,
-    /// Counted by a PMU that has this name.
+    /// Events of the PMU with this name.
     Pmu(String),
-    /// A place in the kernel that its authors made observable; the system that it belongs to.
+    /// Tracepoints of the system with this name.
     Tracepoint(String),
-    /// Places in a program or library: which, and the file.
+    /// Probes in a program or library, with its path.
     File(String),
 }
 
-/// An event that can be asked for.
+/// An event that can be requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KnownEvent {
-    /// Its name, as [`Event::parse`] takes it.
+    /// Name, as [`Event::parse`] takes it.
     pub name: String,
-    /// Other names of it.
+    /// Other names.
     pub aliases: Vec<String>,
     /// Its kind.
     pub class: EventClass,
     /// Description in one line.
     pub about: String,
-    /// Of a tracepoint, its fields in the order of its format: type and name.
+    /// Fields of a tracepoint in the order of its format: type and name.
     pub fields: Vec<String>,
-    /// Why it is not counted here; `None` if it is.
+    /// Reason why it cannot be counted here; `None` if it can.
     pub refused: Option<Refusal>,
 }
 
-/// Why an event is not counted.
+/// Reasons why an event cannot be counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -52,14 +52,14 @@ pub enum Refusal {
     Unsupported,
     /// It is not permitted.
     NotPermitted(NotPermitted),
-    /// It cannot be kept apart by who runs, for this reason.
+    /// Its counts cannot be kept apart by what runs (thread, process, control group), for this reason.
     NotApart(&'static str),
-    /// Another answer of the kernel, by its number.
+    /// Another errno of the kernel.
     Other(i32),
 }
 
 impl Refusal {
-    /// The meaning of an error number, for something that may not be permitted.
+    /// Interprets the errno of an attempt to count something that may not be permitted.
     pub(crate) fn new(errno: i32, rights: &Rights, wanted: impl FnOnce() -> Wanted) -> Self {
         match errno {
             libc::EACCES | libc::EPERM | libc::ENOSYS => {
@@ -97,10 +97,10 @@ impl fmt::Display for EventClass {
     }
 }
 
-/// The events of this machine that match a pattern, in the order of their kinds; and why tracepoints are not among them,
-/// if they cannot be read.
+/// Returns the events of this machine that match a pattern, ordered by kind. If tracepoints cannot be read, returns the
+/// reason, too.
 ///
-/// A pattern is a name, a part of one, or has `*` and `?`; an empty one matches all.
+/// A pattern is a name, a part of a name, or contains `*` and `?`. An empty pattern matches all.
 pub fn known_events(pattern: &str) -> (Vec<KnownEvent>, Option<EventError>) {
     known_events_of(pattern, &Sources::of_this_machine())
 }
@@ -155,7 +155,7 @@ pub(super) fn known_events_of(
                 if !is_wanted(&name) {
                     continue;
                 }
-                // The answer is the same for all.
+                // The answer is the same for all tracepoints.
                 let refused = refused.get_or_insert_with(|| {
                     let config = sources.tracepoint(&system, &point).unwrap_or_default();
                     let code = Code { type_: type_id::TRACEPOINT, config, ..Code::default() };
@@ -192,7 +192,7 @@ pub(super) fn known_events_of(
     (events, denied)
 }
 
-/// An event that has a code in place of a name: `r01c2`, `cpu/event=0x3c/`.
+/// Parses an event with a code instead of a name: `r01c2`, `cpu/event=0x3c/`.
 fn unnamed(text: &str, sources: &Sources, rights: &Rights) -> Option<KnownEvent> {
     let event = Event::parse_with(text, sources).ok()?;
     let pmu = match text.split_once('/') {
@@ -213,15 +213,15 @@ fn unnamed(text: &str, sources: &Sources, rights: &Rights) -> Option<KnownEvent>
 /// A tracepoint and its description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracepointFormat {
-    /// The system that it belongs to: `sched`.
+    /// System that it belongs to: `sched`.
     pub system: String,
-    /// Its name: `sched_switch`.
+    /// Name: `sched_switch`.
     pub name: String,
-    /// Its `format` in tracefs.
+    /// Content of its `format` file in tracefs.
     pub format: String,
 }
 
-/// The tracepoints that a name (`sched:sched_switch`) or a pattern (`block:*`) stands for.
+/// Returns the tracepoints with a name (`sched:sched_switch`) or that match a pattern (`block:*`).
 ///
 /// # Errors
 ///
@@ -249,7 +249,7 @@ pub fn tracepoint_formats(pattern: &str) -> Result<Vec<TracepointFormat>, EventE
     found.into_iter().map(read).collect()
 }
 
-/// The fields of a tracepoint's format, but for those that all have.
+/// Returns the fields in a tracepoint's format, without those that all tracepoints have (`common_…`).
 fn fields(format: &str) -> Vec<String> {
     let field = |line: &str| {
         let declaration = line.trim().strip_prefix("field:")?.split(';').next()?.to_owned();
@@ -258,13 +258,14 @@ fn fields(format: &str) -> Vec<String> {
     format.lines().filter_map(field).collect()
 }
 
-/// The name in a declaration such as `char comm[16]`.
+/// Returns the name in a declaration such as `char comm[16]`.
 fn field_name(declaration: &str) -> &str {
     let name = declaration.rsplit([' ', '*']).next().unwrap_or(declaration);
     name.split('[').next().unwrap_or(name)
 }
 
-/// Opens an event of this process, or else of a CPU, as only some can.
+/// Opens an event of this process, or of a CPU, since some events can be opened only there. Returns the reason if both
+/// fail.
 fn try_to_count(code: &Code, rights: &Rights) -> Option<Refusal> {
     let mut attr = Attr::new();
     code.fill(&mut attr);
@@ -275,7 +276,7 @@ fn try_to_count(code: &Code, rights: &Rights) -> Option<Refusal> {
     };
     let mut errno = attempt(0, 0, None)?;
     if matches!(errno, libc::EACCES | libc::EPERM) {
-        // Without the kernel's mode it may be.
+        // It may be permitted without kernel mode.
         errno = attempt(flag::EXCLUDE_KERNEL | flag::EXCLUDE_HV, 0, None)?;
     } else if errno == libc::EINVAL {
         errno = attempt(0, -1, Some(0))?;
@@ -283,7 +284,7 @@ fn try_to_count(code: &Code, rights: &Rights) -> Option<Refusal> {
     Some(Refusal::new(errno, rights, || Wanted::Kernel))
 }
 
-/// Returns true if a name is wanted: it matches a pattern with `*` and `?`, or has a text without these in it.
+/// Returns true if a name matches a pattern with `*` and `?`, or contains a text without these, ignoring case.
 pub fn matches_pattern(pattern: &str, name: &str) -> bool {
     match pattern.contains(['*', '?']) {
         true => matches(pattern, name),
@@ -291,12 +292,12 @@ pub fn matches_pattern(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Returns true if a text matches a pattern, in which `*` stands for any text and `?` for any letter.
+/// Returns true if a text matches a pattern, in which `*` matches any text and `?` any character.
 pub(super) fn matches(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) =
         (pattern.chars().collect(), text.chars().collect());
     let (mut at, mut place) = (0, 0);
-    // Where the last `*` is, and up to where it reaches.
+    // Position of the last `*` in the pattern, and end of the text that it matches.
     let mut star: Option<(usize, usize)> = None;
     while place < text.len() {
         match pattern.get(at) {
@@ -322,8 +323,8 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
 }
 
 impl Event {
-    /// Reads a list of events, `a,b`, with groups in braces, `{a,b}`, and patterns of tracepoints,
-    /// `'syscalls:sys_enter_*'`. Each event that is not in braces is a group of its own.
+    /// Parses a list of events: `a,b`, with groups in braces, `{a,b}`, and patterns of tracepoints,
+    /// `'syscalls:sys_enter_*'`. Each event outside of braces is a group of its own.
     ///
     /// # Errors
     ///
@@ -344,7 +345,7 @@ impl Event {
                 );
                 continue;
             };
-            // Modifiers behind a group are those of all its events.
+            // Modifiers after a group apply to all its events.
             let (group, modifiers) = group.rsplit_once('}').unwrap_or((group, ""));
             let mut events = Vec::new();
             for part in split(group, false) {
@@ -371,14 +372,14 @@ impl Event {
         let names = points.into_iter().map(|(system, point, _)| format!("{system}:{point}"));
         let events: Vec<Self> = names
             .filter(|name| matches(&pattern, name))
-            // Some directories are not events of their own: they have no number.
+            // Some directories are no tracepoints: they have no ID.
             .filter_map(|name| Self::parse_with(&format!("{name}{modifiers}"), sources).ok())
             .collect();
         if events.is_empty() { Err(unknown()) } else { Ok(events) }
     }
 }
 
-/// The parts between commas, but for those inside of `/…/` and, with `braces`, of `{…}`.
+/// Splits at commas, except inside of `/…/` and, with `braces`, of `{…}`.
 fn split(text: &str, braces: bool) -> Vec<&str> {
     let (mut parts, mut start, mut slash, mut depth) = (Vec::new(), 0, false, 0usize);
     for (at, letter) in text.char_indices() {

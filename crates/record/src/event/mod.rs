@@ -1,4 +1,4 @@
-//! Events: what is counted, and every how many of it a sample is taken.
+//! Events to count or sample.
 
 mod list;
 mod names;
@@ -13,13 +13,12 @@ pub use list::{
 pub use names::nearest;
 use pyrograph_event::{Attr, software, type_id};
 
-/// An event that is counted, by its name.
+/// An event to count or sample, by its name.
 ///
-/// The names are those that `perf list` shows: `cycles`, `page-faults`, `L1-dcache-load-misses`;
-/// `r01c2` for a raw code; `cpu/event=0x3c,umask=0x1/` or a name from
-/// `/sys/bus/event_source/devices/PMU/events`; `sched:sched_switch` for a tracepoint. Behind a colon
-/// (behind the last slash for a PMU's) may follow `u` (user mode only), `k` (kernel mode only), `h`
-/// (hypervisor) and one to three `p` (less and less skid).
+/// The names are those that `perf list` shows: `cycles`, `page-faults`, `L1-dcache-load-misses`; `r01c2` for a raw
+/// code; `cpu/event=0x3c,umask=0x1/` or a name from `/sys/bus/event_source/devices/PMU/events`; `sched:sched_switch`
+/// for a tracepoint. After a colon (for a PMU's event, after the last slash) may follow the modifiers `u` (user mode
+/// only), `k` (kernel mode only), `h` (hypervisor) and one to three `p` (less and less skid).
 ///
 /// ```
 /// use pyrograph_record::{Event, Unit};
@@ -37,7 +36,7 @@ pub struct Event {
     pub(crate) modifiers: Modifiers,
 }
 
-/// The event as the kernel knows it.
+/// Code of an event, as in `perf_event_attr`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Code {
     pub type_: u32,
@@ -57,7 +56,7 @@ impl Code {
     }
 }
 
-/// Modifiers behind the event's name.
+/// Modifiers after the event's name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Modifiers {
     pub user: bool,
@@ -66,16 +65,16 @@ pub(crate) struct Modifiers {
     pub precise: u8,
 }
 
-/// In what an event's count is measured.
+/// Units of an event's count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unit {
-    /// Time: the clocks.
+    /// Time, for the clocks.
     Nanoseconds,
-    /// How often it happened.
+    /// Number of occurrences.
     Count,
 }
 
-/// Why an event's name was not understood.
+/// Reasons why an event's name could not be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EventError {
     /// No event has this name.
@@ -83,30 +82,30 @@ pub enum EventError {
     Unknown {
         /// The name.
         name: String,
-        /// Names like it, nearest first.
+        /// Similar names, nearest first.
         near: Vec<String>,
     },
-    /// A letter behind the name is none of `u`, `k`, `h`, `p`, or there are more than three `p`.
+    /// A modifier other than `u`, `k`, `h`, `p`, or more than three `p`.
     #[error(
         "unknown modifiers '{modifiers}' of event '{name}': u, k, h and up to three p are known"
     )]
     Modifiers {
         /// The event's name.
         name: String,
-        /// The text behind it.
+        /// The modifiers.
         modifiers: String,
     },
-    /// A PMU's event has a part that the PMU does not know.
+    /// A term that the PMU does not have, in the name of a PMU's event.
     #[error("PMU '{pmu}' has no '{term}'{}", similar(.near))]
     Term {
         /// The PMU.
         pmu: String,
-        /// The part.
+        /// The term.
         term: String,
-        /// Parts like it, nearest first.
+        /// Similar terms, nearest first.
         near: Vec<String>,
     },
-    /// Tracepoints have numbers, and the file system that holds these is not there.
+    /// The ID of a tracepoint cannot be looked up because tracefs is not mounted.
     #[error(
         "tracepoint '{name}' cannot be looked up: tracefs is not mounted; \
          to mount it: sudo mount -t tracefs tracefs /sys/kernel/tracing"
@@ -115,12 +114,12 @@ pub enum EventError {
         /// The tracepoint.
         name: String,
     },
-    /// tracefs is there, but only for root.
+    /// tracefs is mounted, but only root may read it.
     #[error("tracepoint '{name}' cannot be looked up: only root may read {}; run as root (sudo), or with cap_dac_read_search", path.display())]
     TracefsDenied {
         /// The tracepoint.
         name: String,
-        /// The file that could not be read.
+        /// File or directory that could not be read.
         path: PathBuf,
     },
 }
@@ -130,11 +129,11 @@ fn similar(names: &[String]) -> String {
 }
 
 impl Event {
-    /// Finds the event that has this name on this machine.
+    /// Finds the event with this name on this machine.
     ///
     /// # Errors
     ///
-    /// If there is none; the error names those that are spelled like it.
+    /// If there is none; the error lists events with a similar spelling.
     pub fn parse(text: &str) -> Result<Self, EventError> {
         Self::parse_with(text, &pmu::Sources::of_this_machine())
     }
@@ -146,7 +145,7 @@ impl Event {
             let name = format!("{pmu}/{terms}/");
             return Ok(Self { modifiers: Modifiers::parse(&name, modifiers)?, code, name });
         }
-        // `cycles:u` has the form of a tracepoint: known names come first.
+        // `cycles:u` looks like a tracepoint, so known names are tried first.
         let (name, modifiers) = text.split_once(':').unwrap_or((text, ""));
         if let Some((name, code)) = names::find(name).or_else(|| sources.named_event(name)) {
             return Ok(Self { modifiers: Modifiers::parse(&name, modifiers)?, code, name });
@@ -165,20 +164,20 @@ impl Event {
         Err(EventError::Unknown { name: text.to_owned(), near: nearest(name, known) })
     }
 
-    /// The names of all events that are known on this machine, but for tracepoints. Not each is
-    /// counted by this machine's hardware.
+    /// Returns the names of all events that are known on this machine, except tracepoints. The hardware may not count
+    /// all of them.
     pub fn known_names() -> Vec<String> {
         let mut names = names::all();
         names.extend(pmu::Sources::of_this_machine().event_names());
         names
     }
 
-    /// CPU cycles, as the hardware counts them.
+    /// Returns the event `cycles`: CPU cycles, counted by the hardware.
     pub fn cycles() -> Self {
         Self::known("cycles")
     }
 
-    /// Time of a CPU, by the kernel's timer.
+    /// Returns the event `cpu-clock`: time of a CPU, by the kernel's timer.
     pub fn cpu_clock() -> Self {
         Self::known("cpu-clock")
     }
@@ -188,12 +187,12 @@ impl Event {
         Self { name: name.to_owned(), code, modifiers: Modifiers::default() }
     }
 
-    /// The name, spelled in the one way that the kernel's tools prefer, without modifiers.
+    /// Returns the name without modifiers, in the spelling that `perf list` prefers.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The letters of its modifiers; empty for none.
+    /// Returns the letters of the modifiers. Empty for none.
     pub fn modifiers_text(&self) -> String {
         let Modifiers { user, kernel, hypervisor, precise } = self.modifiers;
         let letters = [(user, 'u'), (kernel, 'k'), (hypervisor, 'h')];
@@ -201,7 +200,7 @@ impl Event {
         letters.chain(std::iter::repeat_n('p', usize::from(precise))).collect()
     }
 
-    /// In what the count is measured.
+    /// Unit of the count.
     pub fn unit(&self) -> Unit {
         match (self.code.type_, self.code.config) {
             (type_id::SOFTWARE, software::CPU_CLOCK | software::TASK_CLOCK) => Unit::Nanoseconds,
@@ -214,29 +213,29 @@ impl Event {
         self.code.type_ == type_id::TRACEPOINT
     }
 
-    /// The system and the name of a tracepoint that is counted without modifiers.
+    /// Returns the system and the name of a tracepoint without modifiers. `None` for other events.
     pub fn plain_tracepoint(&self) -> Option<(&str, &str)> {
         let is_plain = self.is_tracepoint() && self.modifiers == Modifiers::default();
         self.name.split_once(':').filter(|_| is_plain)
     }
 
-    /// Returns true if it is the changes from one thread to another, without modifiers.
+    /// Returns true if it is `context-switches` without modifiers.
     pub fn is_context_switches(&self) -> bool {
         (self.code.type_, self.code.config) == (type_id::SOFTWARE, software::CONTEXT_SWITCHES)
             && self.modifiers == Modifiers::default()
     }
 
-    /// Returns true if it is changes to a thread of another control group.
+    /// Returns true if it is `cgroup-switches`: switches to a thread of another control group.
     pub fn is_cgroup_switches(&self) -> bool {
         (self.code.type_, self.code.config) == (type_id::SOFTWARE, software::CGROUP_SWITCHES)
     }
 
-    /// Returns true if the kernel counts it one by one: page faults, context switches, tracepoints.
+    /// Returns true if the kernel counts its events one by one: page faults, context switches, tracepoints.
     pub fn is_counted_by_kernel(&self) -> bool {
         self.is_tracepoint() || self.code.type_ == type_id::SOFTWARE && !self.is_clock()
     }
 
-    /// Returns true if it happens in the kernel only, so that nothing is left when the kernel is excluded.
+    /// Returns true if it happens in kernel mode only, so that nothing would be counted if kernel mode were excluded.
     pub(crate) fn happens_in_kernel(&self) -> bool {
         const IN_KERNEL: [u64; 3] =
             [software::CONTEXT_SWITCHES, software::CPU_MIGRATIONS, software::CGROUP_SWITCHES];
@@ -244,12 +243,12 @@ impl Event {
             || self.code.type_ == type_id::SOFTWARE && IN_KERNEL.contains(&self.code.config)
     }
 
-    /// Returns true if it is of the kernel's timer: then it also ticks while a CPU idles.
+    /// Returns true if it is `cpu-clock` or `task-clock`, which use the kernel's timer and tick on idle CPUs, too.
     pub(crate) fn is_clock(&self) -> bool {
         self.unit() == Unit::Nanoseconds
     }
 
-    /// Puts what is counted into `attr`.
+    /// Fills in the attributes that identify the event.
     pub(crate) fn fill(&self, attr: &mut Attr) {
         self.code.fill(attr);
         *attr = attr.with_precise_ip(self.modifiers.precise);
@@ -276,7 +275,7 @@ impl Modifiers {
         Ok(modifiers)
     }
 
-    /// Returns true if user mode is counted: without `u`, `k` and `h`, all modes are.
+    /// Returns true if user mode is counted. Without `u`, `k` and `h`, all modes are.
     pub(crate) fn counts_user(self) -> bool {
         self.user || !(self.kernel || self.hypervisor)
     }

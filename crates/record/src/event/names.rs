@@ -1,10 +1,10 @@
-//! The names of the events that the kernel itself defines.
+//! Names of the events that the kernel itself defines.
 
 use pyrograph_event::{hardware, software, type_id};
 
 use super::Code;
 
-/// Preferred name, other names, kind, number, and what it counts.
+/// Preferred name, other names, type, config, and description.
 type Named = (&'static str, &'static [&'static str], u32, u64, &'static str);
 
 const HARDWARE: u32 = type_id::HARDWARE;
@@ -115,11 +115,11 @@ const EVENTS: &[Named] = &[
         software::EMULATION_FAULTS,
         "instructions that the kernel emulated",
     ),
-    // Nothing: it has records of processes and mappings only.
+    // Counts nothing. It only writes records of processes and mappings.
     ("dummy", &[], SOFTWARE, software::DUMMY, "nothing: for records of processes and mappings"),
 ];
 
-/// Name and number of each cache (`enum perf_hw_cache_id`), and what it is.
+/// Name and ID of each cache (`enum perf_hw_cache_id`), and its description.
 const CACHES: [(&str, u64, &str); 7] = [
     ("L1-dcache", 0, "the level 1 data cache"),
     ("L1-icache", 1, "the level 1 instruction cache"),
@@ -130,8 +130,8 @@ const CACHES: [(&str, u64, &str); 7] = [
     ("node", 6, "memory of the own NUMA node"),
 ];
 
-/// Operations on a cache, and their numbers: operation in byte 1, result in byte 2 (`enum
-/// perf_hw_cache_op_id`, `perf_hw_cache_op_result_id`); what they are, before the name of a cache.
+/// Operations on a cache: name; config, with the operation in byte 1 and the result in byte 2 (`enum
+/// perf_hw_cache_op_id`, `perf_hw_cache_op_result_id`); description, to be followed by that of a cache.
 const CACHE_OPERATIONS: [(&str, u64, &str); 6] = [
     ("loads", 0, "loads of"),
     ("load-misses", 1 << 16, "loads that missed"),
@@ -141,7 +141,7 @@ const CACHE_OPERATIONS: [(&str, u64, &str); 6] = [
     ("prefetch-misses", 2 << 8 | 1 << 16, "prefetches that missed"),
 ];
 
-/// The event with this name, with the name that is preferred.
+/// Finds the event with this name. Returns its preferred name and its code.
 pub(super) fn find(name: &str) -> Option<(String, Code)> {
     let code = |type_, config| Code { type_, config, ..Code::default() };
     let named =
@@ -159,7 +159,7 @@ pub(super) fn find(name: &str) -> Option<(String, Code)> {
     Some((name.to_owned(), code(type_id::RAW, u64::from_str_radix(digits, 16).ok()?)))
 }
 
-/// Name and number of each cache's events, and what they count.
+/// Returns name, config and description of each cache event.
 fn cache_events() -> impl Iterator<Item = (String, u64, String)> {
     CACHES.iter().flat_map(|(cache, number, of)| {
         CACHE_OPERATIONS.iter().map(move |(operation, config, what)| {
@@ -168,12 +168,12 @@ fn cache_events() -> impl Iterator<Item = (String, u64, String)> {
     })
 }
 
-/// The preferred names of all.
+/// Returns the preferred names of all events.
 pub(super) fn all() -> Vec<String> {
     described().map(|(name, ..)| name).collect()
 }
 
-/// The preferred name of each, other names, and what it counts.
+/// Returns preferred name, other names and description of each event.
 pub(super) fn described() -> impl Iterator<Item = (String, Vec<String>, String)> {
     let events = EVENTS.iter().map(|(name, others, _, _, about)| {
         let others = others.iter().map(|other| (*other).to_owned()).collect();
@@ -182,10 +182,10 @@ pub(super) fn described() -> impl Iterator<Item = (String, Vec<String>, String)>
     events.chain(cache_events().map(|(name, _, about)| (name, Vec::new(), about)))
 }
 
-/// Those of `known` that are spelled most like `name`, nearest first, at most five.
+/// Returns up to five of the names in `known` that are spelled most like `name`, nearest first.
 pub fn nearest(name: &str, known: impl IntoIterator<Item = String>) -> Vec<String> {
     const MOST: usize = 5;
-    // A third of the letters may differ: more makes for odd proposals.
+    // Up to a third of the letters may differ: with more, suggestions become odd.
     let allowed = (name.len() / 3).clamp(1, 4);
     let wanted = name.to_ascii_lowercase();
     let mut near: Vec<(usize, String)> = known

@@ -1,4 +1,4 @@
-//! Events that the machine itself names: those of its PMUs, and tracepoints.
+//! Events that the machine itself names: events of its PMUs, and tracepoints.
 //!
 //! Sources: `Documentation/ABI/testing/sysfs-bus-event_source-devices-{format,events}`,
 //! `Documentation/trace/events.rst`.
@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use super::names::nearest;
 use super::{Code, EventError};
 
-/// Folder of the machine's events.
+/// Directories with the machine's events.
 pub(super) struct Sources {
     /// `/sys/bus/event_source/devices`.
     pub devices: PathBuf,
-    /// Where tracefs may be mounted.
+    /// Possible mount points of tracefs.
     pub tracing: Vec<PathBuf>,
 }
 
@@ -26,7 +26,7 @@ impl Sources {
         }
     }
 
-    /// The event that a PMU has under this name. The CPU's own PMU comes first.
+    /// Finds the PMU event with this name. The CPU's own PMU has precedence.
     pub(super) fn named_event(&self, name: &str) -> Option<(String, Code)> {
         if !is_file_name(name) {
             return None;
@@ -39,14 +39,14 @@ impl Sources {
         Some((name.to_owned(), self.pmu_event(&pmu, name).ok()?))
     }
 
-    /// The names of all PMUs' events. (Files such as `NAME.scale` describe an event.)
+    /// Returns the names of all PMUs' events. (Files such as `NAME.scale` describe an event.)
     pub(super) fn event_names(&self) -> Vec<String> {
         let pmus = file_names(&self.devices);
         let events = pmus.iter().flat_map(|pmu| file_names(&self.devices.join(pmu).join("events")));
         events.filter(|name| !name.contains('.')).collect()
     }
 
-    /// The event `PMU/TERM,TERM=VALUE,NAME/`.
+    /// Parses the event `PMU/TERM,TERM=VALUE,NAME/`.
     pub(super) fn pmu_event(&self, pmu: &str, terms: &str) -> Result<Code, EventError> {
         let device = self.devices.join(pmu);
         let type_ = if is_file_name(pmu) { number_in(&device.join("type")).ok() } else { None };
@@ -71,7 +71,7 @@ impl Sources {
         Ok(code)
     }
 
-    /// System, name and folder of each tracepoint; an error names the pattern that they are looked up for.
+    /// Returns system, name and directory of each tracepoint. `pattern` is only for the error.
     pub(super) fn tracepoints(
         &self,
         pattern: &str,
@@ -90,9 +90,9 @@ impl Sources {
         Ok(points)
     }
 
-    /// The folder with the tracepoints of all systems; an error names what was looked for.
+    /// Returns the directory with the tracepoints of all systems. `name` is only for the error.
     fn tracepoint_folder(&self, name: &str) -> Result<PathBuf, EventError> {
-        // Without the right to look into tracefs, its directory seems to be there, and empty.
+        // Without permission to read tracefs, its directory seems to exist and be empty.
         for events in self.tracing.iter().map(|root| root.join("events")) {
             match fs::read_dir(&events) {
                 Ok(_) => return Ok(events),
@@ -105,7 +105,7 @@ impl Sources {
         Err(EventError::NoTracefs { name: name.to_owned() })
     }
 
-    /// The number of the tracepoint `SYSTEM:POINT`.
+    /// Returns the ID of the tracepoint `SYSTEM:POINT`.
     pub(super) fn tracepoint(&self, system: &str, point: &str) -> Result<u64, EventError> {
         let name = format!("{system}:{point}");
         let events = self.tracepoint_folder(&name)?;
@@ -129,7 +129,7 @@ impl Sources {
     }
 }
 
-/// Puts `term` (`NAME` or `NAME=VALUE`) where the PMU's `format/NAME` has it: `config:0-7,32-35`.
+/// Sets the bits of `term` (`NAME` or `NAME=VALUE`) that the PMU's `format/NAME` specifies, such as `config:0-7,32-35`.
 fn apply(code: &mut Code, device: &Path, pmu: &str, term: &str) -> Result<(), EventError> {
     let unknown = |near| EventError::Term { pmu: pmu.to_owned(), term: term.to_owned(), near };
     let (name, value) = term.split_once('=').unwrap_or((term, "1"));
@@ -153,8 +153,8 @@ fn apply(code: &mut Code, device: &Path, pmu: &str, term: &str) -> Result<(), Ev
     Ok(())
 }
 
-/// Spreads the bits of `value`, lowest first, over the ranges of bits that `format` names. `None` if
-/// they do not fit.
+/// Distributes the bits of `value`, lowest first, over the ranges of bits in `format`. Returns `None` if they do not
+/// fit.
 fn place(code: &mut Code, format: &str, mut value: u64) -> Option<()> {
     let (field, ranges) = format.split_once(':')?;
     let field = match field {
@@ -191,7 +191,7 @@ fn is_file_name(name: &str) -> bool {
     !name.is_empty() && !name.contains('/') && name != "." && name != ".."
 }
 
-/// The names in a directory, sorted; none if it cannot be read.
+/// Returns the names in a directory, sorted. Empty if it cannot be read.
 pub(super) fn file_names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut names: Vec<String> =

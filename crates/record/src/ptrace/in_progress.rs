@@ -1,4 +1,4 @@
-//! Calls that threads are in, from `/proc`, without a stop.
+//! System calls that threads are in, read from `/proc` without stopping the threads.
 //!
 //! Source: proc_pid_syscall(5).
 
@@ -7,12 +7,13 @@ use std::io;
 use super::TracedCall;
 use crate::procfs;
 
-/// The calls that the threads of processes are in now, because they wait, and how many threads may not be read. Of each
-/// string `text` bytes are copied. When the calls began is not known; their time is that of this reading.
+/// Returns the calls that the threads of processes are waiting in now, and the number of threads that could not be read
+/// for lack of permission. Up to `text` bytes of each string are copied. The beginning of the calls is not known; their
+/// time is that of this reading.
 pub fn calls_in_progress(processes: &[i32], text: u32) -> (Vec<TracedCall>, usize) {
     let (mut calls, mut unreadable) = (Vec::new(), 0);
     for &process in processes {
-        // Numbers of a 32-bit program's calls are others.
+        // A 32-bit program has other call numbers.
         let is_32_bit = is_32_bit(process);
         for thread in procfs::threads(process) {
             let line = std::fs::read_to_string(format!("/proc/{process}/task/{thread}/syscall"));
@@ -22,7 +23,7 @@ pub fn calls_in_progress(processes: &[i32], text: u32) -> (Vec<TracedCall>, usiz
                     TracedCall::entered((process, thread), number, arguments, text)
                 })),
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => unreadable += 1,
-                // It has ended.
+                // The thread has ended.
                 Err(_) => {}
             }
         }
@@ -30,8 +31,9 @@ pub fn calls_in_progress(processes: &[i32], text: u32) -> (Vec<TracedCall>, usiz
     (calls, unreadable)
 }
 
-/// `0 0x3 0x7f…  0x400 0x0 0x0 0x0 0x7ffc… 0x7f…`: the call, its arguments, stack pointer, and program counter;
-/// `running`, or `-1` and the last two if it waits for something else.
+/// Parses a line of `syscall`: `0 0x3 0x7f…  0x400 0x0 0x0 0x0 0x7ffc… 0x7f…`, which is the call, its arguments, stack
+/// pointer, and program counter. Returns `None` for `running`, or for `-1` with the last two fields, of a thread that
+/// waits outside of a system call.
 fn parse(line: &str) -> Option<(u32, [u64; 6])> {
     let mut words = line.split_whitespace();
     let number = words.next()?.parse().ok()?;
@@ -42,7 +44,7 @@ fn parse(line: &str) -> Option<(u32, [u64; 6])> {
     Some((number, arguments))
 }
 
-/// Returns true for a process whose program is a 32-bit one (`EI_CLASS` of elf(5)).
+/// Returns true if the process runs a 32-bit program (`EI_CLASS` of elf(5)).
 fn is_32_bit(process: i32) -> bool {
     let mut ident = [0; 5];
     let read = std::fs::File::open(format!("/proc/{process}/exe"))

@@ -1,12 +1,12 @@
-//! Copies of a traced process's memory, as a call's copies ask for them.
+//! Copies of a traced process's memory, as [`Call::copies`](pyrograph_syscall::Call::copies) specifies them.
 
 use pyrograph_syscall::{Copy, Extent, Piece, push_piece};
 
 use super::request::read_memory;
 
-/// Most bytes of one copy, but for strings.
+/// Maximum size of one copy in bytes, except for strings.
 const MOST: u64 = 1 << 16;
-/// Most strings, buffers, or messages of one copy.
+/// Maximum number of strings, buffers, or messages of one copy.
 const MOST_PIECES: usize = 64;
 const LONGEST_PATH: usize = 4096;
 
@@ -23,12 +23,13 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 /// The memory of a process.
 pub(super) struct Memory {
     pub process: i32,
-    /// Bytes of a string that are wanted.
+    /// Maximum number of bytes to copy of a string.
     pub text: u32,
 }
 
 impl Memory {
-    /// Returns what could be copied, and how much there was. None if nothing could be read.
+    /// Copies the memory for one `copy`. Returns the bytes, and the full length of the object. `None` if nothing could
+    /// be read.
     pub(super) fn take(
         &self,
         copy: &Copy,
@@ -52,7 +53,7 @@ impl Memory {
                 let length = bytes.len() as u64;
                 return (length > 0).then_some((bytes, length));
             }
-            // Counts are `int` or `size_t`: no larger one is right.
+            // Counts are `int` or `size_t`. No valid count exceeds 32 bits.
             Extent::Argument { argument: index, times } => {
                 u64::from(argument(index) as u32) * u64::from(times)
             }
@@ -99,7 +100,7 @@ impl Memory {
         Some(u32::from_le_bytes(self.read(address, 4).try_into().ok()?))
     }
 
-    /// A string up to its NUL, read in steps that end with a page: the next one may not be there.
+    /// Reads a string up to its NUL, in steps that end at a page boundary, since the next page may not be mapped.
     fn string(&self, address: u64, longest: usize) -> Option<(Vec<u8>, u64)> {
         const PAGE: u64 = 4096;
         let mut bytes = Vec::new();
@@ -122,7 +123,7 @@ impl Memory {
         Some((bytes, length))
     }
 
-    /// Pointers up to a null one.
+    /// Reads an array of pointers up to a null pointer.
     fn pointers(&self, address: u64) -> Option<(Vec<u8>, u64)> {
         let bytes = self.read(address, MOST);
         let count =
@@ -144,7 +145,7 @@ impl Memory {
         Some((out, length))
     }
 
-    /// The buffers of an array of `struct iovec`, of which `most` bytes are filled.
+    /// Reads the buffers of an array of `struct iovec`, of which the first `most` bytes are filled.
     fn vector(&self, address: u64, count: u64, mut most: u64, out: &mut Vec<u8>) {
         let entries = self.read(address, count.min(MOST_PIECES as u64) * 16);
         for entry in entries.chunks_exact(16) {
@@ -156,7 +157,8 @@ impl Memory {
         }
     }
 
-    /// `struct msghdr`: name and its length at 0 and 8, buffers and their number at 16 and 24, control data and its length at 32 and 40.
+    /// Reads a `struct msghdr`: name and its length at 0 and 8, buffers and their number at 16 and 24, control data and
+    /// its length at 32 and 40.
     fn message(&self, address: u64, size: u64, out: &mut Vec<u8>) {
         let header = self.read(address, size);
         let word = |at| word(&header, at);

@@ -1,4 +1,4 @@
-//! The requests of `ptrace`, and waiting for threads that stop.
+//! Requests of `ptrace`, and waiting for traced threads.
 
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -10,25 +10,25 @@ const ARCHITECTURE: u32 = 0xc000_003e;
 #[cfg(not(target_arch = "x86_64"))]
 const ARCHITECTURE: u32 = 0xc000_00b7;
 
-/// A thread has stopped, or ended.
+/// State changes of a traced thread that `waitpid` reports.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Waited {
-    /// Before or after a call.
+    /// System call stop, before or after a call.
     Call,
-    /// Before a signal is delivered.
+    /// Signal-delivery stop.
     Signal(i32),
-    /// As it was asked to, or because it is new.
+    /// Stop of a new thread, or after `PTRACE_INTERRUPT`.
     Stop,
-    /// Its process was stopped by a signal.
+    /// Group-stop: a stopping signal has stopped the process.
     GroupStop,
-    /// Another program has taken the process over.
+    /// The process has called `exec`.
     Exec,
-    /// It has started a thread or a process.
+    /// The thread has started a thread or a process.
     NewThread,
     Ended(i32),
 }
 
-/// The reason for which a thread stopped.
+/// Kinds of a system call stop.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Info {
     Entry { number: u32, arguments: [u64; 6] },
@@ -37,7 +37,7 @@ pub(super) enum Info {
 }
 
 fn request(request: libc::c_uint, thread: i32, address: usize, data: usize) -> io::Result<()> {
-    // SAFETY: the requests that come here take numbers, or addresses of memory that the callers own.
+    // SAFETY: the requests passed here take numbers, or addresses of memory that the callers own.
     if unsafe { libc::ptrace(request, thread, address, data) } < 0 {
         Err(io::Error::last_os_error())
     } else {
@@ -45,7 +45,7 @@ fn request(request: libc::c_uint, thread: i32, address: usize, data: usize) -> i
     }
 }
 
-/// Begins to trace a thread, which goes on running, also when this process has ended.
+/// Begins to trace a thread, without stopping it. It continues if this process ends.
 pub(super) fn seize(thread: i32) -> io::Result<()> {
     let options = libc::PTRACE_O_TRACESYSGOOD
         | libc::PTRACE_O_TRACECLONE
@@ -55,17 +55,17 @@ pub(super) fn seize(thread: i32) -> io::Result<()> {
     request(libc::PTRACE_SEIZE, thread, 0, options as usize)
 }
 
-/// Asks a thread to stop.
+/// Requests a thread to stop.
 pub(super) fn interrupt(thread: i32) -> io::Result<()> {
     request(libc::PTRACE_INTERRUPT, thread, 0, 0)
 }
 
-/// Lets a thread run to its next call, or the end of this one.
+/// Resumes a thread until its next system call stop, and delivers `signal` unless it is 0.
 pub(super) fn run_to_call(thread: i32, signal: i32) -> io::Result<()> {
     request(libc::PTRACE_SYSCALL, thread, 0, signal as usize)
 }
 
-/// Leaves a thread stopped, as its process is, until something happens to it.
+/// Leaves a thread in group-stop, until its state changes.
 pub(super) fn listen(thread: i32) -> io::Result<()> {
     request(libc::PTRACE_LISTEN, thread, 0, 0)
 }
@@ -79,14 +79,14 @@ pub(super) fn kill(thread: i32) {
     unsafe { libc::kill(thread, libc::SIGKILL) };
 }
 
-/// The number of the new thread, or the former number of one that has taken its process over.
+/// Returns the event message: the ID of the new thread, or after an `exec` the thread's former ID.
 pub(super) fn event_message(thread: i32) -> Option<i32> {
     let mut message: libc::c_ulong = 0;
     request(libc::PTRACE_GETEVENTMSG, thread, 0, (&raw mut message).addr()).ok()?;
     i32::try_from(message).ok()
 }
 
-/// The `siginfo_t` of the signal that a thread has stopped for.
+/// Returns the `siginfo_t` of the signal for which a thread has stopped. Empty on failure.
 pub(super) fn signal_info(thread: i32) -> Vec<u8> {
     let mut info = [0_u64; 16];
     match request(libc::PTRACE_GETSIGINFO, thread, 0, info.as_mut_ptr().addr()) {
@@ -95,15 +95,15 @@ pub(super) fn signal_info(thread: i32) -> Vec<u8> {
     }
 }
 
-/// The call that a thread has stopped before or after.
+/// Returns the call before or after which a thread has stopped.
 pub(super) fn call_info(thread: i32) -> Option<Info> {
-    // SAFETY: it consists of numbers, for which zero is valid.
+    // SAFETY: the structure consists of numbers, for which zero is valid.
     let mut info: libc::ptrace_syscall_info = unsafe { zeroed() };
     request(libc::PTRACE_GET_SYSCALL_INFO, thread, size_of_val(&info), (&raw mut info).addr())
         .ok()?;
     Some(match info.op {
         libc::PTRACE_SYSCALL_INFO_ENTRY => {
-            // SAFETY: the kernel says that it has written this variant.
+            // SAFETY: `op` says that the kernel has written this variant.
             let entry = unsafe { info.u.entry };
             let native = info.arch == ARCHITECTURE;
             let number =
@@ -111,17 +111,17 @@ pub(super) fn call_info(thread: i32) -> Option<Info> {
             Info::Entry { number, arguments: entry.args }
         }
         libc::PTRACE_SYSCALL_INFO_EXIT => {
-            // SAFETY: the kernel says that it has written this variant.
+            // SAFETY: `op` says that the kernel has written this variant.
             Info::Exit { result: unsafe { info.u.exit }.sval }
         }
         _ => Info::Other,
     })
 }
 
-/// Waits for a thread that this thread traces. None if a signal, or the timer, comes first.
+/// Waits for a thread that the calling thread traces. Returns `None` if a signal, such as the timer's, comes first.
 pub(super) fn wait() -> io::Result<Option<(i32, Waited)>> {
     let mut status = 0;
-    // Children of other threads of this process are theirs.
+    // Leave out children of the other threads of this process.
     let flags = libc::__WALL | libc::__WNOTHREAD;
     // SAFETY: the kernel writes a number into `status`.
     let thread = unsafe { libc::waitpid(-1, &raw mut status, flags) };
@@ -151,7 +151,7 @@ pub(super) fn wait() -> io::Result<Option<(i32, Waited)>> {
     Ok(Some((thread, waited)))
 }
 
-/// Interrupts the waiting of this thread every 100 ms, by a signal whose handler does nothing.
+/// Timer that interrupts a wait of the calling thread every 100 ms, by a signal whose handler does nothing.
 #[derive(Debug)]
 pub(super) struct Timer(libc::timer_t);
 
@@ -187,18 +187,18 @@ impl Timer {
 
 impl Drop for Timer {
     fn drop(&mut self) {
-        // SAFETY: it is this one's own, and not used after.
+        // SAFETY: the timer is owned by this value, and not used after this.
         unsafe { libc::timer_delete(self.0) };
     }
 }
 
-/// Copies memory of a process, as much of it as can be read.
+/// Copies memory of another process. Returns the number of bytes that could be read.
 pub(super) fn read_memory(process: i32, address: u64, into: &mut [u8]) -> usize {
     let Ok(address) = usize::try_from(address) else { return 0 };
     let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
     let remote =
         libc::iovec { iov_base: std::ptr::without_provenance_mut(address), iov_len: into.len() };
-    // SAFETY: the kernel writes at most as many bytes as `into` has; the other address is that of another process.
+    // SAFETY: the kernel writes at most `into.len()` bytes into `into`; the other address belongs to another process.
     let read =
         unsafe { libc::process_vm_readv(process, &raw const local, 1, &raw const remote, 1, 0) };
     usize::try_from(read).unwrap_or(0)

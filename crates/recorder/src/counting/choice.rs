@@ -1,4 +1,4 @@
-//! Which events are counted by programs in the kernel, and which by perf_event_open.
+//! Selects the events that eBPF programs count, and those that `perf_event_open` counts.
 
 use pyrograph_record::{CounterOptions, Event, Refusal, Target};
 
@@ -6,30 +6,31 @@ use super::CountPlan;
 use crate::keys::KeyKind;
 use crate::plan::Engine;
 
-/// An event that programs in the kernel can count.
+/// An event that eBPF programs can count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum InKernelEvent {
-    /// The begin of the system calls with a number.
+    /// Entry of the system call with a number.
     Call(u32),
-    /// The return of the system calls with a number.
+    /// Return of the system call with a number.
     Return(u32),
-    /// A tracepoint, by its name without that of its system.
+    /// Tracepoint with this name, without its system's name.
     Tracepoint(String),
 }
 
-/// The events of a plan, by their indexes in it, by who counts them.
+/// The events of a plan, with their indexes in it, by the engine that counts them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Choice {
-    /// Those that programs in the kernel count.
+    /// Events that eBPF programs count.
     pub in_kernel: Vec<(usize, InKernelEvent)>,
-    /// Those that perf_event_open counts, in groups.
+    /// Events that `perf_event_open` counts, in groups.
     pub by_perf: Vec<Vec<(usize, Event)>>,
-    /// Those that cannot be counted so, and why.
+    /// Events that cannot be counted in this way, with the reason.
     pub refused: Vec<(usize, Refusal)>,
 }
 
 impl CountPlan {
-    /// Returns true if counts are kept apart, or chosen, by who runs, which only programs in the kernel can do.
+    /// Returns true if counts are kept apart or filtered by what runs on a CPU (thread, process, control group), which
+    /// only eBPF programs can do.
     pub fn is_by_who_runs(&self) -> bool {
         let is_of_machine = !matches!(self.counters.target, Target::Processes(_));
         self.filters.chooses()
@@ -42,7 +43,7 @@ impl CountPlan {
 }
 
 impl CountPlan {
-    /// Returns true if all that happens on the machine is counted together.
+    /// Returns true if all events on the machine are counted into one sum.
     pub(crate) fn is_of_all_together(&self) -> bool {
         let is_all = self.counters.target == Target::System && self.counters.cpus.is_none();
         is_all && self.by.is_none() && !self.filters.chooses()
@@ -50,7 +51,8 @@ impl CountPlan {
 }
 
 impl Choice {
-    /// Chooses. `not_in_kernel`: indexes of events that programs turned out not to count.
+    /// Selects the engine for each event. `not_in_kernel`: indexes of events that the programs turned out unable to
+    /// count.
     pub fn of(plan: &CountPlan, not_in_kernel: &[usize], most_counters: usize) -> Self {
         let mut choice = Self::default();
         let by_who_runs = plan.is_by_who_runs();
@@ -61,7 +63,7 @@ impl Choice {
             for event in group {
                 let is_permitted = plan.engine != Some(Engine::Perf)
                     && !not_in_kernel.contains(&index)
-                    // Others of a group may have to wait for the hardware.
+                    // The other events of a group may have to wait for the hardware.
                     && group.len() == 1;
                 match in_kernel(event, plan).filter(|_| is_permitted) {
                     Some(event) => choice.in_kernel.push((index, event)),
@@ -87,7 +89,7 @@ impl Choice {
         choice
     }
 
-    /// The events that perf_event_open is to count.
+    /// Options for the events that `perf_event_open` is to count.
     pub fn counters(&self, plan: &CountPlan) -> CounterOptions {
         let events = |group: &Vec<(usize, Event)>| {
             group.iter().map(|(_, event)| event.clone()).collect::<Vec<_>>()
@@ -96,13 +98,13 @@ impl Choice {
         CounterOptions { groups, ..plan.counters.clone() }
     }
 
-    /// The indexes in the plan of what perf_event_open counts.
+    /// Returns the indexes in the plan of the events that `perf_event_open` counts.
     pub fn indexes(&self) -> Vec<usize> {
         self.by_perf.iter().flatten().map(|(index, _)| *index).collect()
     }
 }
 
-/// The same event for programs in the kernel, if they count it as perf_event_open does.
+/// Returns the event for eBPF programs, if they count it as `perf_event_open` does.
 fn in_kernel(event: &Event, plan: &CountPlan) -> Option<InKernelEvent> {
     let by_who_runs = plan.is_by_who_runs();
     if by_who_runs && event.is_context_switches() {
@@ -117,14 +119,15 @@ fn in_kernel(event: &Event, plan: &CountPlan) -> Option<InKernelEvent> {
             _ => None,
         };
     }
-    // include/trace/events/sched.h: of these perf events add up a value (`__perf_count`), …
+    // include/trace/events/sched.h: for these, perf events add up a value (`__perf_count`), …
     let is_sum = system == "sched" && point.starts_with("sched_stat_");
     // … and these are counted for the thread that is woken, too (`__perf_task`).
     let is_of_two = system == "sched" && point.starts_with("sched_wak");
     let is_of_machine = plan.counters.target == Target::System;
     let is_alike = !is_sum && (!is_of_two || is_of_machine || by_who_runs);
-    // A program that an interrupt finds at work on the same tracepoint does not run for it. The kernel counts how often
-    // that was, but not whose it was. These do not happen in interrupts, or only where none can come.
+    // If an interrupt hits the same tracepoint while a program runs on it, the program does not run for that event. The
+    // kernel counts these misses, but not by thread. The tracepoints below do not occur in interrupts, or only when no
+    // interrupt can occur.
     let is_never_missed = matches!(system, "raw_syscalls" | "sched" | "task" | "signal");
     let is_exact = is_never_missed || plan.is_of_all_together();
     let is_wanted = is_exact || by_who_runs || plan.engine == Some(Engine::InKernel);

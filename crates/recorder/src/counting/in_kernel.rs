@@ -1,4 +1,4 @@
-//! Counts of programs in the kernel.
+//! Counts by eBPF programs.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +13,18 @@ use crate::in_kernel::EngineError;
 use crate::keys::{KeyKind, Keys};
 use crate::plan::Engine;
 
-/// Programs in the kernel that count a part of the events, or keep apart what perf_event_open counts.
+/// The eBPF programs that count some of the events, or keep the counts of `perf_event_open` apart.
 pub(super) struct InKernel {
     counter: EventCounter,
-    /// Indexes in the plan of what it counts.
+    /// Indexes in the plan of the events that it counts.
     events: Vec<usize>,
     key: CountKey,
-    /// The CPUs that are counted.
+    /// CPUs to count.
     cpus: Vec<u32>,
     by_cpu: bool,
-    /// All that happens on the machine is counted together: then what was missed is known.
+    /// True if all events on the machine are counted into one sum. Then the missed events can be added to it.
     all_together: bool,
-    /// The threads that counts are kept apart by.
+    /// Threads by which counts are kept apart.
     roots: Vec<i32>,
 }
 
@@ -39,7 +39,7 @@ fn key_of(plan: &CountPlan) -> CountKey {
     }
 }
 
-/// Loads programs for what they can count, and chooses who counts what.
+/// Selects the engine for each event, and loads programs for those that programs can count.
 pub(super) fn open(plan: &CountPlan) -> Result<(Option<InKernel>, Choice), Error> {
     let by_who_runs = plan.is_by_who_runs();
     let mut choice = Choice::of(plan, &[], EventCounter::MOST_COUNTERS);
@@ -101,7 +101,7 @@ fn load(
 }
 
 impl InKernel {
-    /// Connects the programs with the target, and with counters of CPUs, and begins to count.
+    /// Gives the programs the target and the counters of CPUs, and starts counting.
     pub fn start(&mut self, plan: &CountPlan, counters: &Counters) -> Result<(), Error> {
         if plan.is_by_who_runs() {
             for (index, cpu, fd) in counters.on_cpus() {
@@ -116,8 +116,8 @@ impl InKernel {
         Ok(self.counter.start()?)
     }
 
-    /// Follows the threads of processes and of their descendants. What these start meanwhile is followed by the programs,
-    /// if who starts it is.
+    /// Adds the threads of processes and of their descendants. Threads and processes that these start meanwhile are
+    /// added by the programs, if the one that starts them is known.
     fn follow(&mut self, pids: &[i32], inherit: bool) -> Result<(), Error> {
         let mut known: BTreeMap<i32, u32> = BTreeMap::new();
         loop {
@@ -138,22 +138,22 @@ impl InKernel {
         }
     }
 
-    /// Indexes in the plan of what it counts.
+    /// Returns the indexes in the plan of the events that it counts.
     pub fn events(&self) -> impl Iterator<Item = usize> {
         self.events.iter().copied()
     }
 
-    /// Adds what counters of CPUs have counted until now to those who run now.
+    /// Adds the counts of CPUs until now to what runs there now.
     pub fn settle(&self, keys: &Keys) -> Result<(), Error> {
         self.counter.settle()?;
         if self.key == CountKey::Group {
-            // A group may be gone at the end.
+            // The control group may have been removed at the end.
             self.counter.names()?.keys().for_each(|id| keys.find_group(*id));
         }
         Ok(())
     }
 
-    /// The counts until now.
+    /// Reads the counts until now.
     pub fn read(&self, keys: &Keys) -> Result<Vec<Reading>, Error> {
         let counts = self.counter.read()?;
         if matches!(self.key, CountKey::Thread | CountKey::Process) {
@@ -189,12 +189,13 @@ impl InKernel {
         })
     }
 
-    /// How often there was no room for a count.
+    /// Number of events for which there was no room.
     pub fn lost(&self) -> u64 {
         self.counter.lost()
     }
 
-    /// Hits of each event that are not in its count, since they came while another was counted.
+    /// Returns, for each event, the number of occurrences that its count lacks because they came while another was
+    /// being counted.
     pub fn missed(&self) -> Vec<(usize, u64)> {
         if self.all_together { Vec::new() } else { self.all_missed() }
     }

@@ -1,4 +1,4 @@
-//! Without programs in the kernel, perf_event_open counts all.
+//! Replacement for the eBPF programs in a build without them: `perf_event_open` counts all events.
 
 use pyrograph_record::Counters;
 
@@ -10,10 +10,10 @@ use crate::in_kernel::EngineError;
 use crate::keys::Keys;
 use crate::plan::Engine;
 
-/// There are none.
+/// No value of this type exists.
 pub(super) enum InKernel {}
 
-/// All are counted by perf_event_open.
+/// Selects `perf_event_open` for all events.
 pub(super) fn open(plan: &CountPlan) -> Result<(Option<InKernel>, Choice), Error> {
     if plan.is_by_who_runs() || plan.engine == Some(Engine::InKernel) {
         return Err(EngineError::NotBuilt.into());

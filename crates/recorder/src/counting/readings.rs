@@ -1,23 +1,23 @@
-//! Counts as they are read, and what has been counted since an earlier reading.
+//! Counts as they are read, and differences between two readings.
 
 use std::collections::{BTreeSet, HashMap};
 
 use pyrograph_record::Count;
 
-/// Whose count it is.
+/// Owner of a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(
     not(feature = "bpf"),
     expect(dead_code, reason = "only programs in the kernel keep processes and groups apart")
 )]
 pub(crate) enum Of {
-    /// That of the whole target.
+    /// The whole target.
     All,
-    /// A thread's.
+    /// A thread.
     Thread(i32),
-    /// A process's.
+    /// A process.
     Process(i32),
-    /// That of a control group, by its ID.
+    /// A control group, by its ID.
     Group(u64),
 }
 
@@ -26,20 +26,20 @@ pub(crate) enum Of {
 pub(crate) struct Reading {
     /// Index of the event.
     pub event: usize,
-    /// Whose it is.
+    /// Owner of the count.
     pub of: Of,
-    /// The CPU, if they are kept apart.
+    /// The CPU, if CPUs are kept apart.
     pub cpu: Option<u32>,
     /// The count.
     pub value: u64,
-    /// Nanoseconds for which it was to count.
+    /// Time in nanoseconds for which the event was enabled.
     pub enabled: u64,
-    /// Nanoseconds for which it did.
+    /// Time in nanoseconds for which it was counted.
     pub running: u64,
 }
 
 impl Reading {
-    /// A count of perf_event_open.
+    /// Makes a reading of a count by `perf_event_open`.
     pub fn of_counter(count: &Count, event: usize) -> Self {
         let of = count.thread.map_or(Of::All, Of::Thread);
         let Count { cpu, value, enabled, running, .. } = *count;
@@ -51,7 +51,7 @@ impl Reading {
         (self.event, self.of, self.cpu)
     }
 
-    /// A count without time.
+    /// Makes a reading without times.
     pub fn exact(event: usize, of: Of, cpu: Option<u32>, value: u64) -> Self {
         Self { event, of, cpu, value, enabled: 1, running: 1 }
     }
@@ -76,7 +76,7 @@ pub(crate) fn together(readings: impl Iterator<Item = Reading>) -> Vec<Reading> 
     sums
 }
 
-/// The counts since others of the same counters; of none, since 0.
+/// Returns the differences to earlier counts of the same counters. If there are none, they are taken as 0.
 pub(crate) fn since(now: &[Count], before: &[Count]) -> Vec<Count> {
     let mut counts = now.to_vec();
     for (count, before) in counts.iter_mut().zip(before) {
@@ -87,14 +87,15 @@ pub(crate) fn since(now: &[Count], before: &[Count]) -> Vec<Count> {
     counts
 }
 
-/// The same of what is kept apart by keys, of which there are more and more. Those of a key that are 0 are left out.
+/// Returns the differences for counts that are kept apart by keys, of which new ones are added over time. Keys with a
+/// difference of 0 are left out.
 pub(crate) fn apart_since(now: &[Reading], before: &[Reading]) -> Vec<Reading> {
     let before: HashMap<_, _> = before.iter().map(|reading| (reading.key(), reading)).collect();
     let difference = |reading: &Reading| {
         let mut reading = *reading;
         if let Some(before) = before.get(&reading.key()) {
             reading.value -= before.value.min(reading.value);
-            // An event that is counted one by one has no time.
+            // Events that are counted one by one have no times.
             if reading.enabled > 1 {
                 reading.enabled -= before.enabled.min(reading.enabled);
                 reading.running -= before.running.min(reading.running);
@@ -115,9 +116,10 @@ pub(crate) fn add_missing(readings: &mut Vec<Reading>, events: impl Iterator<Ite
     readings.extend(missing.map(|event| Reading::exact(event, Of::All, None, 0)));
 }
 
-/// Makes of the times the share of the hardware that each count had. The counter of a thread on one CPU is enabled
-/// while the thread runs anywhere, and runs only there: all of the thread's together ran for the time of its share. What
-/// the kernel counts is never left out.
+/// Adjusts the times so that `running` divided by `enabled` is the share of the time for which the hardware counted the
+/// event. The counter of a thread on one CPU is enabled while the thread runs on any CPU, but counts only on its own:
+/// the sum over the thread's counters is the time for which the event was counted. Events that the kernel counts are
+/// always counted.
 pub(crate) fn settle_times(counts: &mut [Count], shares_hardware: &[bool], is_of_machine: bool) {
     let mut all: HashMap<(usize, Option<i32>), (u64, u64)> = HashMap::new();
     for count in counts.iter() {
@@ -130,7 +132,7 @@ pub(crate) fn settle_times(counts: &mut [Count], shares_hardware: &[bool], is_of
         let together = all.get(&(count.event, count.thread)).filter(|(_, running)| *running > 0);
         count.enabled = match together {
             _ if !is_shared => count.running.max(1),
-            // Those of a CPU run for as long as they are enabled, but for the times of others.
+            // Counters of a CPU count for as long as they are enabled, except while other events use the hardware.
             _ if is_of_machine => count.enabled,
             Some((enabled, running)) if enabled > running => {
                 (count.running as f64 * (*enabled as f64 / *running as f64)) as u64

@@ -1,5 +1,5 @@
-//! Code without unwind tables is read on a thread of its own, for stacks that wait meanwhile: of a browser, that takes a second
-//! and more, in which nothing else would be taken from the kernel.
+//! Analysis of code without unwind tables on a separate thread, while the stacks that need it wait. For a browser this
+//! takes a second or more, during which otherwise no data would be taken from the kernel.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,35 +12,35 @@ use pyrograph_resolve::{Arch, CodeReader, Unread};
 
 use super::kept_code::KeptCode;
 
-/// More stacks do not wait for the thread: they ask again.
+/// Maximum number of stacks in the thread's queue. Further stacks have to ask again later.
 const MOST_ASKED: usize = 1024;
 
-/// A stack that was copied.
+/// A copied stack.
 pub struct Copied {
     pub stack: CopiedStack,
-    /// Part of the stack above the copy, as it was read.
+    /// Part of the stack above the copy, read from the process.
     pub rest: Vec<u8>,
     is_read: AtomicBool,
 }
 
 impl Copied {
-    /// Nothing above it was read.
+    /// Makes it without the part above the copy.
     pub fn new(stack: CopiedStack) -> Self {
         Self { stack, rest: Vec::new(), is_read: AtomicBool::new(false) }
     }
 
-    /// How much memory it takes.
+    /// Size in memory in bytes.
     pub fn bytes(&self) -> usize {
         let root = self.stack.root.as_ref().map_or(0, |(_, bytes)| bytes.len());
         size_of::<Self>() + self.stack.bytes.len() + self.rest.len() + root
     }
 
-    /// Returns true if the code that it leads through was read.
+    /// Returns true if the code that the stack leads through has been analysed.
     pub fn is_read(&self) -> bool {
         self.is_read.load(Ordering::Acquire)
     }
 
-    /// The same for a resolver.
+    /// Returns the stack in the form that the resolver takes.
     pub fn as_copied(&self) -> pyrograph_resolve::CopiedStack<'_> {
         pyrograph_resolve::CopiedStack {
             pid: self.stack.pid,
@@ -54,25 +54,25 @@ impl Copied {
     }
 }
 
-/// A stack, and where it leads to code that is to be read.
+/// A stack, and the code to be analysed for it.
 type Job = (Arc<Copied>, Unread);
 
-/// The thread, once it was asked for something. It ends when this is dropped.
+/// The thread, which is started with the first job and ends when this is dropped.
 #[derive(Default)]
 pub struct CodeAhead {
-    /// The folder below which results are kept.
+    /// Directory below which results are cached.
     cache: Option<PathBuf>,
     jobs: Option<SyncSender<Job>>,
     keeping: Option<Keeping>,
 }
 
 impl CodeAhead {
-    /// A reader that keeps its results below a folder such as `~/.cache`.
+    /// Makes a reader that caches its results below a directory such as `~/.cache`.
     pub fn new(cache: Option<PathBuf>) -> Self {
         Self { cache, ..Self::default() }
     }
 
-    /// Asks for the code that a stack leads through; returns false if the thread has too much to do.
+    /// Requests the code that a stack leads through. Returns false if the thread's queue is full.
     pub fn ask(&mut self, copied: &Arc<Copied>, unread: Unread) -> bool {
         let Self { cache, jobs, keeping } = self;
         let jobs = jobs.get_or_insert_with(|| {
@@ -85,21 +85,21 @@ impl CodeAhead {
                 read_all(&jobs, &keeper, &mut kept);
                 kept.write();
             };
-            // Without a thread nobody receives, and stacks go on without.
+            // If no thread can be created, there is no receiver, and stacks are unwound without it.
             thread::Builder::new().name("code-ahead".into()).spawn(run).ok();
             to
         });
         jobs.try_send((Arc::clone(copied), unread)).is_ok()
     }
 
-    /// Ends the thread. The guard has the results written by the time that it is dropped.
+    /// Ends the thread. When the returned guard is dropped, the results have been written.
     pub fn keep(self) -> Option<Keeping> {
         self.keeping
     }
 }
 
 fn read_all(jobs: &Receiver<Job>, keeper: &Keeper, kept: &mut KeptCode) {
-    // The programs are for this architecture alone.
+    // The in-kernel engine exists for this architecture only.
     let mut reader = CodeReader::new(Arch::X86_64);
     for (copied, unread) in jobs {
         if !keeper.goes_on() {

@@ -1,4 +1,5 @@
-//! Stacks that the programs copied out: they are unwound here once the mappings of their processes are known.
+//! Stacks that the programs copied out. They are unwound here once the mappings of their processes at that time are
+//! known.
 
 use std::collections::VecDeque;
 use std::mem;
@@ -14,22 +15,22 @@ use pyrograph_resolve::{AddressSpace, LiveFiles, Resolver, UnreadCode, UnwoundCo
 use super::code_ahead::{CodeAhead, Copied};
 use crate::error::Error;
 
-/// More bytes of stacks do not wait: the oldest are then unwound with what is known.
+/// Maximum size of waiting stacks in bytes. Beyond it, the oldest are unwound with what is known.
 const MOST_WAITING: usize = 64 << 20;
 
-/// How long after a stack was copied a record of a mapping before it may still come: records wait in
-/// their buffers for [`super::open::PATIENCE_WITH_RECORDS`] at most, and once more until all CPUs' are in order.
+/// Maximum delay in ns of a mapping record after a stack that was copied later. Records wait in the ring buffers for at
+/// most [`super::open::PATIENCE_WITH_RECORDS`], and as long again until the records of all CPUs are in order.
 const RECORDS_ARE_LATE_BY_NS: u64 = 300_000_000;
 
-/// How long a recording that ends waits for code to be read.
+/// Maximum time that an ending recording waits for code to be analysed.
 const PATIENCE_AT_THE_END: Duration = Duration::from_millis(200);
 
 /// Copied stacks.
 #[derive(Default)]
 pub struct Copies {
-    /// In the order of time.
+    /// Stacks whose mappings may not be known yet, in order of time.
     waiting: VecDeque<Waiting>,
-    /// Those for which code is being read.
+    /// Stacks for which code is being analysed.
     held: VecDeque<Held>,
     bytes: usize,
     frames: Vec<UserFrame>,
@@ -38,7 +39,7 @@ pub struct Copies {
 
 struct Waiting {
     copied: Arc<Copied>,
-    /// Code was asked for.
+    /// True if the analysis of code was requested.
     asked: bool,
 }
 
@@ -47,21 +48,22 @@ struct Held {
     at: Moment,
 }
 
-/// When a stack was to be unwound, and the mappings of its process then.
+/// Time at which a stack was first to be unwound, and the mappings of its process at that time.
 type Moment = (Instant, AddressSpace);
 
 impl Copies {
-    /// No stacks yet. Results of reading code are kept below a folder such as `~/.cache`.
+    /// Makes an empty list. Results of analysing code are cached below a directory such as `~/.cache`.
     pub fn new(cache: Option<PathBuf>) -> Self {
         Self { code: CodeAhead::new(cache), ..Self::default() }
     }
 
-    /// Ends the reading of code. The guard has the results written by the time that it is dropped.
+    /// Ends the analysis of code. When the returned guard is dropped, the results have been written.
     pub fn keep(self) -> Option<Keeping> {
         self.code.keep()
     }
 
-    /// Takes what was copied since the last call, and reads what is missing while it is still there.
+    /// Takes the stacks that were copied since the last call, and reads the missing parts of them while the process
+    /// still has them.
     pub fn receive(
         &mut self,
         engine: &mut Engine,
@@ -74,7 +76,7 @@ impl Copies {
             self.bytes += copied.bytes();
             let copied = Arc::new(copied);
             let asked = unread.is_some_and(|unread| self.code.ask(&copied, unread));
-            // Each CPU's are in order.
+            // The stacks of each CPU are in order of time.
             let later = |other: &&Waiting| other.copied.stack.time > copied.stack.time;
             let at = self.waiting.len() - self.waiting.iter().rev().take_while(later).count();
             self.waiting.insert(at, Waiting { copied, asked });
@@ -88,7 +90,7 @@ impl Copies {
         Ok(())
     }
 
-    /// Unwinds the stacks that were copied before a time: all records until then were taken.
+    /// Unwinds the stacks that were copied before a time. All records until then must have been taken.
     pub fn unwind_until(
         &mut self,
         time: u64,
@@ -104,7 +106,7 @@ impl Copies {
         Ok(())
     }
 
-    /// Unwinds the stacks before which no record can come any more, and those whose code was read.
+    /// Unwinds the stacks for which no earlier record can arrive any more, and the stacks whose code has been analysed.
     pub fn unwind_settled(
         &mut self,
         engine: &mut Engine,
@@ -115,7 +117,7 @@ impl Copies {
         self.unwind_held(Engine::POSTPONED_FOR, engine, resolver)
     }
 
-    /// Unwinds those that are held: it waits a moment for code that is being read.
+    /// Unwinds the remaining stacks, after waiting shortly for code that is being analysed.
     pub fn unwind_rest(
         &mut self,
         engine: &mut Engine,
@@ -129,7 +131,7 @@ impl Copies {
         self.unwind_held(Duration::ZERO, engine, resolver)
     }
 
-    /// Unwinds the stacks whose code was read, or which were held for so long.
+    /// Unwinds the stacks whose code has been analysed, or that have waited for `longest`.
     fn unwind_held(
         &mut self,
         longest: Duration,
@@ -145,7 +147,7 @@ impl Copies {
                     self.held.push_back(Held { waiting, at });
                     continue;
                 }
-                // The thread had too much to do.
+                // The thread's queue was full.
                 false => UnreadCode::Stop,
             };
             self.unwind(waiting, Some(at), unread, engine, resolver)?;

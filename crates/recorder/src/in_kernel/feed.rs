@@ -1,11 +1,11 @@
-//! Files, as the programs need to know them.
+//! Gives the programs the files that they need to know.
 
 use std::fs;
 
 use pyrograph_bpf::{Engine, FileFacts, FileKey, Question, What};
 use pyrograph_resolve::{LiveFiles, Lookup, OpenedFile, Resolver};
 
-/// Answers the question of the programs what a file is.
+/// Answers a question of the programs about the file of a mapping.
 pub fn answer(question: &Question, engine: &mut Engine, resolver: &mut Resolver<LiveFiles>) {
     let Question { pid, range, .. } = question;
     let link = match range.is_empty() {
@@ -29,7 +29,7 @@ fn facts(file: &OpenedFile) -> FileFacts<'_> {
     FileFacts { unwind: file.unwind.as_ref(), interpreter: file.interpreter.as_deref() }
 }
 
-/// Adds the files that were opened since the last call.
+/// Gives the engine the files that were opened since the last call.
 pub fn add_files(engine: &mut Engine, resolver: &mut Resolver<LiveFiles>) {
     for file in resolver.opened_files() {
         let key = file.key.map_or(FileKey::VDSO, |key| {

@@ -1,4 +1,4 @@
-//! Who runs, as far as it has to be known beside what the programs find out.
+//! Follows the target processes, as far as the programs in the kernel do not do it themselves.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -12,14 +12,14 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open, test_kill_process};
 
 use crate::targets::Targets;
 
-/// Follows processes: their names, and the code that they make as they run.
+/// Follows processes: their names, and the code that they generate at run time.
 pub struct Follower {
     targets: Targets,
-    /// Those that were asked for and still run, with descriptors that are readable once they have ended (Linux 5.3).
+    /// Target processes that still run, with pidfds (Linux 5.3).
     asked: Vec<(i32, Option<OwnedFd>)>,
-    /// A command was asked for: its parent knows better when it ends.
+    /// True if the target is a command. Its end is detected by its parent, which is this process.
     command: bool,
-    /// Descriptor of the command that limits the recording.
+    /// Pidfd of the command that limits the recording.
     beside: Option<OwnedFd>,
     gone: Vec<i32>,
 }
@@ -37,24 +37,25 @@ impl Follower {
         Self { targets, asked, command, beside: None, gone: Vec::new() }
     }
 
-    /// Adds the command, which runs now.
+    /// Adds the command, which is about to run.
     pub fn add_command(&mut self, pid: i32) {
         self.targets.pids.get_or_insert_default().insert(pid);
         self.asked.push((pid, pidfd(pid)));
     }
 
-    /// Watches the command that limits the recording, if it is no target itself.
+    /// Watches the command that limits the recording, unless it is the target itself.
     pub fn watch(&mut self, pid: i32) {
         self.beside = pidfd(pid).filter(|_| !self.command);
     }
 
-    /// Descriptors that are readable once one of those that were asked for has ended.
+    /// Returns descriptors that are readable once a target process, or the command that limits the recording, has
+    /// ended.
     pub fn ends(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let asked = self.asked.iter().filter_map(|(_, pidfd)| pidfd.as_ref());
         asked.chain(&self.beside).map(AsFd::as_fd)
     }
 
-    /// Takes a record of the kernel.
+    /// Handles a record of the kernel.
     pub fn record(&mut self, record: &Record<'_>, resolver: &mut Resolver<LiveFiles>) {
         if !self.targets.follow(record) {
             return;
@@ -67,7 +68,7 @@ impl Follower {
         }
     }
 
-    /// Forgets processes that are gone.
+    /// Removes processes that have ended.
     pub fn forget_gone(&mut self, engine: &mut Engine) {
         for pid in self.gone.drain(..) {
             engine.forget_process(pid);
@@ -77,7 +78,7 @@ impl Follower {
         }
     }
 
-    /// Returns true if all processes that were asked for have ended.
+    /// Returns true if all target processes have ended. Always false for a command and for the whole machine.
     pub fn all_gone(&mut self) -> bool {
         self.asked.retain(|(pid, pidfd)| match pidfd {
             Some(pidfd) => !has_ended(pidfd),
@@ -92,14 +93,14 @@ fn has_ended(pidfd: &OwnedFd) -> bool {
     poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
 }
 
-/// Descriptor that is readable once the process has ended.
+/// Returns a descriptor that is readable once the process has ended.
 fn pidfd(pid: i32) -> Option<OwnedFd> {
     pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()
 }
 
-/// Returns true if a process with this number runs.
+/// Returns true if a process with this ID exists.
 pub fn is_running(pid: i32) -> bool {
     let sent = Pid::from_raw(pid).map(test_kill_process);
-    // It may be another user's, which this one may not send a signal.
+    // EPERM: it belongs to another user, and this one may not send it a signal.
     matches!(sent, Some(Ok(()) | Err(Errno::PERM)))
 }

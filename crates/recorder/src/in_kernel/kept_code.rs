@@ -1,6 +1,7 @@
-//! What was read of code without unwind tables, in files: one for each file by its build ID and shape, for the next recording.
+//! Cache of analysed code that has no unwind tables, for the next recording: one cache file for each file, by its build
+//! ID and shape.
 //!
-//! What cannot be read or written is passed over: the code can be read anew at any time.
+//! Files that cannot be read or written are skipped: the code can be analysed again at any time.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -11,29 +12,30 @@ use std::time::SystemTime;
 use pyrograph_cache::{Folder, Stamp};
 use pyrograph_unwind::{TableKey, UnwindInfo};
 
-/// The most bytes of all files together; those go first that were not used for the longest time.
+/// Maximum total size of the cache files in bytes. The least recently used are removed.
 const MOST_STORED: u64 = 256 << 20;
-/// More of one file is not kept.
+/// Maximum size of one cache file in bytes; larger ones are not written.
 const MOST_OF_ONE: usize = 64 << 20;
 
-/// A folder of such files, and those of this recording.
+/// The cache directory, and the files with code in this recording.
 #[derive(Default)]
 pub struct KeptCode {
     folder: Option<Folder>,
-    /// Where files are that were looked for. (If another takes the place of one that is gone, its code is read anew.)
+    /// Addresses of the files that were looked up. (If another file is later allocated at the same address, its code is
+    /// analysed again.)
     seen: HashSet<usize>,
-    /// Those that are worth it.
+    /// Files that have a cache key.
     known: Vec<(Arc<UnwindInfo>, TableKey)>,
 }
 
 impl KeptCode {
-    /// Below a folder such as `~/.cache`.
+    /// Opens the cache below a directory such as `~/.cache`.
     pub fn open(base: Option<&Path>) -> Self {
         let folder = base.and_then(|base| Folder::open(base, "code"));
         Self { folder, ..Self::default() }
     }
 
-    /// Takes what is kept of files, once each.
+    /// Reads the cache entries of these files, once for each file.
     pub fn look_for<'a>(&mut self, files: impl Iterator<Item = &'a Arc<UnwindInfo>>) {
         let Some(folder) = &self.folder else { return };
         for info in files {
@@ -50,7 +52,7 @@ impl KeptCode {
         }
     }
 
-    /// Writes what was read beside that, and makes room.
+    /// Writes the results that were added in this recording, and removes old files beyond the limit.
     pub fn write(self) {
         let Some(folder) = self.folder else { return };
         let mut written = false;
@@ -71,7 +73,7 @@ fn file_name(key: &TableKey) -> String {
 }
 
 fn stamp(key: &TableKey) -> Stamp {
-    // The same in every run of the same program.
+    // This hasher gives the same hash in every run of the same program.
     let of = BuildHasherDefault::<DefaultHasher>::default().hash_one(key);
     Stamp { kind: *b"code\0\0\0", version: UnwindInfo::GUESSES_VERSION, of }
 }

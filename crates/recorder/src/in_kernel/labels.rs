@@ -1,10 +1,10 @@
-//! Frames at the leaf of counted stacks that are no code: names of system calls, kinds of locks and sockets.
+//! Frames at the leaf of counted stacks that are not code: names of system calls, kinds of locks and sockets.
 
 use pyrograph_event::counted::{COMPAT_CALL, Kind, Socket};
 use pyrograph_resolve::Label;
 
-/// The frames at the leaf of a stack that are no code, leaf first. `returned`: the function that
-/// has just returned, if that is what was asked for.
+/// Returns the frames at the leaf of a stack that are not code, leaf first. `returned`: the function that has just
+/// returned, if returns are counted.
 pub fn labels(kind: Kind, returned: Option<&str>) -> Vec<Label> {
     let kernel = |text: &str| Label { text: text.to_owned(), in_kernel: true };
     match kind {
@@ -22,7 +22,7 @@ pub fn labels(kind: Kind, returned: Option<&str>) -> Vec<Label> {
     }
 }
 
-/// Kinds of locks by the flags of `contention_begin` (include/trace/events/lock.h).
+/// Returns the kind of a lock by the flags of `contention_begin` (include/trace/events/lock.h).
 fn lock_name(flags: u32) -> &'static str {
     const SPIN: u32 = 1;
     const READ: u32 = 2;
@@ -45,7 +45,7 @@ fn lock_name(flags: u32) -> &'static str {
     }
 }
 
-/// A socket's kind, by the protocol where it is one of the internet.
+/// Returns the kind of a socket: its protocol if it is an internet socket, else its address family.
 fn socket_name(socket: Socket) -> String {
     match (i32::from(socket.family), i32::from(socket.protocol)) {
         (libc::AF_UNIX, _) => "[Unix]".to_owned(),
@@ -63,7 +63,7 @@ fn socket_name(socket: Socket) -> String {
     }
 }
 
-/// The name of a call, as the kernel calls its function.
+/// Returns the name of the kernel's function for a system call.
 fn call_name(number: u32) -> String {
     const LARGER: u32 = COMPAT_CALL - 1;
     let (prefix, name) = match number & COMPAT_CALL {
@@ -72,7 +72,7 @@ fn call_name(number: u32) -> String {
     };
     match (name, number & !COMPAT_CALL) {
         (Some(name), _) => format!("{prefix}_{name}"),
-        // `syscall(-1)`, for one.
+        // For example `syscall(-1)`.
         (None, LARGER) => format!("{prefix}_[unknown]"),
         (None, number) => format!("{prefix}_{number}"),
     }

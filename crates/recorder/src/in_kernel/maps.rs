@@ -1,13 +1,13 @@
-//! Memory of a recording in the kernel.
+//! Kernel memory of a recording.
 
 use std::collections::HashMap;
 use std::fs;
 
-/// Bytes of memory in the kernel that the maps of BPF programs take, of this process.
+/// Returns the size of this process's BPF maps in kernel memory, in bytes.
 pub fn memory_of_maps() -> u64 {
     let infos = fs::read_dir("/proc/self/fdinfo").into_iter().flatten().flatten();
     let texts = infos.filter_map(|info| fs::read_to_string(info.path()).ok());
-    // Programs have `memlock`, too; several descriptors may be of one map.
+    // Only maps have `map_id`; BPF programs have `memlock`, too. Several descriptors may refer to one map.
     let maps: HashMap<u64, u64> = texts
         .filter_map(|text| {
             let number =

@@ -1,4 +1,4 @@
-//! From a plan to programs in the kernel that are attached, and count nothing yet.
+//! Opening: from a plan to programs in the kernel that are attached, and do not count yet.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -22,10 +22,10 @@ use crate::needed;
 use crate::plan::{self, Plan};
 use crate::recorder::{Opened, Report};
 
-/// How old records of processes may get: the programs themselves know at once what they need.
+/// Maximum age of records of processes in the ring buffers. The programs themselves learn at once what they need.
 pub const PATIENCE_WITH_RECORDS: Duration = Duration::from_millis(100);
 
-/// Opens the engine; the inner error if it cannot be used, so that another may be.
+/// Opens the engine. Returns the inner error if it cannot be used, so that another engine can be tried.
 pub(crate) fn open(plan: &Plan, report: &mut Report) -> Result<Result<Opened, EngineError>, Error> {
     let engine = match load(plan) {
         Ok(engine) => engine,
@@ -42,7 +42,7 @@ fn open_with(mut engine: Engine, plan: &Plan, report: &mut Report) -> Result<Ope
     {
         return Err(RecordError::NoSuchProcess { pid: *pid }.into());
     }
-    // The child is made before limits are raised, so that it has those of its user.
+    // The child is forked before limits are raised, so that it has the limits of its user.
     let command = match &plan.target {
         Target::Command(argv) => Some(argv),
         Target::Processes(_) | Target::System => plan.beside.as_ref(),
@@ -106,8 +106,8 @@ fn load(plan: &Plan) -> Result<Engine, pyrograph_bpf::Error> {
     })
 }
 
-/// How often a second each CPU has a stack taken, if a clock triggers. (Where none is named it may be the counter of cycles,
-/// which the kernel has keep to a rate, too.)
+/// Sample rate of each CPU in Hz, if the trigger is a clock. (Without a named event, the trigger may be the counter of
+/// cycles, for which the kernel keeps to a rate as well.)
 fn hertz(plan: &Plan) -> Option<u64> {
     let event = plan.question.event.clone().unwrap_or_else(Event::cpu_clock);
     match plan.rate.unwrap_or_else(|| Rate::default_for(&plan.target, &event)) {
@@ -119,9 +119,9 @@ fn hertz(plan: &Plan) -> Option<u64> {
     }
 }
 
-/// The events that are opened: the programs choose among all that runs.
+/// Options of the events to open. They are for the whole machine: the programs select the targets.
 fn events(plan: &Plan) -> Result<Options, Error> {
-    // Where something else triggers, the event is there for records of processes alone.
+    // With another trigger, the event only provides records of processes.
     let event = match plan.question.trigger {
         Trigger::PerfEvents => plan.question.event.clone(),
         _ => Some(Event::parse("dummy")?),
@@ -143,7 +143,7 @@ fn events(plan: &Plan) -> Result<Options, Error> {
     })
 }
 
-/// The processes that those which were asked for have started, if these are followed.
+/// Returns the processes that the target processes have started, if these are recorded.
 fn started_by(plan: &Plan) -> Vec<i32> {
     match &plan.target {
         Target::Processes(pids) if plan.inherit => descendants(pids),
@@ -151,11 +151,11 @@ fn started_by(plan: &Plan) -> Vec<i32> {
     }
 }
 
-/// Cost of a call that allocates memory while such calls are probed: this process's own are, if it has the same C
-/// library. `None` if they are not.
+/// Measures the time of a call that allocates memory while such calls are probed. The calls of this process are probed
+/// if it uses the same C library. Returns `None` if they are not.
 fn cost_of_allocations() -> Option<Duration> {
     const CALLS: u32 = 200;
-    /// Without a trap a call takes some ten nanoseconds.
+    /// Minimum time of a probed call. Without a probe, a call takes some ten nanoseconds.
     const LEAST: Duration = Duration::from_nanos(300);
     let started = Instant::now();
     for _ in 0..CALLS {

@@ -1,4 +1,4 @@
-//! Reports about the engine when a recording is over.
+//! Reports about the engine at the end of a recording.
 
 use pyrograph_bpf::Engine;
 use pyrograph_event::engine::TableStats;
@@ -8,7 +8,7 @@ use super::maps::memory_of_maps;
 use crate::memory::Resident;
 use crate::message::{EngineReport, Message};
 
-/// How stacks were taken.
+/// Returns the statistics of the engine.
 pub fn engine_report(engine: &Engine) -> EngineReport {
     let stats = engine.stats();
     EngineReport {
@@ -22,7 +22,7 @@ pub fn engine_report(engine: &Engine) -> EngineReport {
     }
 }
 
-/// The unwind tables for which there was no memory, and the stacks that end early for it.
+/// Returns the unwind tables for which there was no memory, and the number of stacks that end early because of that.
 pub fn left_out(engine: &Engine, resolver: &Resolver<LiveFiles>) -> Option<Message> {
     let TableStats { bytes, omitted, .. } = engine.table_stats();
     let modules = engine.left_out();
@@ -34,7 +34,7 @@ pub fn left_out(engine: &Engine, resolver: &Resolver<LiveFiles>) -> Option<Messa
     })
 }
 
-/// The files of interpreters whose calls were not read.
+/// Returns the number of interpreter files whose calls were not read, if there are any.
 pub fn interpreters_left_out(engine: &Engine) -> Option<Message> {
     let files = engine.interpreters_left_out();
     (files > 0).then_some(Message::InterpretersLeftOut { files, limit: Engine::INTERPRETERS })

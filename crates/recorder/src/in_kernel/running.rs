@@ -1,4 +1,4 @@
-//! A recording that goes on: the programs are given files and processes, and counts are taken from them.
+//! A running recording: gives the programs files and processes, and takes their counts.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -25,53 +25,54 @@ use crate::message::Message;
 use crate::plan::Plan;
 use crate::recorder::{Ended, Kept, Report, Sampler};
 
-/// How often counts are taken out of the kernel.
+/// Time between two reads of the counts.
 const DRAIN: Duration = Duration::from_millis(500);
 
-/// How often memory is given back that is free in pieces: what comes and goes with files and their tables.
+/// Time between two calls that return free memory between smaller blocks, which comes and goes with files and their
+/// tables.
 const GIVE_BACK: Duration = Duration::from_secs(10);
 
-/// How long to wait at most for the unwind tables of what runs already. Stacks without tables are copied out
-/// meanwhile, but without the calls of interpreters; where they cannot be, it is worth more, and most where one or a few
-/// programs are recorded.
+/// Maximum time to wait for the unwind tables of processes that already run. Meanwhile, stacks without tables are
+/// copied out, but without the calls of interpreters. If stacks cannot be copied, waiting is worth more, most of all if
+/// one or a few programs are recorded.
 const PATIENCE: Duration = Duration::from_millis(200);
 const PATIENCE_WITH_PROCESSES: Duration = Duration::from_secs(2);
 const PATIENCE_WITHOUT_COPIES: Duration = Duration::from_secs(3);
 const PATIENCE_WITH_FEW: Duration = Duration::from_secs(20);
 
-/// How long to wait for questions of the programs before looking at records and signals: before it
-/// counts and when that is over, and in between. Files that the programs ask for, and the end of what is
-/// recorded, wake it at once.
+/// Maximum time to wait for questions of the programs before records and signals are handled: before counting begins
+/// and after it has ended (`AT_THE_RIM`), and in between. Files that the programs ask for, and the end of the target,
+/// end the wait at once.
 const TICK_AT_THE_RIM: Duration = Duration::from_millis(5);
 const TICK: Duration = Duration::from_millis(100);
 
-/// A recording that goes on.
+/// A running recording.
 pub struct Running {
     target: Target,
     duration: Option<Duration>,
-    /// The function whose returns are counted, if that was asked for.
+    /// The function whose returns are counted, if the question is about returns.
     returned: Option<String>,
     engine: Engine,
-    /// How often the clock ticks that triggers, if that may be too often.
+    /// Lowers the clock rate, if the trigger is a clock whose rate may be too high.
     pace: Option<Pace>,
     recording: Recording,
     layout: Layout,
     follower: Follower,
     copies: Copies,
-    /// The command, until it runs; and then.
+    /// The command, until it runs (`waiting`) and from then on (`child`).
     waiting: Option<Waiting>,
     child: Option<Child>,
     opened: Instant,
-    /// How many tables were asked for by what ran already.
+    /// Number of tables that were requested for processes that already ran.
     first: Option<usize>,
     begun: Option<Instant>,
-    /// It is to end.
+    /// True once the recording was asked to stop.
     asked: bool,
     stopped: bool,
-    /// Counts are dropped.
+    /// True while counts are dropped.
     paused: bool,
     drained: Instant,
-    /// The time of the clock of copies until which the next drain has counts.
+    /// Time, in the clock of stack copies, up to which the next drain has counts.
     counted_until: u64,
     given_back: Instant,
     pages: Pages,
@@ -80,7 +81,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Attaches the programs, which count nothing yet.
+    /// Attaches the programs, which do not count yet.
     pub fn prepare(
         plan: &Plan,
         mut engine: Engine,
@@ -96,7 +97,7 @@ impl Running {
             .zip(session.interrupt())
             .map(|(period, interrupt)| Pace::new(period, interrupt, session.pacer()));
         engine.follow()?;
-        // Those that started before their parents were followed.
+        // Processes that started before their parents were followed.
         if let (Target::Processes(pids), true) = (&plan.target, plan.inherit) {
             descendants(pids).into_iter().try_for_each(|pid| engine.add_target(pid))?;
         }
@@ -133,8 +134,7 @@ impl Running {
         })
     }
 
-    /// Sleeps until a file is asked for, one of those that were asked for ends, a signal comes, or a tick is
-    /// over.
+    /// Waits until the programs ask for a file, a target process ends, a signal arrives, or the time is over.
     fn wait(&self) {
         let tick = match (self.begun, self.duration) {
             _ if self.stopped => TICK_AT_THE_RIM,
@@ -142,16 +142,16 @@ impl Running {
             (Some(_), None) => TICK,
             (Some(at), Some(limit)) => limit.saturating_sub(at.elapsed()).min(TICK),
         };
-        // All are below a second.
+        // All ticks are below a second.
         let timeout = Timespec { tv_sec: 0, tv_nsec: tick.subsec_nanos().into() };
         let rings = [self.engine.questions_fd(), self.engine.copies_fd()];
         let fds = rings.into_iter().chain(self.follower.ends());
         let mut fds: Vec<_> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-        // A signal wakes it, too; other errors do not matter: then the wait ends too early.
+        // A signal ends the wait, too. Other errors do not matter: the wait only ends too early.
         let _ = poll(&mut fds, Some(&timeout));
     }
 
-    /// Takes the kernel's records of processes; returns whether there can be more.
+    /// Takes the kernel's records of processes. Returns true if there can be more.
     fn take_records(&mut self, resolver: &mut Resolver<LiveFiles>) -> Result<bool, Error> {
         for line in self.engine.command_lines()? {
             resolver.add_command_line(line.pid, line.time, &line.words);
@@ -165,7 +165,7 @@ impl Running {
                 Next::End => return Ok(false),
                 Next::Batch(batch) => {
                     for record in batch.iter() {
-                        // Stacks are unwound with the mappings that were there when they were copied.
+                        // Stacks are unwound with the mappings at the time when they were copied.
                         let time = self.layout.time(record).unwrap_or(0);
                         self.copies.unwind_until(time, &mut self.engine, resolver)?;
                         match self.layout.decode(record) {
@@ -179,8 +179,8 @@ impl Running {
         }
     }
 
-    /// Returns true if the tables are made of what ran already, as the first records have it; or have taken too
-    /// long.
+    /// Returns true if the tables for processes that already run are made, as far as the first records list them, or if
+    /// that has taken too long.
     fn is_ready(&mut self) -> bool {
         let patience = match self.target {
             Target::Processes(_) if self.engine.copies_stacks() => PATIENCE_WITH_PROCESSES,
@@ -192,7 +192,7 @@ impl Running {
         made >= *self.first.get_or_insert(asked) || self.opened.elapsed() > patience
     }
 
-    /// Begins to count, and lets the command go.
+    /// Starts counting, and runs the command.
     fn begin(&mut self, report: &mut Report) -> Result<(), Error> {
         if let (Target::Command(_), Some(command)) = (&self.target, &self.waiting) {
             self.engine.expect_command(command.pid());
@@ -205,7 +205,7 @@ impl Running {
         self.prepared = cpu_time();
         self.begun = Some(Instant::now());
         report(Message::Started(self.engine.table_stats()));
-        // Before the command runs, for it may end before this thread has the CPU again.
+        // Before the command runs, since it may end before this thread has the CPU again.
         if let Some(waiting) = &self.waiting {
             self.follower.watch(waiting.pid());
         }
@@ -214,8 +214,8 @@ impl Running {
         Ok(())
     }
 
-    /// Ends counting when the command ends that limits the recording, or after a time. There is more to do then for the thread that
-    /// takes the counts.
+    /// Arranges that counting ends in time: when the command beside the target ends, or after the duration. It is done
+    /// on another thread, since the thread that takes the counts may be busy then.
     fn end_in_time(&self) -> Result<(), Error> {
         let beside = self.waiting.as_ref().filter(|_| !matches!(self.target, Target::Command(_)));
         if beside.is_none() && self.duration.is_none() {
@@ -226,23 +226,23 @@ impl Running {
             watch.child(command.pid());
         }
         let end = self.engine.end();
-        // If it fails, it fails again where the error is reported.
+        // If this fails, it fails again in a place where the error is reported.
         watch.end_in_time(self.duration.map(|after| Instant::now() + after), move |_| {
             end.end().ok();
         });
         Ok(())
     }
 
-    /// Returns true if it has gone on for long enough, or there is nobody left to record.
+    /// Returns true if the duration is over, a stop was requested, or there is no target left.
     fn is_over(&mut self) -> bool {
         let over = self.duration.zip(self.begun).is_some_and(|(limit, at)| at.elapsed() >= limit);
-        // If it cannot be waited for, its end will never be known.
+        // If waiting for the child fails, its end can never be detected.
         let has_ended = |child: &mut Child| !matches!(child.try_wait(), Ok(None));
         over || self.asked || self.follower.all_gone() || self.child.as_mut().is_some_and(has_ended)
     }
 
     fn drain(&mut self, resolver: &mut Resolver<LiveFiles>) -> Result<(), Error> {
-        // Counts that are collected now may be older than the last time: their stacks have to be known.
+        // The counts that are taken now may refer to stacks from before the last drain, which must have been unwound.
         self.copies.receive(&mut self.engine, resolver)?;
         let last = std::mem::replace(&mut self.counted_until, Engine::now());
         self.copies.unwind_until(last, &mut self.engine, resolver)?;
@@ -263,9 +263,9 @@ impl Running {
         Ok(())
     }
 
-    /// Takes all that was counted until now.
+    /// Takes all counts until now.
     fn drain_until_now(&mut self, resolver: &mut Resolver<LiveFiles>) -> Result<(), Error> {
-        // Each call takes what was counted before the one before, and what is being counted is done in microseconds.
+        // Each call takes the counts from before the previous call. Counting that is in progress takes microseconds.
         self.drain(resolver)?;
         thread::sleep(Duration::from_millis(2));
         self.copies.receive(&mut self.engine, resolver)?;
@@ -274,7 +274,7 @@ impl Running {
         self.drain(resolver)
     }
 
-    /// Names the functions of interpreters that stacks have come to.
+    /// Names the functions of interpreters that stacks contain.
     fn name_functions(&mut self, resolver: &mut Resolver<LiveFiles>) -> Result<(), Error> {
         for function in self.engine.functions()? {
             resolver.add_function(&function);
@@ -282,13 +282,13 @@ impl Running {
         Ok(())
     }
 
-    /// Takes what is left when the recording is over.
+    /// Takes the remaining counts after the end of the recording.
     fn drain_all(&mut self, resolver: &mut Resolver<LiveFiles>) -> Result<(), Error> {
         self.engine.stop()?;
         self.copies.receive(&mut self.engine, resolver)?;
         self.copies.unwind_until(u64::MAX, &mut self.engine, resolver)?;
         self.copies.unwind_rest(&mut self.engine, resolver)?;
-        // Each call takes what was counted before the one before.
+        // Each call takes the counts from before the previous call.
         self.drain(resolver)?;
         self.drain(resolver)?;
         self.name_functions(resolver)?;
@@ -308,7 +308,7 @@ impl Sampler for Running {
         report: &mut Report,
     ) -> Result<bool, Error> {
         self.wait();
-        // Files that nobody has seen before are opened as soon as code in them is hit.
+        // New files are opened as soon as a stack reaches code in them.
         for question in self.engine.questions()? {
             answer(&question, &mut self.engine, resolver);
         }
@@ -318,7 +318,7 @@ impl Sampler for Running {
         for interpreter in resolver.found_interpreters() {
             report(Message::Interpreter(interpreter));
         }
-        // Tables are made of whole files, which are not needed afterwards.
+        // Making a table reads the whole file, whose pages are not needed afterwards.
         self.pages.keep_few(|| resolver.give_pages_back());
         if resolver.has_timed_code() {
             self.engine.keep_times();
@@ -393,7 +393,7 @@ impl Sampler for Running {
 
 fn summary(recording: Recording, engine: &Engine, report: &mut Report) -> Summary {
     for notice in recording.notices() {
-        // Of processes that were just ending: the programs look up mappings themselves.
+        // These processes were just ending. The programs look up mappings themselves.
         if !matches!(notice, Notice::ProcessesUnreadable { .. }) {
             report(Message::Notice(notice.clone()));
         }
@@ -401,14 +401,14 @@ fn summary(recording: Recording, engine: &Engine, report: &mut Report) -> Summar
     let mut summary = recording.finish();
     let stats = engine.stats();
     summary.lost = summary.lost.saturating_add(stats.lost.total());
-    // Of records of processes, and not of samples.
+    // It concerns records of processes, and not samples.
     summary.unreported = None;
     summary.skipped = stats.skipped;
     summary.skipped_time = Some(stats.skipped_time);
     summary
 }
 
-/// Adds what was counted to a profile. `returned`: the function whose returns are counted.
+/// Returns a function that adds counts to a profile. `returned`: the function whose returns are counted.
 fn adder(returned: Option<&str>, resolver: &mut Resolver<LiveFiles>) -> impl FnMut(Counted<'_>) {
     move |counted| {
         let labels = labels(counted.kind, returned);

@@ -1,37 +1,37 @@
 //! HotSpot's protocol for tools that attach to a running virtual machine
-//! (`src/hotspot/os/posix/attachListener_posix.cpp` in the JDK's source): a UNIX socket in its `/tmp`, to which zero-terminated
-//! words are written, and from which a number and a text come back.
+//! (`src/hotspot/os/posix/attachListener_posix.cpp` in the JDK's source): the tool writes zero-terminated words to a
+//! UNIX socket in the machine's `/tmp`, and reads a number and a text.
 //!
 //! ```text
 //! → 1\0jcmd\0Compiler.perfmap\0\0\0
 //! ← 0\n
 //! ```
 //!
-//! The socket is made the first time that a file `.attach_pidN` lies in `/tmp` while SIGQUIT comes, where N is the process's
-//! own number for itself. Without that file SIGQUIT prints the stacks of all threads.
+//! The machine creates the socket when it gets the first SIGQUIT while a file `.attach_pidN` exists in `/tmp`, where N
+//! is the process ID in its own PID namespace. Without that file, SIGQUIT prints the stacks of all threads.
 
 use std::io::{self, Read, Write};
 
-/// Version of the protocol, which all versions of HotSpot understand.
+/// Version of the protocol that all versions of HotSpot support.
 const VERSION: &str = "1";
 
-/// Number of arguments, with those that are empty.
+/// Number of arguments, including empty ones.
 const ARGUMENTS: usize = 3;
 
-/// More of a reply is not read.
+/// Maximum size of a reply that is read, in bytes.
 const LONGEST_REPLY: u64 = 1 << 16;
 
 /// The command that writes the names and addresses of all compiled code to `/tmp/perf-N.map`, since JDK 17
 /// (JDK-8254723).
 pub const PERF_MAP: &str = "Compiler.perfmap";
 
-/// Answer of a virtual machine that has not done what it was asked for.
+/// Failures of a command in a virtual machine.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// It does not know the command.
+    /// The machine does not know the command.
     #[error("it does not know the command")]
     UnknownCommand,
-    /// Another failure, in its words.
+    /// Another failure, in the words of the machine.
     #[error("it says {0:?}")]
     Other(String),
     /// The connection failed.
@@ -39,7 +39,7 @@ pub enum Failure {
     Io(#[from] io::Error),
 }
 
-/// Runs a command of `jcmd` in the virtual machine at the other end; returns what it printed.
+/// Runs a command of `jcmd` in the virtual machine at the other end. Returns its output.
 pub fn run(mut stream: impl Read + Write, command: &str) -> Result<String, Failure> {
     stream.write_all(&request("jcmd", command))?;
     let mut reply = Vec::new();

@@ -1,5 +1,5 @@
-//! The names of a virtual machine's code, collected from the maps that it has written: each holds what is there when it
-//! is written, and code that was freed since has names in an earlier one alone.
+//! Names of a virtual machine's code, collected from all maps that it has written. Each map contains the code that
+//! exists when it is written; code that was freed before has names only in earlier maps.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -10,27 +10,27 @@ use std::os::unix::fs::FileExt;
 use pyrograph_symbol::PerfMap;
 use rustix::fs::{MemfdFlags, memfd_create};
 
-/// Once all is larger than this, the earlier maps are forgotten.
+/// Maximum size of the collected lines in bytes. Beyond it, the earlier maps are dropped.
 const MOST: u64 = 64 << 20;
 
 /// Collected names.
 #[derive(Debug, Default)]
 pub struct Collected {
-    /// All lines, the later ones last.
+    /// All lines, later ones last.
     all: Option<File>,
-    /// The lines of the last map, hashed.
+    /// Hashes of the lines of the last map.
     last: HashSet<u64>,
     hasher: RandomState,
 }
 
-/// Names that have come together.
+/// Names from all maps.
 #[derive(Debug)]
 pub struct Names {
-    /// A map of all, which nobody else reads or writes.
+    /// A perf map with all names, which nothing else reads or writes.
     pub file: File,
-    /// The same.
+    /// The same map, parsed.
     pub map: PerfMap,
-    /// Lines of the newest map.
+    /// Number of lines in the newest map.
     pub count: usize,
 }
 

@@ -2,23 +2,23 @@
 
 use std::io;
 
-/// Why a Java virtual machine has not named the code that it compiled. Where there is a remedy, the text names it.
+/// Reasons why a Java virtual machine has not named its compiled code. If there is a remedy, the message contains it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JvmError {
-    /// It has ended.
+    /// The process has ended.
     #[error("it ended before it could be asked")]
     Gone,
-    /// HotSpot's library is another one, or damaged.
+    /// Its `libjvm.so` is not HotSpot's, or is damaged.
     #[error("its libjvm.so is not that of HotSpot")]
     NotHotSpot,
-    /// There is no virtual machine in it, or not yet.
+    /// The process has no virtual machine, or has not started it yet.
     #[error("it has not started a virtual machine")]
     NotStarted,
-    /// It is stopped by a signal or a debugger.
+    /// The process is stopped by a signal or a debugger.
     #[error("it is stopped")]
     Stopped,
-    /// The JDK cannot name its code.
+    /// The JDK has no command for it. The version, if it is known.
     #[error("JDK {} has no command for it; JDK 17 and newer have one", .0.as_deref().unwrap_or("10 or older"))]
     TooOld(Option<String>),
     /// It runs with `-XX:+DisableAttachMechanism`.
@@ -26,52 +26,53 @@ pub enum JvmError {
         "it was started with -XX:+DisableAttachMechanism; -XX:+DumpPerfMapAtExit names it at its end (JDK 17)"
     )]
     Disabled,
-    /// It runs with `-Xrs` (no handler for SIGQUIT) and has no socket.
+    /// It runs with `-Xrs` (no handler for SIGQUIT), and has no socket.
     #[error("it was started with -Xrs, and does not listen; without that it can be asked")]
     ReducedSignals,
-    /// It cannot be seen whether it may be asked.
+    /// The machine's flags could not be read, so it is not known if it may be asked. Contains the file or call that
+    /// failed.
     #[error("its flags cannot be read ({0}); root may read them")]
     Unreadable(&'static str),
-    /// It runs as another user.
+    /// It runs as another user, and this process may not act as that user.
     #[error("it runs as user {user}, group {group}; that user and root can ask it")]
     OtherUser {
-        /// Its effective user.
+        /// Its effective user ID.
         user: u32,
-        /// Its effective group.
+        /// Its effective group ID.
         group: u32,
     },
-    /// An agent in it writes a map, over which its own would be written.
+    /// An agent in it already writes a perf map, which its own map would overwrite.
     #[error("an agent in it writes a map already")]
     OtherMap,
-    /// The file that it would write is no file of its own.
+    /// The file that it would write exists, and does not belong to it.
     #[error("/tmp/perf-{0}.map is there and not its own; once that is removed it can be asked")]
     ForeignMap(i32),
-    /// It has not written the map.
+    /// It has not written the perf map.
     #[error("it has not written /tmp/perf-{0}.map")]
     NoMap(i32),
-    /// It does not answer.
+    /// It has not answered within this number of seconds.
     #[error("it has not answered within {0} seconds")]
     NoAnswer(u64),
-    /// It refused.
+    /// It has refused the command, with this message.
     #[error("{0}")]
     Refused(String),
     /// A system call failed.
     #[error("{doing}: {source}")]
     System {
-        /// What was tried.
+        /// Action that failed.
         doing: &'static str,
-        /// The error.
+        /// Error of the system call.
         source: io::Error,
     },
 }
 
 impl JvmError {
-    /// Returns true if nothing is wrong with it: it had no time to be asked, or there is nobody to ask.
+    /// Returns true if nothing is wrong: the process ended too early, or has no machine to ask.
     pub fn is_expected(&self) -> bool {
         matches!(self, Self::Gone | Self::NotHotSpot | Self::NotStarted | Self::OtherMap)
     }
 
-    /// Returns true if asking again later may do.
+    /// Returns true if a later request may succeed.
     pub(super) fn may_pass(&self) -> bool {
         matches!(self, Self::NotStarted | Self::Stopped | Self::NoAnswer(_) | Self::System { .. })
     }

@@ -1,5 +1,5 @@
-//! Facts about a HotSpot virtual machine, read from its memory by the tables that it exports for debuggers: names of
-//! fields of its classes with their addresses or offsets, and sizes of these classes
+//! Facts about a HotSpot virtual machine, read from its memory by the tables that it exports for debuggers. They
+//! contain the names of its classes' fields with their addresses or offsets, and the sizes of these classes
 //! (`src/hotspot/share/runtime/vmStructs.hpp` in the JDK's source).
 //!
 //! ```text
@@ -13,36 +13,37 @@ use std::collections::HashMap;
 use pyrograph_elf::Image;
 use pyrograph_elf::object::{Object, ObjectSymbol};
 
-/// More entries than any version has (900 fields, 600 types, 1,500 flags).
+/// Maximum number of entries, beyond what any version has (900 fields, 600 types, 1,500 flags).
 const MOST: u64 = 10_000;
 
-/// Names of fields, types and flags are shorter.
+/// Maximum length of the names of fields, types and flags.
 const LONGEST_NAME: u64 = 256;
 
 const PAGE: u64 = 4096;
 
 /// Memory of a process.
 pub trait Memory {
-    /// Reads all of `bytes` or nothing; returns whether it could.
+    /// Reads all of `bytes` or nothing. Returns true on success.
     fn read(&self, address: u64, bytes: &mut [u8]) -> bool;
 }
 
 /// Facts about a virtual machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// Version of the JDK; of those before 11, which number the virtual machine in another way, 0.
+    /// Major version of the JDK; 0 before JDK 11, where the virtual machine is numbered differently.
     pub version: i32,
-    /// The whole version: `17.0.15+6-Debian-1deb12u1`.
+    /// Full version: `17.0.15+6-Debian-1deb12u1`.
     pub release: String,
-    /// `-XX:+DisableAttachMechanism`: it does not listen, and answers SIGQUIT with the stacks of all threads.
+    /// `-XX:+DisableAttachMechanism`: it does not listen, and prints the stacks of all threads on SIGQUIT.
     pub is_attach_disabled: bool,
     /// `-Xrs`: it has no handler for SIGQUIT.
     pub has_reduced_signals: bool,
-    /// `-XX:+DumpPerfMapAtExit`: it writes its map by itself when it ends.
+    /// `-XX:+DumpPerfMapAtExit`: it writes its perf map when it ends.
     pub dumps_at_exit: bool,
 }
 
-/// The exported variables of HotSpot's library by name, as addresses in the file; none if the library is another.
+/// Returns the exported variables of HotSpot's library: names and addresses in the file. `None` if it is another
+/// library.
 pub fn exported(image: &Image) -> Option<HashMap<String, u64>> {
     let symbols = image.elf().dynamic_symbols().filter(|symbol| symbol.is_definition());
     let named =
@@ -52,8 +53,8 @@ pub fn exported(image: &Image) -> Option<HashMap<String, u64>> {
 }
 
 impl Facts {
-    /// Reads the facts, where `variables` are exported at `bias` above their addresses in the file. `None` if the memory
-    /// cannot be read, or the tables are not as they should be.
+    /// Reads the facts. `variables` are the exported variables, and `bias` is the difference between their addresses in
+    /// memory and in the file. Returns `None` if the memory cannot be read, or a table has an unexpected form.
     pub fn read(memory: &dyn Memory, variables: &HashMap<String, u64>, bias: u64) -> Option<Self> {
         let machine = Machine { memory: Pages::new(memory), variables, bias };
         let fields = machine.fields()?;
@@ -64,7 +65,7 @@ impl Facts {
         let release = at(version, "_s_vm_release")
             .and_then(|at| machine.memory.text(machine.memory.word(at)?))
             .unwrap_or_default();
-        // To JDK 10.
+        // JDK 10 or older.
         if at("JVMFlag", "flags").is_none() && at("Flag", "flags").is_some() {
             return Some(Self {
                 version: 0,
@@ -88,7 +89,7 @@ impl Facts {
 
 /// A field of a class.
 struct Field {
-    /// Its address, if it is static, else its offset.
+    /// Its address if it is static, otherwise its offset.
     at: u64,
 }
 
@@ -99,12 +100,12 @@ struct Machine<'a> {
 }
 
 impl Machine<'_> {
-    /// Value of an exported variable.
+    /// Reads the value of an exported variable.
     fn variable(&self, name: &str) -> Option<u64> {
         self.memory.word(self.variables.get(name)?.checked_add(self.bias)?)
     }
 
-    /// Fields of classes, by class and name.
+    /// Reads the fields of all classes, by class and name.
     fn fields(&self) -> Option<HashMap<(String, String), Field>> {
         let table = self.variable("gHotSpotVMStructs")?;
         let of = |name: &str| self.variable(&format!("gHotSpotVMStructEntry{name}"));
@@ -126,7 +127,7 @@ impl Machine<'_> {
         Some(fields)
     }
 
-    /// Size of a class.
+    /// Reads the size of a class.
     fn size_of(&self, class: &str) -> Option<u64> {
         let table = self.variable("gHotSpotVMTypes")?;
         let of = |name: &str| self.variable(&format!("gHotSpotVMTypeEntry{name}"));
@@ -141,7 +142,7 @@ impl Machine<'_> {
         None
     }
 
-    /// Those flags that are true or false. Of others it is the lowest byte.
+    /// Reads the boolean flags. For other flags, the value is true if the lowest byte is not 0.
     fn flags(&self, at: impl Fn(&str) -> Option<u64>) -> Option<HashMap<String, bool>> {
         let table = self.memory.word(at("flags")?)?;
         let number = self.memory.word(at("numFlags")?)?.min(MOST);
@@ -150,7 +151,7 @@ impl Machine<'_> {
         let mut flags = HashMap::new();
         for entry in (0..number).map(|index| table.wrapping_add(index * size)) {
             let word = |at: u64| self.memory.word(entry.wrapping_add(at));
-            // The last has none.
+            // The last entry has null pointers.
             if let (Some(name @ 1..), Some(value @ 1..)) = (word(name), word(value)) {
                 flags.insert(self.memory.text(name)?, self.memory.byte(value)? != 0);
             }
@@ -159,7 +160,7 @@ impl Machine<'_> {
     }
 }
 
-/// Reads memory by pages, each once.
+/// Reads memory by pages, each of them once.
 struct Pages<'a> {
     memory: &'a dyn Memory,
     pages: RefCell<HashMap<u64, Option<Box<[u8]>>>>,
@@ -188,7 +189,7 @@ impl<'a> Pages<'a> {
         Some(u64::from_le_bytes(word))
     }
 
-    /// A text that ends with a zero.
+    /// Reads a zero-terminated text.
     fn text(&self, address: u64) -> Option<String> {
         let mut text = Vec::new();
         for index in 0..LONGEST_NAME {

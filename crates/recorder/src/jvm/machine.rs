@@ -1,4 +1,5 @@
-//! One virtual machine that is asked to name its code: when it may be asked, and how its answer gets here.
+//! Requests to one virtual machine to name its code: checks if it may be asked, makes it listen, and reads its perf
+//! map.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -24,44 +25,44 @@ use super::error::JvmError;
 use super::hotspot::{Facts, Memory, exported};
 use super::process::{Library, Status, has_dispatcher, has_open, options_may_be_hidden};
 
-/// How long to wait until a process that has mapped the library can be asked.
+/// Maximum time to wait until a process that has mapped the library can be asked.
 const UNTIL_READY: Duration = Duration::from_secs(10);
 
-/// How often its flags are read until then.
+/// Time between two reads of its flags until then.
 const UNTIL_FLAGS: Duration = Duration::from_millis(100);
 
-/// How long to wait until it listens, once it has got the signal.
+/// Maximum time to wait until it listens, once it has received the signal.
 const UNTIL_LISTENS: Duration = Duration::from_secs(5);
 
-/// How long to wait for an answer: a hundred thousand methods take less than a second.
+/// Maximum time to wait for an answer: a hundred thousand methods take less than a second.
 const UNTIL_ANSWER: Duration = Duration::from_secs(10);
 
-/// How often it is looked whether something has come.
+/// Time between two checks.
 const TICK: Duration = Duration::from_millis(5);
 
-/// More of a map is not read.
+/// Maximum size of a perf map that is read, in bytes.
 const MAP_LIMIT: u64 = 256 << 20;
 
-/// The first JDK that names its code.
+/// First version of the JDK that can name its code.
 const FIRST: i32 = 17;
 
 /// A virtual machine that can be asked.
 #[derive(Debug)]
 pub struct Machine {
     pid: i32,
-    /// Its number for itself, its user and group.
+    /// Its PID in its own namespace, its user and group.
     status: Status,
     pidfd: OwnedFd,
-    /// `/tmp` as it sees it.
+    /// Its `/tmp`.
     tmp: OwnedFd,
-    /// `None` if they cannot be read.
+    /// Facts about it. `None` if they cannot be read.
     facts: Option<Facts>,
     collected: Collected,
-    /// It has got the signal, which it gets once at most.
+    /// True once the signal was sent, which is done at most once.
     is_signalled: bool,
-    /// The file that goes with the signal lies there, and is ours.
+    /// True while the file for the signal exists and was created here.
     has_trigger: bool,
-    /// The map before it was asked, and as it was read last.
+    /// The perf map's metadata before the first request, and when it was last read.
     before: Option<Metadata>,
     last: Option<Metadata>,
 }
@@ -75,7 +76,7 @@ impl Memory for Live {
 }
 
 impl Machine {
-    /// Waits until a process that has mapped the library can be asked, or `ending`.
+    /// Waits until a process that has mapped the library can be asked, or `ending` is set.
     pub fn open(pid: i32, ending: &AtomicBool) -> Result<Self, JvmError> {
         let descriptor = Pid::from_raw(pid).ok_or(JvmError::Gone)?;
         let pidfd = pidfd_open(descriptor, PidfdFlags::empty()).map_err(|_| JvmError::Gone)?;
@@ -103,7 +104,7 @@ impl Machine {
         if has_open(pid, &map_name(&status)) {
             return Err(JvmError::OtherMap);
         }
-        // Its text goes to users.
+        // The text is shown to users.
         if let Some(facts) = &mut facts {
             facts.release.retain(|letter| letter.is_ascii_graphic());
         }
@@ -123,7 +124,7 @@ impl Machine {
         Ok(machine)
     }
 
-    /// Version of its JDK, if that can be read.
+    /// Version of its JDK, if it could be read.
     pub fn release(&self) -> Option<&str> {
         self.facts.as_ref().map(|facts| facts.release.as_str())
     }
@@ -133,7 +134,7 @@ impl Machine {
         has_ended(&self.pidfd)
     }
 
-    /// Asks it. Call this on a thread of its own, which acts as the process's user from then on.
+    /// Asks it for its names. Call this on a separate thread, which acts as the process's user from then on.
     pub fn ask(&mut self) -> Result<Names, JvmError> {
         if self.has_ended() {
             return self.read_last();
@@ -145,7 +146,7 @@ impl Machine {
         let map = map_name(&self.status);
         let is_its_own = |data: &Metadata| data.is_file() && data.uid() == self.status.user;
         if self.look(&map).is_some_and(|data| !is_its_own(&data)) {
-            // It could not write it, and would complain on its standard output.
+            // It could not write to that file, and would complain on its standard output.
             return Err(JvmError::ForeignMap(self.status.inner_pid));
         }
         let stream = match self.connect() {
@@ -157,7 +158,7 @@ impl Machine {
         self.read_map()
     }
 
-    /// The names that it wrote when it ended, if it did.
+    /// Returns the names that it wrote when it ended, if it did.
     fn read_last(&mut self) -> Result<Names, JvmError> {
         match self.facts.as_ref().is_some_and(|facts| facts.dumps_at_exit) {
             true => self.read_map(),
@@ -175,7 +176,7 @@ impl Machine {
         }
     }
 
-    /// Connects to it; `None` if it does not listen.
+    /// Connects to it. Returns `None` if it does not listen.
     fn connect(&self) -> Result<Option<UnixStream>, JvmError> {
         let name = format!(".java_pid{}", self.status.inner_pid);
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -186,7 +187,7 @@ impl Machine {
         };
         let data = node.metadata().map_err(JvmError::system("opening its socket"))?;
         if !data.file_type().is_socket() || data.uid() != self.status.user {
-            // In its place it could make none of its own.
+            // It cannot create its own socket under that name.
             return Err(JvmError::Refused(format!("/tmp/{name} is not its own")));
         }
         let connected = || -> io::Result<UnixStream> {
@@ -194,13 +195,13 @@ impl Machine {
             let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
             set_socket_timeout(&socket, Timeout::Send, Some(UNTIL_ANSWER))?;
             set_socket_timeout(&socket, Timeout::Recv, Some(UNTIL_ANSWER))?;
-            // To this very node, in whichever mount namespace it is.
+            // Connect by the file descriptor, so that the socket is the right one in any mount namespace.
             connect(&socket, &SocketAddrUnix::new(path_of(&node))?)?;
             Ok(socket.into())
         };
         match connected() {
             Ok(stream) => Ok(Some(stream)),
-            // Of a process that had its number before.
+            // The socket is left from a process that had the same PID before.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(None),
             Err(error) if is_timeout(&error) => Err(no_answer(UNTIL_ANSWER)),
             Err(error) => Err(JvmError::system("connecting to it")(error)),
@@ -223,20 +224,20 @@ impl Machine {
                 return Err(JvmError::Gone);
             }
             if started.elapsed() >= UNTIL_LISTENS {
-                // It would print all stacks if it came to the signal without the file.
+                // The file stays: if the machine handled the signal without it, it would print all stacks.
                 return Err(no_answer(UNTIL_LISTENS));
             }
             thread::sleep(TICK);
         }
     }
 
-    /// Sends it the signal at which it begins to listen.
+    /// Sends it the signal on which it begins to listen.
     fn trigger(&mut self) -> Result<(), JvmError> {
         let name = trigger_name(&self.status);
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
         match openat(&self.tmp, &name, flags, Mode::RUSR | Mode::WUSR) {
             Ok(_) => self.has_trigger = true,
-            // Another tool is just about to do the same, or was.
+            // Another tool is doing the same, or has done it.
             Err(Errno::EXIST) => {
                 let data = self.look(&name);
                 if data.is_none_or(|data| ![0, self.status.user].contains(&data.uid())) {
@@ -245,7 +246,7 @@ impl Machine {
             }
             Err(error) => return Err(JvmError::system("writing to its /tmp")(error.into())),
         }
-        // At the last moment: the signal ends a process that does not expect it.
+        // Checked at the last moment: the signal kills a process that does not handle it.
         let status = Status::of(self.pid).ok_or(JvmError::Gone)?;
         let may = match status {
             Status { catches_quit: false, .. } => Err(JvmError::ReducedSignals),
@@ -262,7 +263,7 @@ impl Machine {
 
     fn remove_trigger(&mut self) {
         if std::mem::take(&mut self.has_trigger) {
-            // If it cannot be removed, another has done it.
+            // If it cannot be removed, another process has removed it.
             let _ = unlinkat(&self.tmp, trigger_name(&self.status), AtFlags::empty());
         }
     }
@@ -287,16 +288,16 @@ impl Machine {
         self.collected.add(&bytes).map_err(reading())
     }
 
-    /// Facts about a file in its `/tmp`.
+    /// Returns the metadata of a file in its `/tmp`.
     fn look(&self, name: &str) -> Option<Metadata> {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(&self.tmp, name, flags, Mode::empty()).ok()?;
         File::from(file).metadata().ok()
     }
 
-    /// Removes what is there because it was asked.
+    /// Removes the files that exist because it was asked.
     pub fn clean_up(mut self) {
-        // As long as the signal may not have come to it, the file stays: without it, it would print all stacks.
+        // The file stays while the signal may be pending: without it, the machine would print all stacks.
         if self.has_trigger && (self.has_ended() || matches!(self.connect(), Ok(Some(_)))) {
             self.remove_trigger();
         }
@@ -310,10 +311,10 @@ impl Machine {
     }
 }
 
-/// Reads facts about a machine.
+/// Function that reads facts about a machine, or returns `None`.
 type ReadFacts = dyn Fn() -> Option<Facts>;
 
-/// Reads facts about the machine in a process with this library, or cannot.
+/// Returns a function that reads facts about the machine in a process with this library.
 fn facts_of(pid: i32, library: &Library) -> Result<Box<ReadFacts>, JvmError> {
     let Library { range, path, identity, .. } = library;
     let mapped = MappedFile { pid, range: range.clone(), path, identity };
@@ -325,7 +326,7 @@ fn facts_of(pid: i32, library: &Library) -> Result<Box<ReadFacts>, JvmError> {
     Ok(Box::new(move || Facts::read(&Live(pid), &variables, bias)))
 }
 
-/// Waits until the machine handles SIGQUIT, or listens.
+/// Waits until the machine handles SIGQUIT, or listens. Returns the facts about it, if they can be read.
 fn wait_until_ready(
     pid: i32,
     pidfd: &OwnedFd,
@@ -355,14 +356,14 @@ fn wait_until_ready(
     }
 }
 
-/// Returns true if the socket is there by which a process is asked.
+/// Returns true if the socket for requests to a process exists.
 fn listens(pid: i32, status: &Status) -> bool {
     let name = format!(".java_pid{}", status.inner_pid);
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     tmp_of(pid).is_ok_and(|tmp| openat(tmp, name, flags, Mode::empty()).is_ok())
 }
 
-/// `/tmp` as a process sees it, wherever links in it lead.
+/// Opens `/tmp` of a process. Links are resolved within the process's root directory.
 fn tmp_of(pid: i32) -> io::Result<OwnedFd> {
     let root = File::open(format!("/proc/{pid}/root"))?;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -395,8 +396,8 @@ fn has_ended(pidfd: &OwnedFd) -> bool {
     poll(&mut fds, Some(&now)).is_ok_and(|ready| ready > 0)
 }
 
-/// Makes this thread, and no other, act as the user of a process: a virtual machine answers its own user alone, and root
-/// only in its own user namespace; and files in its `/tmp` are to be those of its user.
+/// Makes the calling thread, and no other, act as the user of a process. A virtual machine answers only its own user,
+/// and root only in its own user namespace; and files in its `/tmp` should belong to its user.
 fn act_as(status: &Status) -> Result<(), JvmError> {
     let Status { user, group, .. } = *status;
     let other_user = |done: libc::c_long| match done {
@@ -404,8 +405,8 @@ fn act_as(status: &Status) -> Result<(), JvmError> {
         _ => Err(JvmError::OtherUser { user, group }),
     };
     let keep = u32::MAX;
-    // SAFETY: these take numbers. Unlike those of the C library, which are for all threads, the system calls are for this
-    // one alone.
+    // SAFETY: these calls take numbers. The raw system calls affect the calling thread only, unlike the functions of
+    // the C library, which affect all threads.
     unsafe {
         let (other, others) = (user != libc::geteuid(), group != libc::getegid());
         let is_dumpable = libc::prctl(libc::PR_GET_DUMPABLE) == 1;
@@ -415,7 +416,7 @@ fn act_as(status: &Status) -> Result<(), JvmError> {
         if other {
             other_user(libc::syscall(libc::SYS_setresuid, keep, user, keep))?;
         }
-        // The kernel takes this away from the whole process.
+        // The kernel has cleared this flag for the whole process.
         if is_dumpable && (other || others) {
             libc::prctl(libc::PR_SET_DUMPABLE, 1);
         }

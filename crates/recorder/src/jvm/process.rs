@@ -6,36 +6,36 @@ use std::ops::Range;
 use pyrograph_record::Mapping;
 use pyrograph_resolve::Identity;
 
-/// The bit of SIGQUIT in a mask of signals: that of signal 1 is the lowest.
+/// Bit of SIGQUIT in a signal mask. Signal 1 has the lowest bit.
 const QUIT: u64 = 1 << (libc::SIGQUIT - 1);
 
-/// Name of the thread that handles SIGQUIT in HotSpot, `Signal Dispatcher`, of which the kernel keeps 15 bytes.
+/// Name of the thread that handles SIGQUIT in HotSpot: `Signal Dispatcher`, of which the kernel keeps 15 bytes.
 const DISPATCHER: &[u8] = b"Signal Dispatch";
 
-/// A part of `/proc/PID/status`.
+/// Fields of `/proc/PID/status`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Status {
-    /// Its number in its own PID namespace.
+    /// Process ID in its own PID namespace.
     pub inner_pid: i32,
-    /// Its effective user.
+    /// Effective user ID.
     pub user: u32,
-    /// Its effective group.
+    /// Effective group ID.
     pub group: u32,
-    /// It has a handler for SIGQUIT.
+    /// True if it has a handler for SIGQUIT.
     pub catches_quit: bool,
-    /// It is stopped, by a signal or a debugger.
+    /// True if it is stopped by a signal or a debugger.
     pub is_stopped: bool,
 }
 
 impl Status {
-    /// That of a process; `None` if it is gone.
+    /// Reads the status of a process. `None` if the process has ended.
     pub fn of(pid: i32) -> Option<Self> {
         Self::parse(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
     }
 
     fn parse(text: &str) -> Option<Self> {
         let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name));
-        // Real, effective, saved and of the file system.
+        // Real, effective, saved, and file system ID.
         let effective = |name| field(name)?.split_ascii_whitespace().nth(1)?.parse().ok();
         let caught = u64::from_str_radix(field("SigCgt:")?.trim(), 16).ok()?;
         Some(Self {
@@ -62,11 +62,11 @@ pub fn has_open(pid: i32, name: &str) -> bool {
     paths.any(|path| path.file_name().is_some_and(|found| found == name))
 }
 
-/// Returns true if options of a virtual machine may be elsewhere than in its process's command line and environment, or are
-/// there and forbid to ask it. `maps` are the process's mappings.
+/// Returns true if a virtual machine may have options outside of its process's command line and environment, or if
+/// these contain the option that forbids attaching. `maps` are the process's mappings.
 pub fn options_may_be_hidden(pid: i32, maps: &str) -> bool {
     let read = |what: &str| fs::read(format!("/proc/{pid}/{what}")).ok();
-    // Programs that are not started by the JDK's launcher give options of their own.
+    // Programs that are not started by the JDK's launcher pass options of their own.
     let is_launched = maps.lines().any(|line| line.ends_with("/libjli.so"));
     match (read("cmdline"), read("environ")) {
         (Some(command), Some(environment)) if is_launched => {
@@ -76,7 +76,7 @@ pub fn options_may_be_hidden(pid: i32, maps: &str) -> bool {
     }
 }
 
-/// Returns true if words that each end with a zero name a file with options, or the option that forbids to attach.
+/// Returns true if these zero-terminated words name a file with options, or contain the option that forbids attaching.
 fn has_hidden_options(words: &[u8]) -> bool {
     let words = String::from_utf8_lossy(words);
     let mut words = words.split(['\0', ' ', '=', '\t', '\n']);
@@ -88,28 +88,28 @@ fn has_hidden_options(words: &[u8]) -> bool {
     })
 }
 
-/// What a process has mapped of HotSpot.
+/// HotSpot's library in a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Library {
-    /// Addresses of the mapping that begins with the file's first byte.
+    /// Addresses of the mapping that starts at file offset 0.
     pub range: Range<u64>,
-    /// The file's path, as the process sees it.
+    /// Path of the file, as the process sees it.
     pub path: String,
-    /// The file.
+    /// Identity of the file.
     pub identity: Identity,
-    /// An agent that writes perf maps is mapped, too.
+    /// True if an agent that writes perf maps is mapped, too.
     pub has_map_agent: bool,
 }
 
 impl Library {
-    /// The library by a process's `maps`; `None` if that has none.
+    /// Finds the library in a process's `maps`. `None` if it is not mapped.
     ///
     /// ```text
     /// 7fbf03c00000-7fbf03e92000 r--p 00000000 fe:01 99    /usr/lib/jvm/java-17-openjdk-amd64/lib/server/libjvm.so
     /// ```
     pub fn in_maps(maps: &str) -> Option<Self> {
         let mut library = maps.lines().find_map(first_of_library)?;
-        // perf-map-agent (`libperfmap.so`) and those like it.
+        // perf-map-agent (`libperfmap.so`) and similar agents.
         library.has_map_agent = maps.lines().any(|line| {
             line.rsplit('/').next().is_some_and(|name| {
                 name.starts_with("libperfmap") || name.starts_with("libperf-map")
@@ -119,7 +119,7 @@ impl Library {
     }
 }
 
-/// The library, by the line of the mapping that begins with its first byte.
+/// Parses the library from a line of `maps`. `None` unless it is the library's mapping at file offset 0.
 fn first_of_library(line: &str) -> Option<Library> {
     let Mapping { start, end, offset, device: (major, minor), inode, path, .. } =
         Mapping::parse(line.as_bytes())?;

@@ -1,4 +1,4 @@
-//! Counts of the scheduler, of each interval and of the whole time.
+//! Counts of the scheduler, for each interval and for the whole time.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,38 +8,38 @@ use pyrograph_profile::{Durations, SchedCount};
 use super::SchedKey;
 use super::tasks::name_of;
 
-/// So many tasks that have ended have a row each; if there are more, those of one name are added up.
+/// Maximum number of ended tasks that have a row each. Beyond it, tasks with the same name are added up.
 const MOST_ENDED: usize = 1 << 14;
 
-/// Tasks that this PID namespace cannot see.
+/// Name of the row for tasks outside of this PID namespace.
 const INVISIBLE: &str = "[other PID namespaces]";
 
-/// Counts as they are added up.
+/// Sums of counts.
 #[derive(Debug)]
 pub struct Totals {
     key: SchedKey,
-    /// Counts of an interval are wanted.
+    /// True if counts of intervals are needed.
     has_intervals: bool,
     tasks: HashMap<TaskNumber, Row>,
     cpus: BTreeMap<u32, Row>,
-    /// Of tasks that have ended: of the whole time, and of this interval.
+    /// Ended tasks: their counts of the whole time, and of this interval.
     ended: Ended,
     just_ended: Ended,
 }
 
-/// A task or a CPU.
+/// Counts of a task or a CPU.
 #[derive(Debug, Default)]
 struct Row {
-    /// As the kernel had it last, and the number of that interval.
+    /// Counts as last read from the kernel, and the number of the interval in which that was.
     last: SchedCounts,
     interval: u32,
     total: SchedCount,
-    /// Since the interval began.
+    /// Sum since the beginning of the interval.
     part: SchedCount,
 }
 
 impl Row {
-    /// Adds what is new.
+    /// Adds the increase since the last counts.
     fn add(&mut self, counts: SchedCounts, interval: u32) {
         let last = &self.last;
         let new = self.new_durations(&counts);
@@ -58,12 +58,13 @@ impl Row {
             add(to, &part);
         }
         self.interval = interval;
-        // The time of a task that ran still was that of the clock, which may be more than what the kernel counts then.
+        // The time of a task that was running was computed from the clock, which may be more than what the kernel
+        // counts later.
         let run_time = counts.run_time.max(self.last.run_time);
         self.last = SchedCounts { run_time, ..counts };
     }
 
-    /// Delays since the last counts, and when the longest of them began.
+    /// Returns the delays since the last counts, and the time at which the longest of them began.
     fn new_durations(&self, counts: &SchedCounts) -> (Durations, u64) {
         let ranges = new_counts(&self.last.ranges, &counts.ranges);
         let extremes = counts.extremes.iter().filter(|of| of.interval > self.interval);
@@ -90,7 +91,7 @@ impl Totals {
         }
     }
 
-    /// Adds counts that were taken at the end of an interval, or during it of a task that has ended.
+    /// Adds counts that were read at the end of an interval, or during it for a task that has ended.
     pub fn add(&mut self, counts: SchedCounts, interval: u32) {
         if let Some(cpu) = counts.cpu {
             self.cpus.entry(cpu).or_default().add(counts, interval);
@@ -107,7 +108,7 @@ impl Totals {
         }
     }
 
-    /// Ends an interval: the counts in it, in order of IDs.
+    /// Ends an interval. Returns its counts, ordered by ID.
     pub fn take_interval(&mut self) -> Vec<SchedCount> {
         let rows = self.tasks.values_mut().map(|row| std::mem::take(&mut row.part));
         let cpus = self.cpus.iter_mut().map(|(cpu, row)| (*cpu, std::mem::take(&mut row.part)));
@@ -115,7 +116,7 @@ impl Totals {
         shown(self.key, rows.chain(ended).collect(), cpus.collect())
     }
 
-    /// The counts of the whole time, in order of IDs.
+    /// Returns the counts of the whole time, ordered by ID.
     pub fn into_rows(self) -> Vec<SchedCount> {
         let rows = self.tasks.into_values().map(|row| row.total).chain(self.ended.rows);
         let cpus = self.cpus.into_iter().map(|(cpu, row)| (cpu, row.total));
@@ -123,7 +124,7 @@ impl Totals {
     }
 }
 
-/// The rows that are wanted.
+/// Returns the rows for a kind of key.
 fn shown(key: SchedKey, tasks: Vec<SchedCount>, cpus: Vec<(u32, SchedCount)>) -> Vec<SchedCount> {
     let nobody = |name: &str| SchedCount {
         pid: -1,
@@ -160,7 +161,7 @@ fn shown(key: SchedKey, tasks: Vec<SchedCount>, cpus: Vec<(u32, SchedCount)>) ->
     rows
 }
 
-/// Adds counts.
+/// Adds one row of counts to another.
 fn add(to: &mut SchedCount, from: &SchedCount) {
     to.run_time = to.run_time.saturating_add(from.run_time);
     to.switches = to.switches.saturating_add(from.switches);
@@ -172,7 +173,7 @@ fn add(to: &mut SchedCount, from: &SchedCount) {
     to.off_cpu.merge(&from.off_cpu);
 }
 
-/// Counts of ranges since the last ones, up to the last range that has any.
+/// Returns the increase of the counts of ranges, up to the last range that has any.
 fn new_counts(last: &[u32], now: &[u32]) -> Vec<u32> {
     let before = last.iter().copied().chain(std::iter::repeat(0));
     let mut counts: Vec<u32> =
@@ -182,7 +183,7 @@ fn new_counts(last: &[u32], now: &[u32]) -> Vec<u32> {
     counts
 }
 
-/// Times since the last ones, with the bounds of their ranges for extremes.
+/// Returns the times since the last counts. The minimum and maximum are the bounds of their ranges.
 fn new_ranges(last: &Ranges, now: &Ranges) -> Durations {
     let counts = new_counts(&last.counts, &now.counts);
     if counts.is_empty() {
@@ -214,7 +215,7 @@ impl Ended {
         }
     }
 
-    /// Adds up those of one name.
+    /// Adds up the tasks with the same name.
     fn add_up(&mut self, name: impl Fn(&SchedCount) -> String) {
         let mut sums: BTreeMap<String, SchedCount> = BTreeMap::new();
         for row in self.rows.drain(..) {

@@ -1,4 +1,4 @@
-//! Programs in the kernel that follow the scheduler.
+//! Loads the eBPF programs that follow the scheduler.
 
 pub use pyrograph_bpf::SchedTracer;
 use pyrograph_bpf::{SchedKey as Key, SchedOptions};

@@ -1,4 +1,4 @@
-//! Without programs in the kernel, the scheduler is not followed.
+//! Replacement for the eBPF programs in a build without them: the scheduler cannot be followed.
 
 use std::os::fd::BorrowedFd;
 
@@ -9,7 +9,7 @@ use super::SchedPlan;
 use crate::error::Error;
 use crate::in_kernel::EngineError;
 
-/// There are none.
+/// No value of this type exists.
 pub enum SchedTracer {}
 
 pub fn load(_: &SchedPlan) -> Result<SchedTracer, EngineError> {

@@ -1,4 +1,4 @@
-//! States of tasks that stop to run, and what they wait for.
+//! States of tasks that stop running, and reasons of their waits.
 
 use pyrograph_event::sched::Wait;
 use pyrograph_profile::{TaskState, WaitReason};
@@ -9,12 +9,12 @@ mod state {
     pub const UNINTERRUPTIBLE: u32 = 2;
     pub const STOPPED: u32 = 4;
     pub const TRACED: u32 = 8;
-    /// Those of tasks that have ended: `EXIT_DEAD`, `EXIT_ZOMBIE`, `TASK_DEAD`.
+    /// Tasks that have ended: `EXIT_DEAD`, `EXIT_ZOMBIE`, `TASK_DEAD`.
     pub const DEAD: u32 = 0x10 | 0x20 | 0x80;
     pub const PARKED: u32 = 0x40;
-    /// Such a wait is no load.
+    /// The wait does not count as load.
     pub const NOLOAD: u32 = 0x400;
-    /// Waits for locks on kernels with PREEMPT_RT, and of frozen tasks.
+    /// Waits for locks on kernels with PREEMPT_RT, and frozen tasks.
     pub const LIKE_UNINTERRUPTIBLE: u32 = 0x1000 | 0x8000;
 }
 
@@ -28,7 +28,7 @@ mod file {
     pub const SOCKET: u16 = 0o140_000;
 }
 
-/// The state from its bits.
+/// Returns the state for its bits.
 pub fn state_of(bits: u32) -> TaskState {
     let has = |bit: u32| bits & bit != 0;
     match bits {
@@ -46,20 +46,20 @@ pub fn state_of(bits: u32) -> TaskState {
     }
 }
 
-/// What waits in system calls are for.
+/// Reasons of waits, by system call.
 #[derive(Debug)]
 pub struct Reasons {
-    /// By number of the call.
+    /// Indexed by the number of the call.
     calls: Vec<Waited>,
 }
 
-/// What a system call waits for.
+/// Reason of waits in a system call.
 #[derive(Clone, Copy, Debug, Default)]
 enum Waited {
     #[default]
     Unknown,
     Known(WaitReason),
-    /// It depends on the kind of file.
+    /// Depends on the type of the file.
     File,
 }
 
@@ -131,7 +131,7 @@ impl Reasons {
         Self { calls }
     }
 
-    /// What a task waits for that is in this state.
+    /// Returns the reason for which a task in this state waits.
     pub fn of(&self, wait: &Wait, state: TaskState) -> WaitReason {
         if !matches!(state, TaskState::Sleeping | TaskState::Uninterruptible) {
             return WaitReason::Unknown;
@@ -151,11 +151,11 @@ impl Reasons {
     }
 }
 
-/// What a read or write of a file waits for. Waits for disks do not end by signals.
+/// Returns the reason for which a read or write of a file waits. Waits for disks are uninterruptible.
 fn of_file(kind: u16, state: TaskState) -> WaitReason {
     match kind {
         file::SOCKET => WaitReason::Network,
-        // Files that only descriptors have: of events, signals and the like.
+        // The type is 0 for files that exist as descriptors only: eventfd, signalfd and the like.
         file::FIFO | file::CHARACTER | 0 => WaitReason::Pipe,
         file::REGULAR | file::BLOCK | file::DIRECTORY if state == TaskState::Uninterruptible => {
             WaitReason::Disk

@@ -1,4 +1,4 @@
-//! Events of the scheduler with the stacks of the tasks that stop to run.
+//! Scheduler events with the stacks of the tasks that stop running.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use pyrograph_profile::StackLine;
 
 use crate::tracing::{Moment, Placed};
 
-/// A record, and the stack that came with it, if there is one.
+/// A record and its stack, if it has one.
 pub struct Taken {
     pub record: SchedRecord,
     stack: Option<Result<Box<ThreadStack>, Lost>>,
 }
 
-/// There was no room for the stack.
+/// The stack was lost because there was no room for it.
 struct Lost;
 
 impl Taken {
@@ -27,7 +27,7 @@ impl Taken {
         Self { record, stack }
     }
 
-    /// When it was, for naming the stack.
+    /// Time and stack of the record, for unwinding.
     pub fn moment(&self) -> Moment<'_> {
         let stack = match &self.stack {
             None => Stack::NotTaken,
@@ -38,10 +38,10 @@ impl Taken {
     }
 }
 
-/// A record that waits for the names in its stack.
+/// A record that waits for the symbols of its stack.
 pub struct Named {
     pub record: SchedRecord,
-    /// IDs of the process and the thread that the stack is of.
+    /// IDs of the process and the thread that the stack belongs to.
     pub thread: (i32, i32),
     pub stack: Option<Arc<[Arc<StackLine>]>>,
 }

@@ -1,4 +1,4 @@
-//! Tasks by the numbers that programs in the kernel give them, and events with these.
+//! Tasks by the numbers that the eBPF programs give them, and conversion of records to events.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use pyrograph_profile::{SchedAction, SchedEvent, SchedTask, SchedTasks, StackLin
 
 use super::reason::{Reasons, state_of};
 
-/// Tasks, and what turns records into events.
+/// Table of tasks, which converts records to events.
 pub struct Tasks {
     rows: SchedTasks,
-    /// By number; idle ones are the first.
+    /// Task IDs by number. Number 0 is for the idle tasks, which share one ID.
     ids: Vec<Option<TaskId>>,
-    /// The one for which there was no memory.
+    /// The task for all records whose task the kernel had no memory for.
     unknown: Option<TaskId>,
     reasons: Reasons,
     no_stack: Arc<[Arc<StackLine>]>,
@@ -37,7 +37,7 @@ impl Tasks {
         self.rows
     }
 
-    /// The task with a number. One whose description was lost is known by its number alone.
+    /// Returns the task with a number. A task whose description was lost is added without a name.
     fn id(&mut self, number: TaskNumber) -> TaskId {
         let rows = &mut self.rows;
         let nameless =
@@ -52,7 +52,7 @@ impl Tasks {
         *self.ids[index].get_or_insert_with(nameless)
     }
 
-    /// Notes what a task is called.
+    /// Sets the names of a task.
     pub fn describe(&mut self, task: TaskNumber, names: &TaskNames, parent: TaskNumber) {
         let parent = (parent != 0).then(|| self.id(parent));
         let id = self.id(task);
@@ -60,14 +60,14 @@ impl Tasks {
         *row = SchedTask { parent: parent.or(row.parent), ..named(names) };
     }
 
-    /// The IDs of the process and the thread of a task.
+    /// Returns the IDs of the process and the thread of a task.
     pub fn thread(&mut self, number: TaskNumber) -> (i32, i32) {
         let id = self.id(number);
         let task = self.rows.get(id);
         (task.pid, task.tid)
     }
 
-    /// The event of a record, the next in the order of time; `None` of descriptions of tasks.
+    /// Converts a record to an event. Records must be in order of time. Returns `None` for descriptions of tasks.
     pub fn event(
         &mut self,
         record: &SchedRecord,
@@ -112,7 +112,7 @@ impl Tasks {
     }
 }
 
-/// The name of a thread, which ends with the first zero.
+/// Returns the name of a thread, up to the first zero byte.
 pub fn name_of(names: &TaskNames) -> String {
     let end = names.name.iter().position(|byte| *byte == 0).unwrap_or(names.name.len());
     String::from_utf8_lossy(&names.name[..end]).into_owned()

@@ -1,4 +1,4 @@
-//! Calls of threads that this process stops at each, where programs in the kernel are not permitted.
+//! Tracing by ptrace, which stops a thread at each call, if eBPF programs are not permitted.
 
 use std::collections::HashMap;
 use std::os::fd::BorrowedFd;
@@ -14,7 +14,8 @@ use pyrograph_syscall::Copied;
 use super::{TracePlan, Tracer};
 use crate::error::Error;
 
-/// Returns true if ptrace can do what is planned: there is a process to stop, and nothing that only the kernel can filter.
+/// Returns true if ptrace can carry out the plan: there is a process to stop, and nothing in the plan needs the
+/// kernel's filters or programs.
 pub fn can_trace(plan: &TracePlan) -> bool {
     let is_of_process = !matches!(plan.target, Target::System);
     is_of_process
@@ -24,7 +25,7 @@ pub fn can_trace(plan: &TracePlan) -> bool {
         && !plan.faults.any()
 }
 
-/// Threads that are stopped at each call.
+/// Traces calls by ptrace.
 pub struct ByPtrace {
     plan: TracePlan,
     tracer: Option<ptrace::Tracer>,
@@ -32,7 +33,7 @@ pub struct ByPtrace {
     names: HashMap<i32, Vec<u8>>,
     command: i32,
     exit_code: Option<u8>,
-    /// The rest when tracing ended.
+    /// Remaining calls when tracing ended.
     left: Option<ptrace::Detached>,
 }
 
@@ -48,7 +49,8 @@ impl ByPtrace {
         }
     }
 
-    /// The name of a thread, which may have changed after each program that it executed.
+    /// Returns the name of a thread. With `look` it is read again, since it may have changed when the thread has
+    /// executed a program.
     fn name(&mut self, thread: i32, look: bool) -> &[u8] {
         let name = self.names.entry(thread).or_default();
         if (look || name.is_empty())
@@ -59,7 +61,7 @@ impl ByPtrace {
         name
     }
 
-    /// Hands out the calls that had not returned when tracing ended.
+    /// Returns the calls that had not returned when tracing ended.
     fn hand_out_unfinished(&mut self, out: &mut dyn FnMut(&Traced<'_>)) {
         let calls = self.left.as_mut().map(|left| std::mem::take(&mut left.calls));
         for call in calls.unwrap_or_default() {
@@ -104,7 +106,7 @@ impl ByPtrace {
     }
 }
 
-/// Hands out a call of the thread with this name.
+/// Passes a call of the thread with this name to `out`.
 pub fn hand_out_call(
     call: &TracedCall,
     end: CallEnd,
@@ -144,7 +146,7 @@ impl Tracer for ByPtrace {
     }
 
     fn stop(&mut self) -> Result<(), Error> {
-        // What runs goes on.
+        // Processes that still run continue.
         if let Some(tracer) = self.tracer.take().filter(|tracer| !tracer.is_done()) {
             self.left = Some(tracer.detach()?);
         }
@@ -165,7 +167,7 @@ impl Tracer for ByPtrace {
     }
 
     fn take(&mut self, out: &mut dyn FnMut(&Traced<'_>)) -> Result<bool, Error> {
-        /// The longest time for which all else has to wait.
+        /// Maximum time for which the caller has to wait.
         const TURN: Duration = Duration::from_millis(50);
         let until = Instant::now() + TURN;
         while Instant::now() < until {

@@ -1,4 +1,4 @@
-//! Traced events, as text.
+//! Formatting of traced events as text.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -15,16 +15,16 @@ use pyrograph_syscall::{
 use super::files::OpenFiles;
 use super::{TracePlan, TracedEvent};
 
-/// Makes text of calls.
+/// Formats traced events.
 pub struct Decoder {
     written: Written,
-    /// Offset to add to times of `CLOCK_MONOTONIC` for nanoseconds since 1970.
+    /// Nanoseconds to add to times of `CLOCK_MONOTONIC`, so that they are since 1970.
     epoch: u64,
     /// Names of processes.
     processes: HashMap<i32, String>,
     files: OpenFiles,
     wanted: Wanted,
-    /// Paths of control groups; `None` if they are not asked for.
+    /// Paths of control groups. `None` if they are not needed.
     groups: Option<HashMap<u64, String>>,
     events: Vec<TracedEvent>,
     live: LiveText,
@@ -46,12 +46,12 @@ impl Decoder {
         }
     }
 
-    /// Notes what a process is before it is traced.
+    /// Reads the open files of a process before it is traced.
     pub fn note_process(&mut self, process: i32) {
         self.files.note(process);
     }
 
-    /// Decodes what a thread did; `None` if it is not wanted.
+    /// Decodes an action of a thread. Returns `None` if it is not to be reported.
     pub fn event(&mut self, traced: &Traced<'_>) -> Option<ThreadEvent> {
         if let Action::Exit { .. } = traced.action
             && traced.process == traced.thread
@@ -91,7 +91,8 @@ impl Decoder {
                 address: *address,
                 target: if *heap { "heap".to_owned() } else { String::new() },
             },
-            // wait(2): the signal in the lower 7 bits, above them if memory was written to a file, and the exit code.
+            // wait(2): bits 0 to 6 have the signal, bit 7 is set if a core was dumped, and the bits above have the exit
+            // code.
             Action::Exit { status } => match status & 0x7f {
                 0 => ThreadAction::Exited { code: status >> 8 & 0xff },
                 number => {
@@ -121,7 +122,7 @@ impl Decoder {
         let seen = match call.compat {
             false => seen(call),
             true => match compat_alike(call.number) {
-                // What its arguments lead to is not copied where 32-bit programs have it otherwise.
+                // Memory behind its arguments is not copied if its layout differs in 32-bit programs.
                 Some(number) => Seen { number, ..seen(call) },
                 None => {
                     let arguments = call.arguments.iter();
@@ -159,7 +160,7 @@ impl Decoder {
         }
     }
 
-    /// Counts with names in place of numbers.
+    /// Converts counts of a call, with names instead of numbers. Returns `None` if the call is not to be reported.
     pub fn count(&mut self, count: &traced::CallCount) -> Option<CallCount> {
         if !self.wanted.has_name(count.number, count.compat) {
             return None;
@@ -187,7 +188,7 @@ impl Decoder {
         })
     }
 
-    /// The name of a process: that of its first thread, which may be gone.
+    /// Returns the name of a process. It is the name of its first thread, which may have ended.
     fn process_name(&mut self, process: i32, thread: i32, thread_name: &str) -> String {
         if process == thread {
             self.processes.insert(process, thread_name.to_owned());
@@ -203,7 +204,7 @@ impl Decoder {
         name.clone()
     }
 
-    /// The path of a control group; empty if it is not asked for.
+    /// Returns the path of a control group. Empty if paths are not needed.
     fn group(&mut self, id: u64) -> String {
         let Some(groups) = &mut self.groups else { return String::new() };
         let name = groups.entry(id).or_insert_with(|| {
@@ -213,7 +214,7 @@ impl Decoder {
     }
 }
 
-/// Which calls are handed out.
+/// Filter for calls.
 struct Wanted {
     calls: Option<Vec<u32>>,
     failed: bool,
@@ -226,7 +227,8 @@ impl Wanted {
         Self { calls: plan.calls.clone(), failed: plan.failed, slower }
     }
 
-    /// A call of a 32-bit program is wanted where that of the same name is, or of the name that x86-64 has for it.
+    /// Returns true if the call is selected by name. A call of a 32-bit program is selected together with the x86-64
+    /// call of the same or the corresponding name.
     fn has_name(&self, number: u32, compat: bool) -> bool {
         let Some(calls) = &self.calls else { return true };
         match compat {
@@ -241,15 +243,15 @@ impl Wanted {
         let took = match call.end {
             CallEnd::Returned { duration, .. } => duration,
             CallEnd::Unfinished { after } => after,
-            // It is not known.
+            // The duration is not known.
             CallEnd::Late { .. } | CallEnd::InProgress | CallEnd::Never => 0,
         };
         is_named && (failed || !self.failed) && took >= self.slower
     }
 }
 
-/// The name of the thread after a call. That of one that has executed a program is the program's, of which the kernel
-/// keeps 15 bytes (`begin_new_exec` of fs/exec.c); the programs in the kernel have taken its name before.
+/// Returns the name of the thread after a call. After an `execve` it is the name of the program, of which the kernel
+/// keeps 15 bytes (`begin_new_exec` of fs/exec.c); the eBPF programs have read the name before that.
 fn name_after<'a>(traced: &Traced<'a>) -> Cow<'a, [u8]> {
     let Action::Call(call) = &traced.action else { return Cow::Borrowed(traced.name) };
     let path = match by_number(call.number).map(|known| known.name) {
@@ -266,7 +268,8 @@ fn name_after<'a>(traced: &Traced<'a>) -> Cow<'a, [u8]> {
     )
 }
 
-/// The last part of a path, up to 15 bytes, which is an argument of a call, if it was copied whole.
+/// Returns the last component of a path that is an argument of a call, up to 15 bytes. `None` if the path was not
+/// copied completely.
 fn file_name<'a>(call: &traced::Call<'a>, argument: u8) -> Option<&'a [u8]> {
     const LONGEST: usize = 15;
     let copies = by_number(call.number)?.copies();
@@ -281,13 +284,14 @@ fn file_name<'a>(call: &traced::Call<'a>, argument: u8) -> Option<&'a [u8]> {
     (!name.is_empty()).then(|| &name[..name.len().min(LONGEST)])
 }
 
-/// A call as the decoder of arguments takes it.
+/// Returns the call in the form that the decoder of arguments takes.
 fn seen<'a>(call: &traced::Call<'a>) -> Seen<'a> {
     let (number, arguments) = (call.number, call.arguments);
     Seen { number, arguments, result: call.end.result(), copied: call.copied }
 }
 
-/// The name of a call; `compat`: of a 32-bit program, whose numbers are others, or not known (`u32::MAX`).
+/// Returns the name of a call. `compat`: it is a call of a 32-bit program, which has other numbers, or an unknown
+/// number (`u32::MAX`).
 pub fn name_of(number: u32, compat: bool) -> Cow<'static, str> {
     match by_number(number) {
         _ if compat && number == u32::MAX => Cow::Borrowed("i386_call"),
@@ -299,7 +303,7 @@ pub fn name_of(number: u32, compat: bool) -> Cow<'static, str> {
     }
 }
 
-/// A name as text in which control characters are octal (`\33`), as in strings: it may have line ends.
+/// Formats a name as text, with control characters such as newlines in octal (`\33`), as in strings.
 pub fn printable(name: &[u8]) -> String {
     let mut text = String::with_capacity(name.len());
     for c in String::from_utf8_lossy(name).chars() {
@@ -311,7 +315,7 @@ pub fn printable(name: &[u8]) -> String {
     text
 }
 
-/// The error number that a call returned, if it failed.
+/// Returns the error number that a call returned, if it failed.
 fn error_number(result: i64) -> Option<i32> {
     (-4095..0).contains(&result).then_some(-result as i32)
 }
@@ -320,7 +324,7 @@ fn signal(number: i32) -> String {
     signal_name(number).map_or_else(|| format!("signal {number}"), Cow::into_owned)
 }
 
-/// The reason of a signal: `si_code` of sigaction(2), from include/uapi/asm-generic/siginfo.h.
+/// Name of a signal's reason: `si_code` of sigaction(2), from include/uapi/asm-generic/siginfo.h.
 fn signal_code(signal: i32, code: i32) -> String {
     let of_signal: &[&str] = match signal {
         libc::SIGCHLD => &[
@@ -350,7 +354,7 @@ fn signal_code(signal: i32, code: i32) -> String {
     }
 }
 
-/// Why a signal was sent, and by whom: the members of `siginfo_t` that sigaction(2) names for it.
+/// Formats the reason and the sender of a signal: the members of `siginfo_t` that sigaction(2) lists for it.
 fn signal_details(signal: i32, code: i32, [first, second]: [u64; 2]) -> String {
     let mut text = format!("si_code={}", signal_code(signal, code));
     let is_fault = matches!(

@@ -1,4 +1,4 @@
-//! Events that are traced beside system calls.
+//! Events that are traced together with system calls.
 
 use pyrograph_event::request::Trigger;
 use pyrograph_event::traced::{DataPlace, EventSource};
@@ -8,23 +8,23 @@ use pyrograph_record::{TracepointFormat, tracepoint_formats};
 use crate::error::Error;
 use crate::question::Question;
 
-/// An event that is traced beside system calls.
+/// An event that is traced together with system calls.
 #[derive(Clone, Debug)]
 pub struct TracedEvent {
-    /// Its name: `sched:sched_switch`.
+    /// Name: `sched:sched_switch`.
     name: String,
     pub(super) source: EventSource,
-    /// How its data are read, if it is a tracepoint.
+    /// Layout of its data, if it is a tracepoint.
     tracepoint: Option<Tracepoint>,
 }
 
 impl TracedEvent {
-    /// Its name: `sched:sched_switch`, `uprobe:FILE:FUNCTION`.
+    /// Name: `sched:sched_switch`, `uprobe:FILE:FUNCTION`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The text of its data.
+    /// Formats its data as text.
     pub(super) fn text(&self, data: &[u8], live: &mut LiveText) -> String {
         let mut text = String::new();
         match (&self.tracepoint, &self.source.trigger) {
@@ -39,12 +39,12 @@ impl TracedEvent {
     }
 }
 
-/// Returns true if a word names an event, and no system call: `sched:sched_switch`.
+/// Returns true if a word names an event rather than a system call: `sched:sched_switch`.
 pub fn names_event(word: &str) -> bool {
     word.contains(':') && !word.starts_with('!')
 }
 
-/// The events of a word: a tracepoint, a pattern of tracepoints (`block:*`), or a place in a program.
+/// Parses the events in a word: a tracepoint, a pattern of tracepoints (`block:*`), or a place in a program.
 pub(super) fn events_of(word: &str) -> Result<Vec<TracedEvent>, Error> {
     if ["uprobe:", "uretprobe:", "usdt:"].iter().any(|kind| word.starts_with(kind)) {
         let trigger = Question::event(word)?.trigger;
@@ -52,7 +52,7 @@ pub(super) fn events_of(word: &str) -> Result<Vec<TracedEvent>, Error> {
         return Ok(vec![TracedEvent { name: word.to_owned(), source, tracepoint: None }]);
     }
     let all = tracepoint_formats(word)?;
-    // The programs wait for a lock, too, that of their ring: the event would come out of itself.
+    // The eBPF programs take a lock for their ring buffer: waiting for it would cause the event again.
     if let Some(own) = all.iter().find(|it| it.system == "lock") {
         return Err(Error::OwnLocks { name: format!("{}:{}", own.system, own.name) });
     }

@@ -9,21 +9,22 @@ use pyrograph_syscall::{Descriptors, Files, Seen};
 
 use super::decode::printable;
 
-/// The files that traced processes have open.
+/// Open files of traced processes.
 #[derive(Debug, Default)]
 pub struct OpenFiles {
     processes: HashMap<i32, RefCell<Descriptors>>,
-    /// Not all calls by which descriptors change are seen: `/proc` is asked for each again.
+    /// True if some calls that change descriptors are not traced. Then each descriptor is looked up in `/proc` every
+    /// time.
     in_part: bool,
 }
 
 impl OpenFiles {
-    /// Creates the files of processes; `in_part` if not all calls by which descriptors change are followed.
+    /// Makes an empty table. `in_part`: some calls that change descriptors are not traced.
     pub fn new(in_part: bool) -> Self {
         Self { in_part, ..Self::default() }
     }
 
-    /// Notes what a process has open before it is traced: later it may be gone, or have closed them.
+    /// Reads the open files of a process before it is traced: later the process may have ended, or have closed them.
     pub fn note(&mut self, process: i32) {
         let mut known = Descriptors::new();
         let folder = format!("/proc/{process}");
@@ -41,31 +42,31 @@ impl OpenFiles {
         self.processes.insert(process, RefCell::new(known));
     }
 
-    /// The files of a process.
+    /// Returns the files of a process.
     pub fn of(&mut self, process: i32) -> FilesOf<'_> {
         let (known, ask) = (self.processes.entry(process).or_default(), self.in_part);
         FilesOf { process, known, ask }
     }
 
-    /// Follows a call of a process that has returned.
+    /// Updates the files after a call of a process has returned.
     pub fn follow(&mut self, process: i32, seen: &Seen<'_>) {
         self.processes.entry(process).or_default().get_mut().follow(seen);
     }
 
-    /// A process has started another, which has the same files.
+    /// Copies the files of a process to a child that it has started.
     pub fn fork(&mut self, process: i32, child: i32) {
         if let Some(inherited) = self.processes.get(&process).cloned() {
             self.processes.insert(child, inherited);
         }
     }
 
-    /// A process has ended.
+    /// Removes a process that has ended.
     pub fn forget(&mut self, process: i32) {
         self.processes.remove(&process);
     }
 }
 
-/// `flags: 02100000`, in octal (proc_pid_fdinfo(5)).
+/// Returns true if the file has `O_CLOEXEC`. Parses the line `flags: 02100000`, in octal (proc_pid_fdinfo(5)).
 fn closes_on_exec(path: &str) -> bool {
     let text = fs::read_to_string(path).unwrap_or_default();
     let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
@@ -73,11 +74,11 @@ fn closes_on_exec(path: &str) -> bool {
     flags.is_some_and(|flags| flags & libc::O_CLOEXEC != 0)
 }
 
-/// The files behind a process's descriptors. What its calls have not shown, `/proc` is asked for, once.
+/// Files behind the descriptors of a process. Descriptors that its calls have not shown are looked up in `/proc`, once.
 pub struct FilesOf<'a> {
     process: i32,
     known: &'a RefCell<Descriptors>,
-    /// `/proc` is asked for each descriptor again.
+    /// Look up each descriptor in `/proc` every time.
     ask: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Calls that programs in the kernel hand out.
+//! Tracing by eBPF programs.
 
 use super::{TracePlan, Tracer};
 #[cfg(feature = "bpf")]

@@ -1,29 +1,30 @@
-//! Parts of the time of a trace, each with counts of its own.
+//! Intervals of a trace, each with its own counts.
 
 use std::time::{Duration, Instant};
 
 use pyrograph_profile::CallCount;
 
-/// Counts of calls in a part of the time.
+/// Counts of calls in an interval.
 #[derive(Debug)]
 pub struct CountedTime {
-    /// How long it was.
+    /// Length of the interval.
     pub elapsed: Duration,
-    /// When it ended, from the beginning of the trace on.
+    /// End of the interval, since the beginning of the trace.
     pub end: Duration,
-    /// How often each thread made which call.
+    /// Counts of the calls, by thread and call.
     pub counts: Vec<CallCount>,
 }
 
-/// Counts are taken so long after programs in the kernel have begun to count elsewhere: none of them writes to these any more.
+/// Counts are read this long after the eBPF programs have switched to another set of counters: no program writes to the
+/// old ones any more.
 const SETTLED: Duration = Duration::from_millis(10);
 
-/// Where the parts of the time are that counts are handed out for.
+/// The intervals for which counts are returned.
 pub struct Intervals {
     every: Duration,
-    /// When the one that is counted began.
+    /// Beginning of the current interval.
     began: Instant,
-    /// When it ended, once it has: its counts are taken a moment later.
+    /// End of the current interval, if it has ended. Its counts are read a moment later.
     ended: Option<Instant>,
 }
 
@@ -32,18 +33,19 @@ impl Intervals {
         Self { every, began, ended: None }
     }
 
-    /// When the one that is counted began.
+    /// Beginning of the current interval.
     pub fn began(&self) -> Instant {
         self.began
     }
 
-    /// When something is to be done next.
+    /// Time of the next action.
     pub fn next(&self) -> Instant {
         self.ended.map_or(self.began + self.every, |ended| ended + SETTLED)
     }
 
-    /// Ends the part that is counted, if it is over, after counts were taken. Returns how long it was and when it ended, once its
-    /// counts are there: what was counted until its end is handed out when counts are taken the next time.
+    /// Ends the current interval if it is over. Call it after counts were taken. Once the counts of the interval are
+    /// complete, returns its length and the time of its end: counts until its end are returned when counts are taken
+    /// the next time.
     pub fn end(&mut self, now: Instant) -> Option<(Duration, Instant)> {
         if now < self.next() {
             return None;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pyrograph_profile::{FrameId, Location, Locations, StackLine};
 
-/// Makes lines of places in code, each once.
+/// Formats places in code as lines, each place once.
 pub struct Lines<'a> {
     locations: &'a Locations,
     known: HashMap<FrameId, Vec<Arc<StackLine>>>,
@@ -16,7 +16,7 @@ impl<'a> Lines<'a> {
         Self { locations, known: HashMap::new() }
     }
 
-    /// The lines of a place, innermost first: several where calls were inlined.
+    /// Returns the lines of a place, innermost first. There are several if calls were inlined.
     pub fn of(&mut self, place: FrameId) -> &[Arc<StackLine>] {
         let locations = self.locations;
         self.known.entry(place).or_insert_with(|| match locations.list.get(place.index()) {
@@ -25,7 +25,7 @@ impl<'a> Lines<'a> {
         })
     }
 
-    /// The function that a place is in, or its file, with the offset in it: `memset+0x1d`, `libc.so.6+0x1d0`.
+    /// Returns the outermost function of a place, or its file, with the offset in it: `memset+0x1d`, `libc.so.6+0x1d0`.
     pub fn outermost(&mut self, place: FrameId) -> String {
         let Some(line) = self.of(place).last() else { return "[unknown]".to_owned() };
         let file = line.module.rsplit('/').next().unwrap_or_default();

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use pyrograph_event::Record;
 
-/// Mappings of processes, as the kernel's records have them, and `/proc`.
+/// Mappings of processes, from the kernel's records and `/proc`.
 #[derive(Debug, Default)]
 pub struct Mappings {
     processes: HashMap<i32, BTreeMap<u64, Mapping>>,
 }
 
-/// A mapping, by its start.
+/// A mapping. Its start is the key in the map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Mapping {
     end: u64,
@@ -25,7 +25,7 @@ impl Mapping {
 }
 
 impl Mappings {
-    /// Follows a record.
+    /// Handles a record.
     pub fn record(&mut self, record: &Record<'_>) {
         match record {
             Record::Mmap(it) => self.map(it.pid, it.start, it.len, it.offset, it.path),
@@ -37,7 +37,7 @@ impl Mappings {
                 let parent = self.processes.get(&task.parent_pid).cloned();
                 self.processes.insert(task.pid, parent.unwrap_or_default());
             }
-            // A fault of another of its threads may still come.
+            // A fault of another thread of the process may still follow.
             Record::Exit(task) if task.pid == task.tid => {
                 self.processes.remove(&task.pid);
             }
@@ -51,7 +51,8 @@ impl Mappings {
         add(self.processes.entry(pid).or_default(), start, mapping);
     }
 
-    /// Describes what is at an address: a file and the offset in it, `heap`, `stack`, `anon`; empty if that is not known.
+    /// Describes an address: a file and the offset in it, `heap`, `stack`, `anon` or `kernel`. Empty if it is not
+    /// known.
     pub fn describe(&mut self, pid: i32, address: u64) -> String {
         if address >= 1 << 63 {
             return "kernel".to_owned();
@@ -59,7 +60,7 @@ impl Mappings {
         if let Some(text) = self.find(pid, address) {
             return text;
         }
-        // Heap and stack grow without a record, and what runs already had its mappings before.
+        // Heap and stack grow without a record, and processes that ran already had mappings before.
         if let Ok(mappings) = pyrograph_record::mappings(pid) {
             let known = self.processes.entry(pid).or_default();
             for it in mappings {
@@ -86,7 +87,7 @@ impl Mappings {
     }
 }
 
-/// Adds a mapping in place of what was there.
+/// Adds a mapping, and removes the parts of others that it covers.
 fn add(all: &mut BTreeMap<u64, Mapping>, start: u64, mapping: Mapping) {
     let end = mapping.end;
     let under: Vec<u64> = all

@@ -1,5 +1,5 @@
-//! Traced events, until the places and stacks that belong to them have names: processes are followed as the kernel's records
-//! have them, and each stack is unwound with the mappings of its moment.
+//! Traced events that wait for the symbols of their places and stacks. Processes are followed by the kernel's records,
+//! and each stack is unwound with the mappings of its time.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -21,28 +21,29 @@ use super::mappings::Mappings;
 use crate::error::Error;
 use crate::targets::Targets;
 
-/// Bytes of copies that wait to be unwound; then the oldest are, whatever records may still come.
+/// Maximum size of copied stacks that wait to be unwound, in bytes. Beyond it, the oldest are unwound without waiting
+/// for records.
 const MOST_WAITING: usize = 256 << 20;
 
-/// How old records of processes may get.
+/// Maximum age of records of processes in the ring buffers.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// How long after a stack was copied a record of a mapping before it may still come: records wait in their buffers for
-/// [`PATIENCE`] at most, and once more until all CPUs' are in order.
+/// Maximum delay in ns of a mapping record after a stack that was copied later. Records wait in the ring buffers for at
+/// most [`PATIENCE`], and as long again until the records of all CPUs are in order.
 const RECORDS_ARE_LATE_BY_NS: u64 = 300_000_000;
 
-/// What is traced, whose stack or place in code is to be named.
+/// A traced event whose stack or place in code needs symbols.
 pub trait Placed {
     /// IDs of the process and the thread.
     fn thread(&self) -> (i32, i32);
 
-    /// Sets the stack, the innermost frame first.
+    /// Sets the stack, innermost frame first.
     fn set_stack(&mut self, stack: Vec<Arc<StackLine>>);
 
     /// Sets the name of the place in code.
     fn set_place(&mut self, _: String) {}
 
-    /// Sets what a place in memory is, where `describe` knows an address better than is known already.
+    /// Sets the description of the accessed address, by calling `describe` if no better description is known.
     fn set_target(&mut self, _: &mut dyn FnMut() -> String) {}
 }
 
@@ -70,21 +71,21 @@ impl Placed for ThreadEvent {
     }
 }
 
-/// Whose processes are followed, and where the names of their code are kept.
+/// Options: the processes to follow, and the cache directory for symbols.
 pub struct MomentsPlan<'a> {
     pub target: &'a Target,
     pub inherit: bool,
-    /// Places in data are named, too.
+    /// Follow mappings of data, too.
     pub data_mappings: bool,
     pub cache: Option<&'a Path>,
 }
 
-/// The moment of something that was traced.
+/// Time, stack and place of a traced event.
 pub struct Moment<'a> {
-    /// Nanoseconds of `CLOCK_MONOTONIC`.
+    /// Time in nanoseconds of `CLOCK_MONOTONIC`.
     pub time: u64,
     pub stack: Stack<'a>,
-    /// The address of an instruction, and one that it accessed.
+    /// Address of an instruction, and the address that it accessed.
     pub place: Option<(u64, u64)>,
 }
 
@@ -98,39 +99,39 @@ impl<'a> Moment<'a> {
     }
 }
 
-/// Traced events that wait for names.
+/// Traced events that wait for symbols.
 pub struct Moments<T> {
     recording: Recording,
     layout: Layout,
     resolver: Resolver<LiveFiles>,
     mappings: Mappings,
     targets: Targets,
-    /// Records that are newer than what was traced until now.
+    /// Records that are newer than the events that were added until now.
     records: VecDeque<(u64, Vec<u8>)>,
     waiting: VecDeque<Waiting<T>>,
-    /// How many of these are unwound.
+    /// Number of these that are unwound.
     unwound: usize,
     bytes: usize,
     singles: SingleStacks,
 }
 
-/// Something that was traced.
+/// A traced event that waits.
 struct Waiting<T> {
     event: T,
-    /// When its stack or place is to be looked up.
+    /// Time at which its stack or place is looked up.
     time: u64,
     stack: Waits,
-    /// The address of an instruction, and one that it accessed.
+    /// Address of an instruction, and the address that it accessed.
     place: Option<(u64, u64)>,
-    /// The numbers of stack and place among those that wait for names.
+    /// Indexes of its stack and place among those that wait for symbols.
     found: (Option<usize>, Option<usize>),
 }
 
-/// A stack that waits to be unwound.
+/// States of a stack that waits to be unwound.
 enum Waits {
     None,
     Lost,
-    /// With the part of it above the copy, as it was read.
+    /// A copied stack, and the part of it above the copy, read from the process.
     Copied(Box<ThreadStack>, Vec<u8>),
 }
 
@@ -147,7 +148,7 @@ impl<T> Waiting<T> {
 }
 
 impl<T: Placed> Moments<T> {
-    /// Begins to follow processes; `command` is the one that is the target.
+    /// Starts to follow processes. `command` is the process of the command that is the target.
     pub fn open(plan: &MomentsPlan<'_>, command: Option<i32>) -> Result<Self, Error> {
         let event = Event::parse("dummy")?;
         let session = Session::open(&Options {
@@ -192,7 +193,7 @@ impl<T: Placed> Moments<T> {
         })
     }
 
-    /// Adds something that was traced.
+    /// Adds a traced event.
     pub fn add(&mut self, event: T, moment: &Moment<'_>) {
         let mut time = moment.time;
         let stack = match moment.stack {
@@ -218,8 +219,8 @@ impl<T: Placed> Moments<T> {
         }
     }
 
-    /// Takes records of processes, unwinds what came before them, and hands out what has names. `until`: all that was traced
-    /// before this time was added; `None` if there is nothing more to come.
+    /// Takes records of processes, unwinds the stacks from before them, and passes the events with symbols to `out`.
+    /// `until`: all events before this time have been added; `None` if no more events follow.
     pub fn hand_out<E: From<Error>>(
         &mut self,
         until: Option<u64>,
@@ -241,7 +242,7 @@ impl<T: Placed> Moments<T> {
         self.name(out)
     }
 
-    /// How many records of processes were lost.
+    /// Number of lost records of processes.
     pub fn lost_records(&self) -> u64 {
         self.recording.lost()
     }
@@ -304,7 +305,7 @@ impl<T: Placed> Moments<T> {
         }
     }
 
-    /// Names what was unwound, and hands it out.
+    /// Symbolizes the stacks that were unwound, and passes their events to `out`.
     fn name<E: From<Error>>(&mut self, out: &mut dyn FnMut(T) -> Result<(), E>) -> Result<(), E> {
         let named: Option<SampleStacks> =
             (!self.singles.is_empty()).then(|| self.resolver.name_singles(&mut self.singles));
