@@ -3,9 +3,10 @@
 use std::io::IsTerminal;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use crate::say::{misuse, say};
+use crate::units::counted;
 
 /// The file that `record` writes beside its flame graph, where no output is named: it holds everything.
 pub const KEPT: &str = "flamegraph.pb.gz";
@@ -24,7 +25,7 @@ pub fn input() -> anyhow::Result<Option<PathBuf>> {
     }
     match newest() {
         Some((path, _)) => {
-            say!("reading {}", path.display());
+            say!("reading {}{}", path.display(), age(path));
             Ok(Some(path.to_owned()))
         }
         None => misuse!(
@@ -66,6 +67,24 @@ pub fn keep_before() {
     std::fs::rename(KEPT, KEPT_BEFORE).ok();
 }
 
+/// How long ago a file was written, for messages: ", written 3 minutes ago".
+fn age(path: &Path) -> String {
+    let written = std::fs::metadata(path).and_then(|of| of.modified()).ok();
+    let passed = written.and_then(|written| written.elapsed().ok());
+    passed.map_or_else(String::new, |passed| format!(", written {} ago", rounded(passed)))
+}
+
+/// A duration in its largest whole unit.
+fn rounded(passed: Duration) -> String {
+    let seconds = passed.as_secs();
+    match seconds {
+        0..60 => counted(seconds, "second"),
+        60..3600 => counted(seconds / 60, "minute"),
+        3600..86_400 => counted(seconds / 3600, "hour"),
+        _ => counted(seconds / 86_400, "day"),
+    }
+}
+
 /// The recording that was written last, and what the one before is called.
 fn newest() -> Option<(&'static Path, &'static Path)> {
     let written =
@@ -81,4 +100,22 @@ fn has_standard_input() -> bool {
         std::fs::metadata(path).map_or(true, |metadata| metadata.file_type().is_char_device())
     };
     !std::io::stdin().is_terminal() && !is_device("/dev/stdin")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_in_their_largest_whole_unit() {
+        for (seconds, expect) in [
+            (0, "0 seconds"),
+            (59, "59 seconds"),
+            (60, "1 minute"),
+            (7199, "1 hour"),
+            (86_400 * 3 + 5, "3 days"),
+        ] {
+            assert_eq!(rounded(Duration::from_secs(seconds)), expect);
+        }
+    }
 }
