@@ -308,8 +308,13 @@ fn write_graph(args: &Args, graph: &FlameGraph, mut options: SvgOptions) -> anyh
     Ok(write_picture(args.output.as_deref(), |out| svg(graph, &options, out))?)
 }
 
-/// There is nothing to draw: says so in the picture, and on standard error.
+/// Reports on standard error that there is nothing to draw, and in the picture, as flamegraph.pl does. A picture that is there
+/// already stays.
 fn refuse(args: &Args, options: &SvgOptions, why: &str) -> anyhow::Result<ExitCode> {
-    write_picture(args.output.as_deref(), |out| svg_message(why, options, out))?;
+    let output = args.output.as_deref();
+    match output.filter(|path| path.is_file()) {
+        Some(path) => say!("{} stays as it is", path.display()),
+        None => write_picture(output, |out| svg_message(why, options, out))?,
+    }
     bail!("{why}")
 }

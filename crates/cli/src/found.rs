@@ -11,6 +11,9 @@ use crate::units::counted;
 /// The file that `record` writes beside its flame graph, where no output is named: it holds everything.
 pub const KEPT: &str = "flamegraph.pb.gz";
 
+/// The flame graph that `record` writes, where no output is named.
+pub const DEFAULT_PICTURE: &str = "flamegraph.svg";
+
 /// The file of the recording before.
 pub const KEPT_BEFORE: &str = "flamegraph.old.pb.gz";
 
@@ -59,6 +62,11 @@ pub fn after(before: &Path) -> Option<PathBuf> {
         say!("comparing {} with {}", before.display(), after.display());
         after.to_owned()
     })
+}
+
+/// Files of an earlier recording that a recording without named outputs would replace.
+pub fn files_of_before() -> Vec<&'static str> {
+    [DEFAULT_PICTURE, KEPT].into_iter().filter(|name| Path::new(name).is_file()).collect()
 }
 
 /// Keeps the recording before under its other name, as `perf record` does.

@@ -67,7 +67,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         say!("{left_out}");
     }
     say_nameless(&resolved.profile, resolved.profile.shown, &resolved.stats.rewritten_files);
-    let written = write_all(&plan, &resolved);
+    // Nothing takes the place of a recording that somebody may want, unless a file was named.
+    let is_nothing = resolved.stats.samples == 0 && plan.outputs.iter().any(Output::is_kept);
+    let before = if is_nothing { found::files_of_before() } else { Vec::new() };
+    let written = if before.is_empty() { write_all(&plan, &resolved) } else { Ok(()) };
+    if !before.is_empty() {
+        say!("nothing was recorded: kept {} of an earlier recording", before.join(" and "));
+    }
     if plan.verbose {
         say!("{}", cost(cpu_time));
         say!("{} (at the end)", messages::memory(&Resident::now()));
@@ -81,7 +87,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         say_error!("{reason}");
         return Ok(ExitCode::FAILURE);
     }
-    show(&plan);
+    if before.is_empty() {
+        show(&plan);
+    }
     Ok(code)
 }
 

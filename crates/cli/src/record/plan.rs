@@ -182,10 +182,6 @@ fn parse_stack_memory(text: &str) -> Result<usize, String> {
         _ => Err("must be 1M at least".to_owned()),
     }
 }
-
-/// Output where no other is named.
-const DEFAULT_OUTPUT: &str = "flamegraph.svg";
-
 /// A recording, and what becomes of it.
 pub(super) struct Plan {
     pub recording: pyrograph_recorder::Plan,
@@ -310,7 +306,10 @@ fn outputs(args: &Args) -> anyhow::Result<Vec<Output>> {
     let outputs = match &args.to {
         Some(format) if args.output.is_empty() => vec![Output::named(None, format)?],
         None if args.output.is_empty() => {
-            vec![Output::new(Path::new(DEFAULT_OUTPUT))?, Output::kept(Path::new(found::KEPT))?]
+            vec![
+                Output::new(Path::new(found::DEFAULT_PICTURE))?,
+                Output::kept(Path::new(found::KEPT))?,
+            ]
         }
         _ => args.output.iter().map(output).collect::<anyhow::Result<_>>()?,
     };

@@ -227,3 +227,24 @@ fn values_may_begin_with_a_hyphen_and_what_is_ambiguous_is_refused() {
     assert_eq!(run(&["-o", "x.svg"]).code, Some(0));
     assert!(folder.path().join("x.svg").exists());
 }
+
+/// An input that cannot be read drew an error over a picture that was there.
+#[test]
+fn a_good_picture_stays_if_there_is_nothing_to_draw() {
+    let directory = directory();
+    let picture = directory.path().join("good.svg");
+    let done = flamegraph(directory.path(), FOLDED, &["-o", "good.svg"]);
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    let good = std::fs::read(&picture).expect("a picture");
+    for input in ["", "junk\n"] {
+        let done = flamegraph(directory.path(), input, &["-o", "good.svg"]);
+        assert_eq!(done.code, Some(1), "{}", done.err);
+        assert!(done.err.contains("good.svg stays as it is"), "{}", done.err);
+        assert!(std::fs::read(&picture).expect("a picture") == good);
+    }
+    // Without one, and on standard output, the picture says so.
+    let done = flamegraph(directory.path(), "junk\n", &["-o", "new.svg"]);
+    let new = std::fs::read_to_string(directory.path().join("new.svg")).expect("a picture");
+    assert!(done.code == Some(1) && new.contains("unrecognized format"), "{new}");
+    assert!(flamegraph(directory.path(), "junk\n", &[]).out.contains("unrecognized format"));
+}

@@ -399,6 +399,15 @@ fn record_once_look_many_times() {
     assert!(all.total_share("alpha") > 20.0);
     let (by, _) = look(&["fold", "--by", "thread", "flamegraph.pb.gz"]);
     assert!(by.starts_with("split_c-"), "{by}");
+    // A recording of nothing takes the place of none.
+    let files = ["flamegraph.svg", "flamegraph.pb.gz", "flamegraph.old.pb.gz"];
+    let read = || files.map(|name| fs::read(folder.path().join(name)).expect("a file"));
+    let good = read();
+    let output = record(folder.path(), &["-F", "1", "--", "true"]);
+    let kept =
+        "nothing was recorded: kept flamegraph.svg and flamegraph.pb.gz of an earlier recording";
+    assert!(stderr(&output).contains(kept), "{}", stderr(&output));
+    assert!(read() == good);
     // The newer recording is taken.
     fs::write(folder.path().join("perf.data"), "other;text 1\n").expect("a file");
     let (table, said) = look(&["report"]);
