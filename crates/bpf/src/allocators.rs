@@ -1,4 +1,4 @@
-//! Functions of a C library that allocate memory, by their places in its file.
+//! Functions of a C library that allocate memory, with their offsets in its file.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use pyrograph_unwind::{Arch, cheapest_breakpoint};
 
 use crate::error::{Error, Reason};
 
-/// Functions that allocate memory (`enum allocation`). `reallocarray` is not among them: in every library it calls
-/// `realloc`, by a jump in most.
+/// Functions that allocate memory, with their numbers in `enum allocation`. `reallocarray` is not among them: in every
+/// library it calls `realloc`, by a jump in most.
 const ALLOCATIONS: [(&str, u64); 8] = [
     ("malloc", 0),
     ("calloc", 1),
@@ -21,21 +21,21 @@ const ALLOCATIONS: [(&str, u64); 8] = [
     ("pvalloc", 5),
 ];
 
-/// A function that gives memory.
+/// A function that allocates memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocator {
-    /// Where in the file a breakpoint for its calls is cheapest ([`cheapest_breakpoint`]).
+    /// File offset at which a breakpoint for its calls is cheapest ([`cheapest_breakpoint`]).
     pub offset: u64,
-    /// Cookie of the program that is attached there: which function it is, how far that place is behind
-    /// the start of the library's code, and how long that code is ([`Allocator::cookie`]).
+    /// Cookie of the program that is attached there. It encodes the function, the distance of that place from the start
+    /// of the library's code, and the size of that code.
     pub cookie: u64,
 }
 
-/// The functions of a file that allocate memory, each once: one address may have several names.
+/// Finds the functions of a file that allocate memory, each once: one address may have several names.
 ///
 /// # Errors
 ///
-/// If it cannot be read, or has no `malloc`.
+/// If the file cannot be read, or has no `malloc`.
 pub fn allocators(path: &Path) -> Result<Vec<Allocator>, Error> {
     let failed = |reason: Reason| Error::Function {
         path: path.to_owned(),
@@ -51,7 +51,7 @@ pub fn allocators(path: &Path) -> Result<Vec<Allocator>, Error> {
     let mut has_malloc = false;
     for symbol in image.functions().filter(|symbol| symbol.is_global()) {
         let Ok(name) = symbol.name() else { continue };
-        // A version may stand behind it.
+        // A version may follow the name.
         let name = name.split('@').next().unwrap_or(name);
         let function = ALLOCATIONS.iter().find(|(known, _)| *known == name);
         let text = image.segments().iter().filter(is_text).find(|text| {
@@ -73,8 +73,8 @@ pub fn allocators(path: &Path) -> Result<Vec<Allocator>, Error> {
     }
 }
 
-/// How far behind the start of a function of a file a breakpoint for its calls is cheapest; 0 if the file has
-/// several of the name for which that differs. A version behind the name does not count.
+/// Distance from the start of a function to the place at which a breakpoint for its calls is cheapest, in bytes; 0 if
+/// the file has several functions of the name with different distances. A version after the name is ignored.
 pub fn cheapest_place_of(path: &Path, name: &str) -> usize {
     let Ok(image) = Image::open(path) else { return 0 };
     let functions = image.functions_named(name);
@@ -85,16 +85,16 @@ pub fn cheapest_place_of(path: &Path, name: &str) -> usize {
     }
 }
 
-/// How far behind a function's start a breakpoint for its calls is cheapest.
+/// Distance from a function's start to the place at which a breakpoint for its calls is cheapest, in bytes.
 fn cheapest_place(image: &Image, symbol: &Symbol<'_, '_>) -> u64 {
     cheapest_breakpoint(Arch::X86_64, image.code_of(symbol).unwrap_or_default()) as u64
 }
 
-/// Bits of a distance in a cookie.
+/// Number of bits of a distance or size in a cookie.
 const DISTANCE_BITS: u32 = 28;
 
-/// The function's number in the lower 8 bits, above it the distance from the start of the code and the code's
-/// size, 28 bits each.
+/// Encodes a cookie: the function's number in the lower 8 bits, above it the distance from the start of the code and
+/// the code's size, 28 bits each.
 fn cookie(function: u64, distance: u64, size: u64) -> u64 {
     let most = (1 << DISTANCE_BITS) - 1;
     function | distance.min(most) << 8 | size.min(most) << (8 + DISTANCE_BITS)

@@ -1,4 +1,4 @@
-//! The thread that makes unwind tables, off the way that samples take.
+//! The thread that makes unwind tables, so that samples do not wait for them.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -15,24 +15,26 @@ use crate::cache::Cache;
 use crate::error::Error;
 use crate::tables::{Count, Tables};
 
-/// How often hit counts are read, if there is no room for all tables. What that
-/// takes is a small part of the time.
+/// Interval at which hit counts are read, if there is no room for all tables. Reading them takes a small part of the
+/// time.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// A module's number and its unwind information.
 type Work = (u32, Option<Arc<UnwindInfo>>);
 
-/// Modules that wait for their tables. Those in most stacks come first; as long as none is, small ones: most of what runs
-/// is ready at once, while the largest take as long as all others together.
+/// Modules that wait for their tables. Modules with the highest hit count come first. Without hits, small ones come
+/// first: then most of the code that runs is ready at once, while the largest tables take as long as all others
+/// together.
 #[derive(Default)]
 struct Waiting {
     by_size: BTreeMap<(usize, u32), Option<Arc<UnwindInfo>>>,
-    /// Something was made since memory was given back.
+    /// True if a table was made since free memory was last returned to the kernel.
     made: bool,
 }
 
 impl Waiting {
-    /// The next one; waits for it, at most for `patience`. `hits`: in how many stacks a module was.
+    /// Removes and returns the next module. Waits for one, but not longer than `patience`. `hits`: hit count of a
+    /// module.
     fn next(
         &mut self,
         queue: &Receiver<Work>,
@@ -51,7 +53,7 @@ impl Waiting {
         }
         queue.try_iter().for_each(|work| self.add(work));
         self.made = true;
-        // Of equals, the last one counts.
+        // `max_by_key` returns the last of equal elements, which is the smallest table.
         let most = self.by_size.keys().rev().max_by_key(|(_, module)| hits(*module)).copied();
         let next = most.and_then(|key| self.by_size.remove_entry(&key));
         next.map(|((_, module), info)| (module, info)).ok_or(RecvTimeoutError::Timeout)
@@ -63,29 +65,29 @@ impl Waiting {
     }
 }
 
-/// Hands files to the thread.
+/// Passes files to the thread.
 #[derive(Debug)]
 pub struct Builder {
     work: Option<Sender<Work>>,
     asked: Cell<usize>,
     made: Arc<AtomicUsize>,
     stats: Arc<Mutex<(TableStats, Option<Error>)>>,
-    /// The recording is over: tables that still wait are of no use to it.
+    /// True if the recording is over: tables that are still waiting are of no use to it.
     over: Arc<AtomicBool>,
     /// Disconnected when the thread has ended.
     ended: Receiver<()>,
     keeping: Option<Keeping>,
 }
 
-/// Has a thread keep its results for the next recording, at the latest when this is dropped: unfinished ones are given up. Hold it
-/// as long as the program has something else to do.
+/// Guard that lets a thread save its results for the next recording. When it is dropped, unfinished results are
+/// abandoned. Hold it as long as the program has other work to do.
 #[derive(Debug)]
 pub struct Keeping {
     given_up: Arc<AtomicBool>,
     ended: Receiver<()>,
 }
 
-/// The side of the thread, which drops it when all is kept.
+/// The thread's side of a [`Keeping`], which it drops when everything is saved.
 #[derive(Debug)]
 pub struct Keeper {
     given_up: Arc<AtomicBool>,
@@ -93,17 +95,17 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    /// Returns true until the results are no longer waited for.
+    /// Returns true as long as the results are waited for.
     pub fn goes_on(&self) -> bool {
         !self.given_up.load(Ordering::Acquire)
     }
 }
 
 impl Keeping {
-    /// Some megabytes are written, on a machine that may be busy.
+    /// Time to wait when the guard is dropped: some megabytes are written, on a machine that may be busy.
     const PATIENCE: Duration = Duration::from_secs(1);
 
-    /// For a thread that is started with the other side.
+    /// Creates a guard and the side for a thread.
     pub fn new() -> (Self, Keeper) {
         let given_up = Arc::new(AtomicBool::new(false));
         let (ends, ended) = mpsc::channel();
@@ -118,11 +120,11 @@ impl Drop for Keeping {
     }
 }
 
-/// How long the end of a recording waits for tables that are being made, which the next one may want.
+/// Time that the end of a recording waits for tables that are being made, because the next recording may need them.
 const GRACE: Duration = Duration::from_millis(150);
 
 impl Builder {
-    /// `cache`: where tables are that were made before.
+    /// Starts the thread. `cache`: tables from earlier recordings.
     pub fn start(mut tables: Tables, mut cache: Option<Cache>) -> std::io::Result<Self> {
         let (work, queue) = mpsc::channel::<Work>();
         let made = Arc::new(AtomicUsize::new(0));
@@ -137,7 +139,7 @@ impl Builder {
             let _ends = ends;
             let goes_on = || keeper.goes_on();
             prefer_this_thread();
-            // For tables that are left out, and may come back.
+            // For tables that are left out and may be made again.
             let mut infos = HashMap::new();
             let mut pause = PAUSE;
             while !is_over.load(Ordering::Acquire) {
@@ -174,7 +176,7 @@ impl Builder {
                 };
                 done.fetch_add(usize::from(is_new), Ordering::Release);
             }
-            // There will be no more: the recording is over.
+            // There will be no more work: the recording is over.
             cache.map(|cache| cache.write(|module, start| tables.read_back(module, start)));
         };
         std::thread::Builder::new().name("tables".to_owned()).spawn(run)?;
@@ -182,7 +184,7 @@ impl Builder {
         Ok(Self { work: Some(work), asked: Cell::new(0), made, stats, over, ended, keeping })
     }
 
-    /// The guard that saves tables when the recording is over; returned once.
+    /// Guard that keeps tables when the recording is over; returned once.
     pub fn keeping(&mut self) -> Option<Keeping> {
         self.keeping.take()
     }
@@ -194,19 +196,19 @@ impl Builder {
         }
     }
 
-    /// How many tables were asked for, and how many of these are made.
+    /// Number of tables that were requested, and number of these that are made.
     pub fn progress(&self) -> (usize, usize) {
         (self.asked.get(), self.made.load(Ordering::Acquire))
     }
 
-    /// The tables so far.
+    /// Counts of the tables so far.
     pub fn stats(&self) -> TableStats {
         self.stats.lock().unwrap_or_else(|error| error.into_inner()).0
     }
 }
 
-/// Publishes the table of a file; and whether it had been made before; `None` if it is given up. `keep`: the cache is to have it
-/// if not.
+/// Publishes the table of a file. Returns true with the result if the table came from the cache; `None` if it was
+/// abandoned. `keep`: a table that was not in the cache is added to it.
 fn publish(
     tables: &mut Tables,
     module: u32,
@@ -235,8 +237,8 @@ fn publish(
     })
 }
 
-/// Gives free memory back to the kernel: the table of a large program takes tens of megabytes while it is
-/// made, and the allocator keeps them for the next.
+/// Returns free memory to the kernel: making the table of a large program takes tens of megabytes, which the allocator
+/// would keep for the next one.
 fn give_memory_back() {
     #[cfg(target_env = "gnu")]
     // SAFETY: it may be called at any time, by any thread.
@@ -245,16 +247,16 @@ fn give_memory_back() {
     }
 }
 
-/// Lets the scheduler prefer the calling thread, where that is permitted: what it does is little, and on a
-/// busy machine stacks are incomplete until it is done.
+/// Raises the scheduling priority of the calling thread, if that is permitted: its work is little, and on a busy
+/// machine stacks are incomplete until it is done.
 pub fn prefer_this_thread() {
-    // SAFETY: it bears on this thread's priority only.
+    // SAFETY: it affects only this thread's priority.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -10) };
 }
 
 impl Drop for Builder {
-    /// A table that is being made is not waited for: the thread goes on with it beside what comes after the
-    /// recording, and writes what it has for the next one.
+    /// Does not wait for a table that is being made for longer than [`GRACE`]: the thread goes on beside the work that
+    /// follows the recording, and writes its tables for the next one.
     fn drop(&mut self) {
         self.work = None;
         let _ = self.ended.recv_timeout(GRACE);

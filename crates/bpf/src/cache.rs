@@ -1,8 +1,8 @@
-//! Unwind tables that were made before, in files: one for each file by its build ID and shape.
+//! Cache of unwind tables in files: one for each ELF file, by its build ID and shape.
 //!
-//! Reading a table back takes a fiftieth of the time that it takes to make it. Nothing is written while a
-//! recording goes on: [`Cache::write`] comes after it. What cannot be read or written is passed over: tables
-//! can be made anew at any time.
+//! Reading a table from the cache takes a fiftieth of the time that it takes to make it. Nothing is written during a
+//! recording: [`Cache::write`] is called after it. Read and write errors are ignored: tables can be made again at any
+//! time.
 
 use std::hash::BuildHasher;
 use std::path::Path;
@@ -12,31 +12,33 @@ use foldhash::quality::FixedState;
 use pyrograph_cache::{Folder, Kept, Stamp};
 use pyrograph_unwind::{StoredTable, Table, TableKey, UnwindInfo};
 
-/// Tables of smaller files are made in less than a third of a millisecond. Bytes of `.eh_frame`.
+/// Smallest `.eh_frame` whose table is kept, in bytes. Tables of smaller ones are made in less than a third of a
+/// millisecond.
 const SMALLEST_SOURCE: usize = 32 << 10;
-/// The most bytes of all files together; those go first that were not used for the longest time.
+/// Limit to the size of all cache files together, in bytes; the least recently used ones are deleted first.
 const MOST_STORED: u64 = 512 << 20;
-/// Larger than the table of any program: what is larger is none.
+/// Limit to the size of one table, in bytes: no program's table is larger.
 const LARGEST: usize = 256 << 20;
 
 /// A folder of tables.
 #[derive(Debug)]
 pub struct Cache {
     folder: Folder,
-    /// To be written at the end: the tables of these modules, and where they start.
+    /// Tables to write at the end: key, module, and start address of each.
     kept: Vec<(TableKey, u32, u64)>,
-    /// Files that were used.
+    /// Names of the cache files that were used.
     used: Vec<String>,
 }
 
 impl Cache {
-    /// A cache below a folder such as `~/.cache`; see [`Folder::open`].
+    /// Opens a cache below a folder such as `~/.cache`; see [`Folder::open`].
     pub fn open(base: &Path) -> Option<Self> {
         let folder = Folder::open(base, "tables")?;
         Some(Self { folder, kept: Vec::new(), used: Vec::new() })
     }
 
-    /// The table of a file, if it was kept; and under what it can be kept, if it is worth that.
+    /// Returns the table of a file, if it is in the cache, and the key under which it can be kept, if it is large
+    /// enough.
     pub fn read(&mut self, info: &UnwindInfo) -> (Option<TableKey>, Option<StoredTable<Kept>>) {
         if info.table_source() < SMALLEST_SOURCE {
             return (None, None);
@@ -51,13 +53,13 @@ impl Cache {
         (Some(key), table)
     }
 
-    /// The table that was made of a module is to be written later.
+    /// Marks the table of a module to be written later.
     pub fn keep(&mut self, key: TableKey, module: u32, start: u64) {
         self.kept.push((key, module, start));
     }
 
-    /// Writes what is to be kept, and makes room. `read_back` has the table of a module, and is given where
-    /// that starts: so nothing is held here until then. How many were written.
+    /// Writes the tables that are to be kept, and deletes old ones to make room. `read_back` returns the table of a
+    /// module, given its start address: so no table is held here until then. Returns the number of tables written.
     pub fn write(self, read_back: impl Fn(u32, u64) -> Option<Table>) -> usize {
         let now = SystemTime::now();
         self.used.iter().for_each(|name| self.folder.used(name, now));

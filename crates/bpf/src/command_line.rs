@@ -1,20 +1,20 @@
-//! Command lines of programs, as they begin.
+//! Command lines of programs, taken when they are executed.
 
 use crate::layout;
 
-/// The command line with which a process began to run a program.
+/// Command line with which a process began to run a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommandLine {
-    /// When, of `CLOCK_MONOTONIC`, ns.
+    /// Time of the execution: nanoseconds of `CLOCK_MONOTONIC`.
     pub time: u64,
-    /// The process.
+    /// ID of the process.
     pub pid: i32,
     /// Words that each end with a NUL, as in `/proc/PID/cmdline`: at most 4097 bytes.
     pub words: Vec<u8>,
 }
 
 impl CommandLine {
-    /// From a `struct command_line`.
+    /// Decodes a `struct command_line`.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let (head, words) = bytes.split_at_checked(size_of::<layout::CommandLine>())?;
         let head: layout::CommandLine = bytemuck::try_pod_read_unaligned(head).ok()?;

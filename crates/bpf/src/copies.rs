@@ -1,13 +1,13 @@
-//! User stacks that the programs could not unwind to their end, copied out with registers.
+//! User stacks that the programs could not unwind to the end, copied to user space with registers.
 
 use pyrograph_event::counted::Cut;
 
 use crate::counted::cut_of;
 use crate::layout::{COPY_WINDOW_NS, Copy, LARGE_COPY, ROOT_COPY};
 
-/// Most bytes that a CPU may copy in a window of time (`copy_budget` of `struct config`): at a rate of samples, if
-/// that is known, the whole of all of them, with a quarter for those that come early. A copy of the largest size
-/// takes some 10 µs, so that the fastest rate takes a twelfth of the CPU.
+/// Limit to the bytes that a CPU may copy in a window of time (`copy_budget` of `struct config`): enough for full
+/// copies of all samples at a known sampling rate, plus a quarter for samples that come early. A copy of the largest
+/// size takes some 10 µs, so that the fastest rate takes a twelfth of the CPU.
 pub fn budget(hertz: Option<u64>) -> u64 {
     const LEAST_A_SECOND: u64 = 1024;
     const MOST_A_SECOND: u64 = 8192;
@@ -15,8 +15,8 @@ pub fn budget(hertz: Option<u64>) -> u64 {
     LARGE_COPY * wanted.clamp(LEAST_A_SECOND, MOST_A_SECOND) / (1_000_000_000 / COPY_WINDOW_NS)
 }
 
-/// The size of the ring for copies, in bytes: what all CPUs copy in a tenth of a second at a rate of samples, if
-/// that is known.
+/// Size of the ring buffer for copies, in bytes: room for what all CPUs copy in a tenth of a second, if the sampling
+/// rate is known.
 pub fn ring_size(hertz: Option<u64>, cpus: u64) -> u32 {
     const UNKNOWN: u64 = 8 << 20;
     let wanted =
@@ -24,33 +24,33 @@ pub fn ring_size(hertz: Option<u64>, cpus: u64) -> u32 {
     (wanted.clamp(2 << 20, 32 << 20) as u32).next_power_of_two()
 }
 
-/// A user stack as it was when it was to be counted.
+/// Copy of a user stack, made at the event to be counted.
 #[derive(Clone, Debug)]
 pub struct CopiedStack {
-    /// The process and the thread, by the numbers that this process knows them by.
+    /// ID of the process, in this process's PID namespace.
     pub pid: i32,
-    /// The thread.
+    /// ID of the thread, in this process's PID namespace.
     pub tid: i32,
-    /// When it was copied: nanoseconds of `CLOCK_MONOTONIC`.
+    /// Time of the copy: nanoseconds of `CLOCK_MONOTONIC`.
     pub time: u64,
-    /// `rax`, `rdx`, `rcx`, `rbx`, `rsi`, `rdi`, `rbp`, `rsp`, `r8` to `r15` (their DWARF numbers, System V ABI,
-    /// AMD64 supplement), and the instruction pointer.
+    /// `rax`, `rdx`, `rcx`, `rbx`, `rsi`, `rdi`, `rbp`, `rsp`, `r8` to `r15` (their DWARF numbers, System V ABI, AMD64
+    /// supplement), and the instruction pointer.
     pub registers: [u64; 17],
-    /// The bytes from the stack pointer on, as many as could be copied.
+    /// Bytes from the stack pointer on, as many as could be copied.
     pub bytes: Vec<u8>,
-    /// The thread's first frames, where these are further up than the bytes reach: an address, and what was there.
+    /// The thread's first frames, if these are farther up than `bytes` reaches: their address and their bytes.
     pub root: Option<(u64, Vec<u8>)>,
-    /// Where the stack's mapping ends.
+    /// End of the stack's mapping.
     pub stack_end: u64,
-    /// Why it could not be unwound in the kernel.
+    /// Reason why it could not be unwound in the kernel.
     pub cut: Cut,
-    /// Hash of it where it is counted, and of the part that was unwound in the kernel.
+    /// Hash of the stack in counts. `partial` is the hash of the part that was unwound in the kernel.
     pub(crate) hash: u64,
     pub(crate) partial: u64,
 }
 
 impl CopiedStack {
-    /// From a `struct copy` and what follows it.
+    /// Decodes a `struct copy` and the bytes that follow it.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let (head, rest) = bytes.split_at_checked(size_of::<Copy>())?;
         let copy: Copy = bytemuck::pod_read_unaligned(head);
@@ -76,12 +76,12 @@ impl CopiedStack {
         })
     }
 
-    /// The address of the first byte.
+    /// Address of the first byte.
     pub fn start(&self) -> u64 {
         self.registers[7]
     }
 
-    /// How many bytes of the stack were not copied.
+    /// Number of bytes of the stack that were not copied.
     pub fn missing(&self) -> u64 {
         let copied_to = self.start().saturating_add(self.bytes.len() as u64);
         self.stack_end.saturating_sub(copied_to)

@@ -1,4 +1,4 @@
-//! Counts with their stacks.
+//! Counts and their stacks, decoded from what the programs emit.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use crate::layout::{
 };
 use crate::object::monotonic_now;
 
-/// Reasons by their numbers, which are those of `enum end` from 1 on.
+/// Reasons in the order of `enum end`, whose values start at 1.
 const CUTS: [Cut; 10] = [
     Cut::TooManyFrames,
     Cut::Unreadable,
@@ -31,16 +31,16 @@ const CUTS: [Cut; 10] = [
     Cut::Invisible,
 ];
 
-/// The reason with a number of `enum end`; `None` if the stack is whole.
+/// Reason for a value of `enum end`; `None` if the stack is whole.
 pub fn cut_of(end: u64) -> Option<Cut> {
     let at = usize::try_from(end.checked_sub(1)?).ok()?;
     CUTS.get(at).copied()
 }
 
-/// The number of a reason in `enum end`.
+/// Value of `enum end` for a reason.
 pub fn end_of(cut: Cut) -> u64 {
     let cut = match cut {
-        // Of what is unwound in user space alone.
+        // Reasons that only occur in user space.
         Cut::CopyTooSmall => Cut::Unreadable,
         Cut::OffStack | Cut::Moved => Cut::BadRule,
         cut => cut,
@@ -48,12 +48,12 @@ pub fn end_of(cut: Cut) -> u64 {
     CUTS.iter().zip(1..).find(|(known, _)| **known == cut).map_or(0, |(_, end)| end)
 }
 
-/// From `enum kind` and the detail of that kind.
+/// Converts a value of `enum kind` and its detail.
 fn kind_of(number: u32, detail: u32) -> Kind {
     let socket = Socket { family: (detail >> 16) as u16, protocol: detail as u16 };
     match number {
         1 => Kind::Wait(Wait::Sleep),
-        // Waits for locks alone have the number of their system call.
+        // If only waits for locks are recorded, the detail is the number of their system call.
         2 | 12 if detail > 0 => Kind::Futex { lock: number == 2 },
         2 => Kind::Wait(Wait::Lock),
         3 => Kind::Wait(Wait::Io),
@@ -70,14 +70,14 @@ fn kind_of(number: u32, detail: u32) -> Kind {
     }
 }
 
-/// Something that was counted.
+/// A count with its stacks.
 pub type Counted<'a> = event::Counted<'a, UserFrames<'a>>;
 
-/// The frames of a user stack, leaf first.
+/// Frames of a user stack, leaf first.
 #[derive(Clone, Debug)]
 pub struct UserFrames<'a> {
     words: std::slice::Iter<'a, u64>,
-    /// Files by the numbers that the programs gave them.
+    /// Modules by the numbers that the programs assigned to unknown files.
     aliases: &'a HashMap<u32, u32>,
 }
 
@@ -111,7 +111,7 @@ impl DoubleEndedIterator for UserFrames<'_> {
     }
 }
 
-/// The module in which a stack ends because its table was left out, if it does.
+/// Module in which a stack ends because its table was left out; `None` if it ends otherwise.
 fn left_out(stack: &UserStack<'_, UserFrames<'_>>) -> Option<u32> {
     if stack.cut != Some(Cut::TableOmitted) {
         return None;
@@ -119,7 +119,7 @@ fn left_out(stack: &UserStack<'_, UserFrames<'_>>) -> Option<u32> {
     stack.frames.clone().next_back()?.module
 }
 
-/// The words of a user stack, and the hash of its calls, if it has any.
+/// Splits the words of a user stack from the hash of its interpreter calls, if it has any.
 fn split_calls(words: &[u64]) -> (&[u64], Option<u64>) {
     match words.split_last() {
         Some((last, rest)) if module(*last) == MODULE_CALLS => (rest, Some(address(*last))),
@@ -127,7 +127,7 @@ fn split_calls(words: &[u64]) -> (&[u64], Option<u64>) {
     }
 }
 
-/// A frame as the programs have it.
+/// Encodes a frame as the programs do.
 fn encode(frame: UserFrame) -> u64 {
     let module = frame.module.unwrap_or(MODULE_ANONYMOUS);
     u64::from(module) << FRAME_SHIFT | address(frame.address)
@@ -141,24 +141,24 @@ fn address(frame: u64) -> u64 {
     frame & ((1 << FRAME_SHIFT) - 1)
 }
 
-/// More words of stacks are not kept, but for those that come in within half a second: 1 MiB.
+/// Number of stack words that are kept, not counting those that arrive within half a second: 1 MiB.
 const MOST_WORDS: usize = 1 << 17;
 
-/// The stacks that the programs have sent, by their hashes. A long recording has new ones without end, each a place in
+/// Stacks that the programs have emitted, by hash. A long recording has new ones all the time: each has an address in
 /// the kernel or a leaf that was not hit before.
 #[derive(Clone, Debug)]
 pub struct Stacks {
     inner: Rc<RefCell<Inner>>,
 }
 
-/// The modules that stand behind numbers which the programs gave.
+/// Modules by the numbers that the programs assigned.
 type Numbers<'a> = &'a HashMap<u32, u32>;
 
-/// Stacks by their hashes.
+/// Stacks by hash.
 #[derive(Debug, Default)]
 struct Recent {
     frames: Vec<u64>,
-    /// Where each is in `frames`: from, and how many.
+    /// Position of each stack in `frames`: start and length.
     places: HashMap<u64, (usize, usize)>,
 }
 
@@ -177,10 +177,10 @@ impl Recent {
     }
 }
 
-/// More words of unwound copies are not kept until they are counted: 64 MiB. Deep recursion has 80 KB a stack.
+/// Number of words of unwound copies that are kept until they are counted: 64 MiB. Deep recursion has 80 KB a stack.
 const MOST_COPIED_WORDS: usize = 8 << 20;
 
-/// Stacks that were unwound in user space, until they are counted: each is, once.
+/// Stacks that were unwound in user space, kept until they are counted: each is counted once.
 #[derive(Debug, Default)]
 struct Copied {
     stacks: HashMap<u64, Box<[u64]>>,
@@ -204,18 +204,18 @@ impl Copied {
 struct Inner {
     recent: Recent,
     copied: Copied,
-    /// Stacks from before the last time that they were forgotten: counts of that moment are of these.
+    /// Stacks from before the last [`Stacks::forget`]: counts of that moment may refer to them.
     older: Recent,
-    /// Copied stacks that are unwound later, and what was counted of them until then.
+    /// Hashes of copied stacks that are unwound later; `late` has the counts of these so far.
     postponed: HashSet<u64>,
     late: Vec<(Key, Count)>,
-    /// Events whose stack was never sent.
+    /// Number of events whose stack was never emitted.
     unknown: u64,
-    /// Events whose user stack ends in a module because its table was left out.
+    /// Number of events whose user stack ends in a module because its table was left out.
     left_out: HashMap<u32, u64>,
     text: KernelText,
     aliases: Aliases,
-    /// Keys have times in steps of `FINE_TIME_SHIFT`.
+    /// True if keys have times in units of `FINE_TIME_SHIFT`.
     fine_times: bool,
 }
 
@@ -228,8 +228,8 @@ impl Inner {
         found.or_else(|| Some(self.copied.stacks.get(&hash)?))
     }
 
-    /// The user part of a stack, `None` if there is none. Of its words the last ones may encode how it ends, and the hash
-    /// of the calls of interpreters in it. The outer option: what was sent is not known.
+    /// User part of a stack. The last of its words may encode how it ends, and the hash of its interpreter calls. The
+    /// outer option is `None` if the stack is unknown, the inner one if there is no user part.
     fn user_stack<'a>(
         &'a self,
         hash: u64,
@@ -300,20 +300,21 @@ impl Inner {
 }
 
 impl Stacks {
-    /// None yet. `text`: where the kernel's functions are. `fine_times`: keys have these (`FINE_TIME_SHIFT`).
+    /// Creates an empty table. `text`: addresses of the kernel's functions. `fine_times`: keys have times in units of
+    /// `FINE_TIME_SHIFT`.
     pub fn new(text: KernelText, aliases: Aliases, fine_times: bool) -> Self {
         let inner = Inner { text, aliases, fine_times, ..Inner::default() };
         Self { inner: Rc::new(RefCell::new(inner)) }
     }
 
-    /// Sets the time at which something is counted, if counts have times.
+    /// Sets the time of an event, if counts have times.
     pub fn set_time(&self, key: &mut Key, time: u64) {
         if self.inner.borrow().fine_times {
             key.time = (time >> FINE_TIME_SHIFT) as u32;
         }
     }
 
-    /// Takes a `struct stack`.
+    /// Adds an emitted `struct stack`.
     pub fn add(&self, bytes: &[u8]) {
         let mut words = bytes.chunks_exact(8).map(|word| {
             let mut bytes = [0; 8];
@@ -326,7 +327,7 @@ impl Stacks {
         inner.recent.add(hash, words.take(len));
     }
 
-    /// Notes what a copied stack came to in user space, unless the kernel had come as far.
+    /// Adds the result of unwinding a copied stack in user space, unless the kernel had unwound more of it.
     pub fn add_copied(
         &self,
         stack: &CopiedStack,
@@ -340,7 +341,7 @@ impl Stacks {
         frames.truncate(room);
         let partial = inner.recent.find(stack.partial);
         let partial = partial.or_else(|| inner.older.find(stack.partial));
-        // Calls of interpreters were found all the same.
+        // Interpreter calls are kept, whichever part is used.
         let (partial, calls) = partial.map_or((None, None), |words| {
             let (words, calls) = split_calls(words);
             (Some(words), calls)
@@ -359,12 +360,12 @@ impl Stacks {
         inner.copied.add(stack.hash, frames);
     }
 
-    /// Defers counts of a copied stack until it is unwound.
+    /// Defers the counts of a copied stack until it is unwound.
     pub fn postpone(&self, stack: &CopiedStack) {
         self.inner.borrow_mut().postponed.insert(stack.hash);
     }
 
-    /// Keeps a count for later if its stack is unwound later.
+    /// Keeps a count for later if its stack was postponed. Returns true if it was kept.
     pub fn wait(&self, key: &Key, count: &Count) -> bool {
         let inner = &mut *self.inner.borrow_mut();
         let waits = inner.postponed.contains(&key.user);
@@ -374,29 +375,29 @@ impl Stacks {
         waits
     }
 
-    /// The counts that waited for stacks which are unwound by now.
+    /// Removes and returns the deferred counts whose stacks have been unwound by now.
     pub fn late(&self) -> Vec<(Key, Count)> {
         let Inner { postponed, late, .. } = &mut *self.inner.borrow_mut();
         late.extract_if(.., |(key, _)| !postponed.contains(&key.user)).collect()
     }
 
-    /// Returns true if there are so many that it is time to forget them.
+    /// Returns true if there are so many stacks that some should be forgotten.
     pub fn are_many(&self) -> bool {
         self.inner.borrow().recent.frames.len() > MOST_WORDS
     }
 
-    /// Forgets those from before the last call.
+    /// Forgets the stacks from before the last call.
     pub fn forget(&self) {
         let inner = &mut *self.inner.borrow_mut();
         inner.older = std::mem::take(&mut inner.recent);
     }
 
-    /// Events whose stack was never sent.
+    /// Number of events whose stack was never emitted.
     pub fn unknown(&self) -> u64 {
         self.inner.borrow().unknown
     }
 
-    /// Puts together what was counted.
+    /// Combines a count with its stacks and passes it to `out`.
     pub fn counted(&self, key: &Key, count: &Count, out: &mut dyn FnMut(Counted<'_>)) {
         let inner = &mut *self.inner.borrow_mut();
         let aliases = Rc::clone(&inner.aliases);
@@ -413,8 +414,8 @@ impl Stacks {
         }
     }
 
-    /// The modules in which user stacks end because their tables were left out, and how many events
-    /// have such stacks; most first.
+    /// Modules in which user stacks end because their tables were left out, with the number of events that have such
+    /// stacks; most first.
     pub fn left_out(&self) -> Vec<(u32, u64)> {
         let mut rows: Vec<_> = self
             .inner
@@ -428,13 +429,13 @@ impl Stacks {
     }
 }
 
-/// The last time before `now` that has these lower bits, in steps of `FINE_TIME_SHIFT`.
+/// The last time before `now` with these lower bits, in units of `FINE_TIME_SHIFT`, converted to nanoseconds.
 fn fine_time(bits: u32, now: u64) -> u64 {
     let now = now >> FINE_TIME_SHIFT;
     now.saturating_sub((now as u32).wrapping_sub(bits).into()) << FINE_TIME_SHIFT
 }
 
-/// Without the mark that stands before it in perf's callchains (`PERF_CONTEXT_KERNEL`).
+/// Removes the marker at the start of the kernel part of perf's callchains (`PERF_CONTEXT_KERNEL`).
 fn kernel_part(kernel: &[u64]) -> &[u64] {
     const MARKS: u64 = -4095i64 as u64;
     match kernel {

@@ -1,4 +1,4 @@
-//! Counting of events without stacks: tracepoints where they happen, and counters of perf_event_open by who runs.
+//! Counting of events without stacks: tracepoints, and counters of `perf_event_open` attributed to the running thread.
 
 mod layout;
 mod point;
@@ -20,77 +20,77 @@ use crate::shared::Shared;
 
 static PROGRAMS: Packed = Packed(include_bytes!("programs/counter.bpf.o.gz"));
 
-/// An event that programs in the kernel count.
+/// An event that BPF programs count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CountedEvent {
-    /// The begin of the system calls with a number.
+    /// Entry of the system call with a number.
     Call(u32),
-    /// The return of the system calls with a number.
+    /// Return of the system call with a number.
     Return(u32),
-    /// A tracepoint, by its name without that of its system.
+    /// A tracepoint, by its name without the category.
     Tracepoint(String),
 }
 
-/// Keys that keep counts apart.
+/// Keys by which counts are separated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CountKey {
-    /// None, or CPUs: those of tracepoints are apart in any case.
+    /// No key. Counts of tracepoints and calls are kept per CPU all the same.
     #[default]
     None,
     /// CPUs.
     Cpu,
-    /// Threads, by their numbers.
+    /// Threads, by their IDs.
     Thread,
-    /// Processes, by their numbers.
+    /// Processes, by their IDs.
     Process,
     /// Control groups, by their IDs.
     Group,
-    /// The threads that were named, by their indexes, each with what it has started since.
+    /// Named threads, by their indices, each with the threads and processes that it has started since.
     Root,
 }
 
 /// Options of an [`EventCounter`].
 #[derive(Clone, Debug, Default)]
 pub struct EventOptions {
-    /// Only threads that [`EventCounter::add_threads`] and [`EventCounter::expect_command`] name, with threads that
-    /// they start.
+    /// Count only threads that [`EventCounter::add_threads`] and [`EventCounter::expect_command`] name, and threads
+    /// that they start.
     pub members: bool,
-    /// And processes that these start.
+    /// Count processes that these start, too.
     pub inherit: bool,
-    /// Only threads of these names, or of processes of these names; none for all.
+    /// Count only threads with these names, or of processes with these names; empty for all.
     pub names: Vec<String>,
-    /// Only threads in the control group with this ID, or in one inside of it.
+    /// Count only threads in the control group with this ID, or in one below it.
     pub group: Option<u64>,
-    /// Keys that keep counts apart.
+    /// Key by which counts are separated.
     pub key: CountKey,
-    /// Events that are counted where they happen.
+    /// Events that are counted by BPF programs.
     pub events: Vec<CountedEvent>,
-    /// For each counter of perf_event_open that is read, true if it counts time, of which idle CPUs have none.
+    /// For each counter of `perf_event_open`: true if it counts time, which idle CPUs do not have.
     pub counters: Vec<bool>,
-    /// Below which folder (such as `~/.cache`) the kernel's types are kept for the next time; `None`: they are not.
+    /// Folder (such as `~/.cache`) below which the kernel's types are kept for the next time; `None` to keep none.
     pub cache: Option<PathBuf>,
 }
 
 /// A count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EventCount {
-    /// Index of the event, or behind these, of the counter.
+    /// Index of the event; counters follow after the events.
     pub event: usize,
-    /// The key that it was counted for.
+    /// Key of the count.
     pub key: u64,
-    /// The CPU, for events where keys are none or CPUs.
+    /// The CPU, for events if the key is [`CountKey::None`] or [`CountKey::Cpu`].
     pub cpu: Option<u32>,
-    /// The count.
+    /// Value of the count.
     pub value: u64,
-    /// Nanoseconds for which it was to count; 0 of events.
+    /// Nanoseconds for which the counter was enabled; 0 for events.
     pub enabled: u64,
-    /// Nanoseconds for which it did; 0 of events.
+    /// Nanoseconds for which the counter was running; 0 for events.
     pub running: u64,
 }
 
-/// Programs in the kernel that count events. When this is dropped, or the process ends in any way, they are gone.
+/// BPF programs that count events. They are unloaded when this is dropped, or when the process ends in any way.
 pub struct EventCounter {
-    // In this order they go: first nothing runs any more.
+    // Fields are dropped in this order: first, no program runs any more.
     links: Vec<Link>,
     points: Vec<point::Point>,
     state: Shared<State>,
@@ -100,15 +100,15 @@ pub struct EventCounter {
 }
 
 impl EventCounter {
-    /// The most counters of perf_event_open.
+    /// Maximum number of counters of `perf_event_open`.
     pub const MOST_COUNTERS: usize = layout::MAX_VALUES;
 
-    /// Loads the programs. An event whose tracepoint the kernel does not give to programs is no error: [`Self::attach`]
-    /// returns its index.
+    /// Loads the programs. It is no error if a tracepoint is not available to programs: [`Self::attach`] returns the
+    /// index of its event.
     ///
     /// # Errors
     ///
-    /// If the user may not, or the kernel lacks something.
+    /// If the user lacks permission, or the kernel lacks a feature.
     pub fn load(options: EventOptions) -> Result<Self, Error> {
         if !cfg!(target_arch = "x86_64") {
             return Err(Error::UnsupportedArch);
@@ -144,11 +144,12 @@ impl EventCounter {
         Ok(())
     }
 
-    /// Has a counter of perf_event_open read, by its index among them, that is open on a CPU for all that runs there.
+    /// Adds a counter of `perf_event_open`, by its index among the counters. It must be open on a CPU for all threads
+    /// that run there.
     ///
     /// # Errors
     ///
-    /// If the kernel does not give its value to programs.
+    /// If the kernel does not make its value available to programs.
     pub fn add_counter(
         &self,
         index: usize,
@@ -161,13 +162,13 @@ impl EventCounter {
             .map_err(Error::map("counters"))
     }
 
-    /// Counts this process, too, from when it executes a program.
+    /// Counts a process from the time when it executes a program.
     pub fn expect_command(&mut self, pid: i32) {
         self.state.write_field(std::mem::offset_of!(State, command), pid.cast_unsigned());
     }
 
-    /// Attaches the programs, which count nothing yet, but follow what the named threads start. Returns the events that
-    /// cannot be counted so.
+    /// Attaches the programs. They count nothing yet, but follow the threads and processes that named threads start.
+    /// Returns the indices of events that cannot be counted by programs.
     ///
     /// # Errors
     ///
@@ -196,7 +197,7 @@ impl EventCounter {
                 Err(_) => refused.push(index),
             }
         }
-        // Behind those that count the end of a thread.
+        // Attached after the programs that count the end of a thread.
         if follows {
             const NAME: &str = "on_end";
             let link = program(&self.object, NAME)?.attach().map_err(Error::attach(NAME))?;
@@ -205,8 +206,8 @@ impl EventCounter {
         Ok(refused)
     }
 
-    /// Counts threads that run, too, each with the index by which [`CountKey::Root`] keeps it apart. Those that were
-    /// followed already stay what they are.
+    /// Counts threads that already run, each with the index for [`CountKey::Root`]. Threads that are already followed
+    /// keep theirs.
     ///
     /// # Errors
     ///
@@ -221,13 +222,13 @@ impl EventCounter {
         }
         let link = program(&self.object, NAME)?.attach().map_err(Error::attach(NAME))?;
         let mut all = Iter::new(&link).map_err(Error::attach(NAME))?;
-        // It writes nothing: reading it makes it run.
+        // The program writes nothing: reading from the iterator runs it.
         let read = io::copy(&mut all, &mut io::sink());
         read.map_err(|error| Error::Attach { program: NAME, reason: Reason::of(&error) })?;
         Ok(())
     }
 
-    /// Begins to count.
+    /// Starts counting.
     ///
     /// # Errors
     ///
@@ -239,7 +240,7 @@ impl EventCounter {
         Ok(())
     }
 
-    /// Has what counters have counted until now added to whom it belongs: to what runs at the time, on each CPU.
+    /// Reads the counters on each CPU, and attributes what they have counted so far to the thread that runs there.
     ///
     /// # Errors
     ///
@@ -251,11 +252,11 @@ impl EventCounter {
         run_on_cpus(&self.object, "on_reading", self.cpus)
     }
 
-    /// The counts until now.
+    /// Returns the counts so far.
     ///
     /// # Errors
     ///
-    /// If the kernel's tables cannot be read.
+    /// If the maps cannot be read.
     pub fn read(&self) -> Result<Vec<EventCount>, Error> {
         self.settle()?;
         let mut all = Vec::new();
@@ -323,23 +324,23 @@ impl EventCounter {
         Ok(rows.into_iter().map(owner).collect())
     }
 
-    /// The name of the thread or process of each key, as it was last.
+    /// Last name of the thread or process of each key.
     ///
     /// # Errors
     ///
-    /// If the kernel's tables cannot be read.
+    /// If the maps cannot be read.
     pub fn names(&self) -> Result<HashMap<u64, Vec<u8>>, Error> {
         let name = |comm: [u8; 16]| comm.split(|byte| *byte == 0).next().unwrap_or(&[]).to_vec();
         Ok(self.owners()?.into_iter().map(|(key, owner)| (key, name(owner.comm))).collect())
     }
 
-    /// How often there was no room for a count, or for a thread.
+    /// Number of times that there was no room for a count or a thread.
     pub fn lost(&self) -> u64 {
         self.state.read(0).lost
     }
 
-    /// For each event, how often it happened, whoever did it, while the program that counts it was at work on the same CPU,
-    /// so that it could not be counted.
+    /// For each event, the number of hits, by any thread, that were not counted because the event's program was running
+    /// on the same CPU.
     pub fn missed(&self) -> Vec<(usize, u64)> {
         let missed = self.points.iter().map(|point| (point.event, point.missed()));
         missed.filter(|(_, missed)| *missed > 0).collect()
@@ -393,7 +394,7 @@ fn config(options: &EventOptions, cpus: u32) -> Config {
     let clocks = (0..).zip(&options.counters).filter(|(_, is_time)| **is_time);
     Config {
         group: options.group.unwrap_or(0),
-        // Members take the place of this.
+        // `members` takes the place of this.
         filter: 0,
         inherit: options.inherit.into(),
         names: (!options.names.is_empty()).into(),

@@ -1,4 +1,4 @@
-//! The end of counting, which any thread may call for.
+//! The end of counting, which any thread may request.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -10,26 +10,26 @@ use crate::layout::State;
 use crate::object::{monotonic_now, program};
 use crate::shared::Shared;
 
-/// Ends counting at once, however busy the thread is that takes the counts.
+/// Ends counting at once, even if the thread that takes the counts is busy.
 #[derive(Debug)]
 pub struct End {
     state: Mutex<Shared<State>>,
-    /// The program that lists threads that wait, by its name.
+    /// Name and link of the iterator program that lists waiting threads.
     list: Option<(&'static str, Link)>,
-    /// Held while programs run that may sleep: tables stay where they are.
+    /// Lock that is held while sleepable programs run: tables are not moved meanwhile.
     readers: Arc<Mutex<()>>,
     at: Mutex<Option<At>>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct At {
-    /// On the clock that programs read.
+    /// Time on the clock that programs read.
     kernel: u64,
     here: Instant,
 }
 
 impl End {
-    /// Of programs that are loaded, of which `list` lists threads that wait, if one does.
+    /// Creates the handle for loaded programs. `list` is the program that lists waiting threads, if there is one.
     pub(crate) fn new(
         state: Shared<State>,
         object: &Object,
@@ -44,14 +44,14 @@ impl End {
         Ok(Self { state: Mutex::new(state), list, readers, at: Mutex::new(None) })
     }
 
-    /// Counts nothing from now on, but for threads that wait at this moment. All calls but the first do nothing, and
-    /// return when the first is done.
+    /// Stops counting, except for threads that wait at this moment. Only the first call has an effect; others return
+    /// when the first one is done.
     ///
     /// # Errors
     ///
-    /// If the threads that wait cannot be listed.
+    /// If the waiting threads cannot be listed.
     pub fn end(&self) -> Result<(), Error> {
-        // A panic elsewhere leaves nothing unfinished here.
+        // The lock may be poisoned by a panic elsewhere, which leaves nothing unfinished here.
         let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
         if at.is_some() {
             return Ok(());
@@ -60,7 +60,7 @@ impl End {
         state.write_field(std::mem::offset_of!(State, on), 0u32);
         let now = At { kernel: monotonic_now(), here: Instant::now() };
         *at = Some(now);
-        // Counting that is under way at this moment is done in microseconds.
+        // Programs that are running at this moment finish within microseconds.
         std::thread::sleep(Duration::from_millis(2));
         if self.list.is_some() {
             state.write_field(std::mem::offset_of!(State, stopped), now.kernel);
@@ -69,24 +69,24 @@ impl End {
         Ok(())
     }
 
-    /// Notes all threads that do not run, where waits count; at the end it counts them.
+    /// Records all threads that do not run, if waits are counted; after the end, it counts them instead.
     pub(crate) fn list_waiting(&self) -> Result<(), Error> {
         let Some((name, link)) = &self.list else { return Ok(()) };
         let failed =
             |error: std::io::Error| Error::Attach { program: name, reason: Reason::of(&error) };
         let _reading = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         let mut threads = Iter::new(link).map_err(Error::attach(name))?;
-        // It writes nothing: reading it makes it run.
+        // The program writes nothing: reading from the iterator runs it.
         std::io::copy(&mut threads, &mut std::io::sink()).map_err(failed)?;
         Ok(())
     }
 
-    /// When counting ended, if it has.
+    /// Time when counting ended, if it has.
     pub fn at(&self) -> Option<Instant> {
         Some(self.at.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.here)
     }
 
-    /// The same on the clock that programs read.
+    /// Time when counting ended, on the clock that programs read.
     pub(crate) fn kernel_time(&self) -> Option<u64> {
         Some(self.at.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?.kernel)
     }

@@ -1,4 +1,4 @@
-//! The programs, from loading to what they counted.
+//! The engine: loads and attaches the programs, and collects their counts.
 
 use std::cell::RefCell;
 use std::os::fd::BorrowedFd;
@@ -47,13 +47,13 @@ const ON_EXEC: &str = "on_exec";
 const LOOK_UP: &str = "look_up";
 pub(crate) const ON_TASK: &str = "on_task";
 pub(crate) const ON_ABSENT: &str = "on_absent";
-/// Accounts what was counted without a stack of its own, when a thread or the recording ends.
+/// Accounts for events that were counted without a stack of their own, when a thread or the recording ends.
 const ON_EXIT: &str = "on_exit";
 const ON_REST: &str = "on_rest";
 
-/// The programs in the kernel. When this is dropped, or the process ends in any way, they are gone.
+/// The programs in the kernel. They are unloaded when this is dropped, or when the process ends in any way.
 pub struct Engine {
-    // In this order they go: first nothing runs any more.
+    // Fields are dropped in this order: first, no program runs any more.
     links: Vec<Link>,
     rings: RingBuffer<'static>,
     stacks: Stacks,
@@ -72,26 +72,26 @@ pub struct Engine {
     ticks: MapHandle,
     files: Files,
     builder: Builder,
-    /// Modules that the builder was given.
+    /// Modules that were passed to the builder, each with true if it had unwind information.
     built: HashSet<(u32, bool)>,
     targets: MapHandle,
-    /// The children of processes that are recorded are to be recorded, too.
+    /// True if the children of recorded processes are recorded, too.
     follows_forks: bool,
-    /// Waits and calls that have not ended.
+    /// Waits and calls that have not ended yet.
     unfinished: [MapHandle; 2],
-    /// Only where what is held is counted.
+    /// Sites of live allocations, if these are counted.
     sites: Option<MapHandle>,
     trigger: Trigger,
     waits: Waits,
-    /// The program that lists threads that wait.
+    /// Name of the program that lists waiting threads.
     list_waiting: Option<&'static str>,
-    /// The kernel has a tracepoint for when a thread goes on.
+    /// True if the kernel has a tracepoint for threads that resume.
     resumes: bool,
     min_block: Duration,
     end: Arc<End>,
-    /// Nothing is counted a while after its stack was taken.
+    /// True if every event is counted when its stack is taken, so that stacks can be forgotten.
     may_forget: bool,
-    /// How often counts were taken since stacks were forgotten.
+    /// Number of drains since stacks were last forgotten.
     drains_since: u32,
     refused: Option<RefusedLanguages>,
     object: Object,
@@ -102,7 +102,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// If the user may not, or the kernel lacks something.
+    /// If the user lacks permission, or the kernel lacks a feature.
     pub fn load(options: &Options) -> Result<Self, Error> {
         if !cfg!(target_arch = "x86_64") {
             return Err(Error::UnsupportedArch);
@@ -202,8 +202,8 @@ impl Engine {
             object,
         };
         engine.forget_questions()?;
-        // A clock's samples are few: telling them apart costs little, and nothing is missed before a process is seen to
-        // make code.
+        // A clock's samples are few: keeping times costs little, and nothing is lost before a process is found to
+        // compile code.
         if options.hertz.is_some() && options.waits == Waits::None {
             engine.keep_times();
         }
@@ -214,8 +214,8 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Forgets what was asked for until now: the check has hit this program, which is none that is recorded
-    /// or will be hit again.
+    /// Discards the questions so far: the check has hit our own program, which is not recorded and will not be hit
+    /// again.
     fn forget_questions(&mut self) -> Result<(), Error> {
         self.asking.consume().map_err(Error::map("questions"))?;
         for question in self.asked.take() {
@@ -224,20 +224,20 @@ impl Engine {
         Ok(())
     }
 
-    /// Features that the kernel lacks and that would serve for what is recorded, which is done without them.
+    /// Features that the kernel lacks and that would improve this recording, which works without them.
     pub fn lacks(&self) -> Vec<Feature> {
-        // Where only wakers are recorded, stacks of threads that wait are not.
+        // If only wakers are recorded, stacks of waiting threads are not taken.
         let waiting =
             self.list_waiting.is_some_and(|name| name != ON_REST) && self.waits != Waits::Wakers;
         features::lacks(self.trigger == Trigger::Locks, waiting)
     }
 
-    /// Languages whose walkers the kernel refuses; returned once.
+    /// Languages whose walkers the verifier rejects; returned once.
     pub fn refused_languages(&mut self) -> Option<RefusedLanguages> {
         self.refused.take()
     }
 
-    /// Looks at this process, too, which runs already.
+    /// Records a process that already runs.
     ///
     /// # Errors
     ///
@@ -247,12 +247,12 @@ impl Engine {
         self.targets.update(&pid.to_ne_bytes(), &one, MapFlags::ANY).map_err(Error::map("targets"))
     }
 
-    /// Looks at this process, too, from when it executes a program on.
+    /// Records a process from the time when it executes a program.
     pub fn expect_command(&mut self, pid: i32) {
         self.state.write_field(std::mem::offset_of!(State, command), pid.cast_unsigned());
     }
 
-    /// Begins to follow forks and executions, and the scheduler where waits are counted.
+    /// Begins to follow forks and executions, and the scheduler if waits are counted.
     ///
     /// # Errors
     ///
@@ -271,12 +271,12 @@ impl Engine {
         Ok(())
     }
 
-    /// Attaches the programs to what triggers them: `events` are perf events, if these do. Their own
-    /// buffers get no samples.
+    /// Attaches the programs to the events that trigger them. `events` are the perf events, if these are the trigger;
+    /// their own buffers get no samples.
     ///
     /// # Errors
     ///
-    /// If there is no such place, or the kernel does not allow it.
+    /// If the event does not exist, or the kernel does not permit it.
     pub fn trigger<'a>(
         &mut self,
         events: impl Iterator<Item = BorrowedFd<'a>>,
@@ -291,17 +291,17 @@ impl Engine {
         Ok(())
     }
 
-    /// From now on it is counted.
+    /// Starts counting.
     ///
     /// # Errors
     ///
-    /// If the threads that wait already cannot be listed.
+    /// If the threads that already wait cannot be listed.
     pub fn start(&mut self) -> Result<(), Error> {
         self.state.write_field(std::mem::offset_of!(State, on), 1u32);
         self.end.list_waiting()
     }
 
-    /// From now on nothing is counted any more, but for threads that wait at this moment.
+    /// Stops counting, except for threads that wait at this moment.
     ///
     /// # Errors
     ///
@@ -315,19 +315,19 @@ impl Engine {
         Arc::clone(&self.end)
     }
 
-    /// Configures a clock that triggers every `period` on each CPU, in whichever mode it is, from now on: what its samples
-    /// stand for is measured, since some ticks never come.
+    /// Sets the period of a clock that triggers on each CPU, whether it is in user or kernel mode. The time that a
+    /// sample represents is measured, because some ticks never come.
     pub fn set_period(&mut self, period: Duration) {
         self.state.write_field(std::mem::offset_of!(State, period), nanoseconds(period));
     }
 
-    /// Lets a clock's samples end by themselves after a time.
+    /// Makes a clock's samples stop by themselves after a time.
     pub fn end_after(&mut self, time: Duration) {
         let until = monotonic_now().saturating_add(nanoseconds(time));
         self.state.write_field(std::mem::offset_of!(State, until), until);
     }
 
-    /// Adds a file that is mapped somewhere, or may come to be, and builds its table.
+    /// Adds a file that is mapped or may be mapped later, and builds its table.
     pub fn add_file(
         &mut self,
         key: FileKey,
@@ -343,7 +343,7 @@ impl Engine {
         self.build(module, info);
     }
 
-    /// The row of an interpreter, and 1. Without one, the file is like any other.
+    /// Row of an interpreter plus 1; 0 if there is none, so that the file is treated like any other.
     fn row_of(&mut self, module: u32, interpreter: Option<&Interpreter>) -> u16 {
         if interpreter.is_some_and(|interpreter| interpreter.language == Language::Lua) {
             self.state.write_field(std::mem::offset_of!(State, luajit), 1u32);
@@ -352,14 +352,14 @@ impl Engine {
         row.and_then(Result::ok).unwrap_or(0)
     }
 
-    /// Makes the programs forget what they found out of files.
+    /// Makes the programs drop what they have cached about files.
     fn files_changed(&mut self) {
         let files = self.state.read(0).files.wrapping_add(1);
         self.state.write_field(std::mem::offset_of!(State, files), files);
     }
 
     fn build(&mut self, module: u32, info: Option<&Arc<UnwindInfo>>) {
-        // A file may be found later than it was first seen mapped.
+        // A mapping may be seen before its file is found.
         if self.built.insert((module, info.is_some())) {
             self.builder.add(module, info.cloned());
         }
@@ -367,115 +367,115 @@ impl Engine {
 
     /// Descriptor that is readable when there are [`Self::questions`].
     pub fn questions_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: the buffer owns it, and lives as long as what is returned.
+        // SAFETY: the buffer owns the descriptor, and outlives the returned borrow.
         unsafe { BorrowedFd::borrow_raw(self.asking.epoll_fd()) }
     }
 
-    /// The files that the programs have hit and do not know.
+    /// Returns the unknown files that the programs have hit.
     ///
     /// # Errors
     ///
-    /// If the kernel cannot be asked.
+    /// If the ring buffer cannot be read.
     pub fn questions(&mut self) -> Result<Vec<Question>, Error> {
         self.asking.consume().map_err(Error::map("questions"))?;
         Ok(self.asked.take())
     }
 
-    /// From now on, stacks with JIT-compiled code are counted by when that was compiled, too: which function
-    /// was at an address may depend on it.
+    /// From now on, stacks with JIT-compiled code are counted by time, too: the function at an address may depend on
+    /// it.
     pub fn keep_times(&mut self) {
         self.state.write_field(std::mem::offset_of!(State, times), 1u32);
     }
 
-    /// The present time as programs note it: nanoseconds of `CLOCK_MONOTONIC`.
+    /// Current time as programs record it: nanoseconds of `CLOCK_MONOTONIC`.
     pub fn now() -> u64 {
         monotonic_now()
     }
 
-    /// Returns true if stacks that cannot be unwound in the kernel are copied out.
+    /// Returns true if stacks that cannot be unwound in the kernel are copied to user space.
     pub fn copies_stacks(&self) -> bool {
         self.copies_stacks
     }
 
     /// Descriptor that is readable when [`Self::copies`] should be taken soon.
     pub fn copies_fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: the buffer owns it, and lives as long as what is returned.
+        // SAFETY: the buffer owns the descriptor, and outlives the returned borrow.
         unsafe { BorrowedFd::borrow_raw(self.copying.epoll_fd()) }
     }
 
-    /// The user stacks that were copied out since the last call, in the order of time on each CPU. For each,
-    /// [`Self::unwound`] or [`Self::postpone`] is to be called before the second [`Self::drain`] from now on.
+    /// Returns the user stacks that were copied since the last call, in the order of time for each CPU. For each stack,
+    /// [`Self::unwound`] or [`Self::postpone`] must be called before the second [`Self::drain`] from now.
     ///
     /// # Errors
     ///
-    /// If the kernel cannot be asked.
+    /// If the ring buffer cannot be read.
     pub fn copies(&mut self) -> Result<Vec<CopiedStack>, Error> {
         self.copying.consume().map_err(Error::map("copies"))?;
         Ok(self.copied.take())
     }
 
-    /// Defers counts of a copied stack until [`Self::unwound`] is called for it, which must be within
+    /// Defers the counts of a copied stack until [`Self::unwound`] is called for it, which must be within
     /// [`Self::POSTPONED_FOR`].
     pub fn postpone(&mut self, stack: &CopiedStack) {
         self.stacks.postpone(stack);
     }
 
-    /// After this time, what the kernel sent with a stack may be forgotten, if counts are drained twice a second.
+    /// Time after which data that the kernel sent with a stack may be forgotten, if counts are drained twice a second.
     pub const POSTPONED_FOR: Duration = Duration::from_millis(1500);
 
-    /// Takes what a copied stack was unwound to, leaf first, why it ends early, if it does, and whether a frame of
-    /// it was guessed.
+    /// Accepts the result of unwinding a copied stack: frames, leaf first, the reason if it ends early, and true if a
+    /// frame was guessed.
     ///
     /// # Errors
     ///
-    /// If the kernel cannot be asked.
+    /// If the ring buffer cannot be read.
     pub fn unwound(
         &mut self,
         stack: &CopiedStack,
         frames: impl Iterator<Item = UserFrame>,
         end: (Option<Cut>, bool),
     ) -> Result<(), Error> {
-        // The part that was unwound in the kernel came before the copy.
+        // The part that was unwound in the kernel was sent before the copy.
         self.rings.consume().map_err(Error::map("stacks"))?;
         self.stacks.add_copied(stack, frames, end);
         Ok(())
     }
 
-    /// Files of interpreters whose calls are read, at most.
+    /// Maximum number of interpreter files whose calls are read.
     pub const INTERPRETERS: usize = MAX_INTERPRETERS;
 
-    /// Files of interpreters whose calls are not read, because there are [`Self::INTERPRETERS`] others.
+    /// Number of interpreter files whose calls are not read, because there are [`Self::INTERPRETERS`] others.
     pub fn interpreters_left_out(&self) -> usize {
         self.interpreters.left_out()
     }
 
-    /// Functions of interpreters that are in stacks, each with the memory that names it, since the last call. Call this
-    /// before [`Self::drain`].
+    /// Returns the functions of interpreters that were found in stacks since the last call, each with the memory that
+    /// names it. Call this before [`Self::drain`].
     ///
     /// # Errors
     ///
-    /// If the kernel cannot be asked.
+    /// If the ring buffer cannot be read.
     pub fn functions(&mut self) -> Result<Vec<Function>, Error> {
         self.naming.consume().map_err(Error::map("functions"))?;
         Ok(self.functions.take())
     }
 
-    /// The command lines of programs that have begun since the last call.
+    /// Returns the command lines of programs that were executed since the last call.
     ///
     /// # Errors
     ///
-    /// If the kernel cannot be asked.
+    /// If the ring buffer cannot be read.
     pub fn command_lines(&mut self) -> Result<Vec<CommandLine>, Error> {
         self.beginning.consume().map_err(Error::map("commands"))?;
         Ok(self.begun.take())
     }
 
-    /// The guard that saves unwind tables for the next recording when this one is over; returned once.
+    /// Guard that keeps unwind tables for the next recording when this one is over; returned once.
     pub fn keeping(&mut self) -> Option<Keeping> {
         self.builder.keeping()
     }
 
-    /// Answers a question about a file; `None` if it could not be found out.
+    /// Answers a question about a file; `None` if the file could not be found.
     pub fn answer(&mut self, question: &Question, answer: Option<(What, FileFacts<'_>)>) {
         let row = match answer {
             Some((What::Module(module), facts)) => self.row_of(module, facts.interpreter),
@@ -489,24 +489,24 @@ impl Engine {
         }
     }
 
-    /// Forgets a process that is gone.
+    /// Forgets a process that has ended.
     pub fn forget_process(&mut self, pid: i32) {
         let _ = self.targets.delete(&pid.to_ne_bytes());
     }
 
-    /// How many unwind tables were asked for by what is mapped, and how many of these are made. Until one
-    /// is made, stacks end in its file.
+    /// Number of unwind tables that were requested, and number of these that are made. Until a file's table is made,
+    /// stacks end in that file.
     pub fn tables(&self) -> (usize, usize) {
         self.builder.progress()
     }
 
-    /// The tables so far.
+    /// Counts of the tables so far.
     pub fn table_stats(&self) -> TableStats {
         self.builder.stats()
     }
 
-    /// The modules in which user stacks end because there was no room for their tables, and how many
-    /// events with such stacks were taken; most first.
+    /// Modules in which user stacks end because there was no room for their tables, with the number of events that have
+    /// such stacks; most first.
     pub fn left_out(&self) -> Vec<(u32, u64)> {
         self.stacks.left_out()
     }

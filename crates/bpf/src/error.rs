@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::features;
 use crate::loader_log;
 
-/// Text of the kernel or the loader, in one line, and true if something is not permitted.
+/// Message from the kernel or the loader, in one line, and true if permission was denied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
     text: String,
@@ -25,7 +25,7 @@ impl From<String> for Reason {
 }
 
 impl Reason {
-    /// An error with its causes.
+    /// Makes a message of an error and its causes.
     pub(crate) fn of(error: &(dyn std::error::Error + 'static)) -> Self {
         let mut reason = Self { text: error.to_string(), is_refusal: is_refusal(error) };
         let mut cause = error.source();
@@ -38,7 +38,7 @@ impl Reason {
     }
 }
 
-/// Returns true if the kernel did not permit something: EPERM or EACCES.
+/// Returns true if the kernel denied permission: EPERM or EACCES.
 fn is_refusal(error: &(dyn std::error::Error + 'static)) -> bool {
     let io = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
     let loader = error.downcast_ref::<libbpf_rs::Error>().map(libbpf_rs::Error::kind);
@@ -46,67 +46,67 @@ fn is_refusal(error: &(dyn std::error::Error + 'static)) -> bool {
         || loader == Some(libbpf_rs::ErrorKind::PermissionDenied)
 }
 
-/// Why the in-kernel engine cannot be used.
+/// Reasons why the in-kernel engine cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The programs could not be loaded.
     #[error("the kernel does not take the in-kernel programs ({reason})")]
     Load {
-        /// The answer of the kernel or the loader.
+        /// Message from the kernel or the loader.
         reason: Reason,
-        /// The end of their log, in many lines.
+        /// End of the loader's and verifier's log, in many lines.
         details: String,
     },
-    /// The kernel has no tracepoint of what is asked for.
+    /// The kernel lacks the tracepoint of the requested event.
     #[error("the kernel lacks {what}")]
     Lacks {
-        /// The tracepoint.
+        /// Name of the tracepoint.
         what: &'static str,
     },
     /// A program could not be attached.
     #[error("the program '{program}' cannot be attached ({reason})")]
     Attach {
-        /// The program.
+        /// Name of the program.
         program: &'static str,
-        /// The answer of the kernel or the loader.
+        /// Message from the kernel or the loader.
         reason: Reason,
     },
     /// A tracepoint cannot be traced.
     #[error("the tracepoint {name} cannot be traced ({reason})")]
     Tracepoint {
-        /// Its name.
+        /// Name of the tracepoint.
         name: String,
-        /// The answer of the kernel or the loader.
+        /// Message from the kernel or the loader.
         reason: Reason,
     },
     /// A function of a program cannot be watched.
     #[error("cannot watch '{function}' in {}: {reason}", path.display())]
     Function {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The function.
+        /// Name of the function.
         function: String,
-        /// Why not.
+        /// Reason of the failure.
         reason: Reason,
     },
-    /// Memory that is shared with the programs could not be had.
+    /// Memory could not be shared with the programs.
     #[error("the memory '{map}' cannot be shared with the kernel ({reason})")]
     Map {
-        /// The map.
+        /// Name of the map.
         map: &'static str,
-        /// The answer of the kernel or the loader.
+        /// Message from the kernel or the loader.
         reason: Reason,
     },
-    /// The kernel's lists of mappings are not as the programs know them.
+    /// The kernel's data structures of mappings differ from those that the programs know.
     #[error(
         "the kernel's trees of mappings are not as the in-kernel engine knows them (Linux 5.15 and newer)"
     )]
     Mappings,
-    /// The programs know the registers and stacks of x86-64 only.
+    /// The programs support only the registers and stacks of x86-64.
     #[error("the in-kernel engine is for x86-64")]
     UnsupportedArch,
-    /// The user may not load programs into the kernel.
+    /// The user may not load BPF programs.
     #[error(
         "loading programs into the kernel is for root outside of user namespaces, or with the capabilities CAP_BPF \
          and CAP_PERFMON"
@@ -120,7 +120,7 @@ impl Error {
         matches!(self, Self::NotPermitted)
     }
 
-    /// Returns true if the kernel or a file system did not permit something.
+    /// Returns true if the kernel or a file system denied permission.
     pub fn is_refusal(&self) -> bool {
         match self {
             Self::Load { reason, .. }
@@ -143,7 +143,7 @@ impl Error {
 
     pub(crate) fn load(error: libbpf_rs::Error) -> Self {
         let details = loader_log::take();
-        // Also a program that is not right may be "not permitted".
+        // A program that the verifier rejects may be "not permitted", too.
         if error.kind() == libbpf_rs::ErrorKind::PermissionDenied && !may_load() {
             return Self::NotPermitted;
         }
@@ -155,7 +155,7 @@ impl Error {
         Self::Load { reason, details }
     }
 
-    /// The compiled object has no such part.
+    /// The compiled object has no such map or program.
     pub(crate) fn missing(what: &str, name: &str) -> Self {
         Self::Load { reason: format!("no {what} '{name}'").into(), details: String::new() }
     }
@@ -180,14 +180,14 @@ impl Error {
     }
 }
 
-/// Returns true if this process has the capabilities that loading asks for (include/uapi/linux/capability.h), in the first
-/// user namespace, where they count.
+/// Returns true if this process has the capabilities that loading requires (include/uapi/linux/capability.h), in the
+/// initial user namespace, the only one in which they count.
 fn may_load() -> bool {
     const CAP_SYS_ADMIN: u64 = 1 << 21;
     const CAP_PERFMON: u64 = 1 << 38;
     const CAP_BPF: u64 = 1 << 39;
     let uid_map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
-    // There, all users are mapped to themselves.
+    // In the initial user namespace, all users are mapped to themselves.
     if !uid_map.split_whitespace().eq(["0", "0", "4294967295"]) {
         return false;
     }

@@ -1,4 +1,4 @@
-//! Features of the kernel, found by trying.
+//! Features of the kernel, found by probing.
 
 use std::sync::OnceLock;
 
@@ -7,19 +7,19 @@ use libbpf_rs::btf::{Btf, BtfType};
 use libbpf_rs::libbpf_sys::{self, bpf_func_id, bpf_map_type, bpf_prog_type};
 use pyrograph_event::engine::Feature;
 
-/// How to find out.
+/// Probe for a feature.
 #[derive(Clone, Copy, Debug)]
 enum Test {
-    /// Programs of a kind can call a function.
+    /// Programs of a type can call a helper function.
     Function(bpf_prog_type, bpf_func_id),
-    /// There is a kind of map.
+    /// A map type exists.
     Map(bpf_map_type),
-    /// The kernel lists this function in its own description (BTF). Some are only for programs that cannot
-    /// be loaded on trial.
+    /// The kernel's BTF lists this helper function. It is used for functions that are only available to programs that
+    /// cannot be loaded as a probe.
     Listed(&'static str),
-    /// The kernel's description has such a structure.
+    /// The kernel's BTF has a structure of this name.
     Structure(&'static str),
-    /// The kernel's description has such a type; it has one for each tracepoint.
+    /// The kernel's BTF has a type of this name; there is one for each tracepoint.
     Tracepoint(&'static str),
 }
 
@@ -27,11 +27,11 @@ const SOCKETS: &str = "btf_trace_sock_send_length";
 const REQUESTS: &str = "btf_trace_block_io_start";
 const GOING_ON: &str = "btf_trace_sched_exit_tp";
 
-/// The structure of the memory in which rows of maps may be made while a program runs. Kernels before that write a
+/// Structure of the allocator with which rows of maps can be allocated while a program runs. Kernels before it write a
 /// warning into their log.
 pub const ROWS_AS_NEEDED: &str = "bpf_mem_alloc";
 
-/// The test for a feature.
+/// Returns the probe for a feature.
 fn test(feature: Feature) -> Test {
     match feature {
         Feature::Types => Test::Structure("task_struct"),
@@ -56,13 +56,13 @@ fn test(feature: Feature) -> Test {
     }
 }
 
-/// The features that this kernel has, and those that it lacks for certain. This takes milliseconds.
+/// Features that this kernel has, and features that it certainly lacks. This takes milliseconds.
 pub fn features() -> (Vec<Feature>, Vec<Feature>) {
     let types = Types::of_this_kernel();
     Feature::ALL.into_iter().partition(|feature| test(*feature).succeeds(&types))
 }
 
-/// Features that the kernel lacks and that loading needs.
+/// Features that the kernel lacks and that are required for loading.
 pub fn missing() -> Vec<String> {
     let (_, mut missing) = features();
     missing.retain(|feature| feature.is_required());
@@ -70,7 +70,7 @@ pub fn missing() -> Vec<String> {
 }
 
 impl Test {
-    /// Returns true if it is there, or that cannot be found out.
+    /// Returns true if the feature exists, or if that cannot be determined.
     fn succeeds(self, types: &Types) -> bool {
         match self {
             Self::Function(kind, function) => {
@@ -90,7 +90,7 @@ impl Test {
     }
 }
 
-/// The kernel's description of its types, if it has one.
+/// The kernel's BTF; `None` if it has none.
 struct Types(Option<Btf<'static>>);
 
 impl Types {
@@ -102,14 +102,15 @@ impl Types {
         self.0.as_ref()?.type_by_name(name)
     }
 
-    /// Returns true if programs of some kind can call a function (`enum bpf_func_id` of include/uapi/linux/bpf.h).
+    /// Returns true if programs of some type can call a helper function (`enum bpf_func_id` of
+    /// include/uapi/linux/bpf.h).
     fn has_function(&self, name: &str) -> bool {
         let functions: Option<Enum<'_>> = self.find("bpf_func_id");
         functions.is_some_and(|all| all.iter().any(|one| one.name.is_some_and(|it| it == name)))
     }
 }
 
-/// Features by the kernel's description of its types, which is read once for all of them.
+/// Features according to the kernel's BTF, which is read once for all of them.
 struct Described {
     resume: bool,
     block_requests: bool,
@@ -137,22 +138,22 @@ impl Described {
     }
 }
 
-/// Returns true if the kernel has a tracepoint for when a thread goes on: `sched_exit` (Linux 6.16).
+/// Returns true if the kernel has a tracepoint for threads that resume: `sched_exit` (Linux 6.16).
 pub fn has_resume() -> bool {
     Described::get().resume
 }
 
-/// Returns true if the kernel has tracepoints for requests to block devices when they are made (Linux 6.5).
+/// Returns true if the kernel has tracepoints for requests to block devices at the time they are made (Linux 6.5).
 pub fn has_block_requests() -> bool {
     Described::get().block_requests
 }
 
-/// Returns true if a program may read the memory of a thread that does not run (Linux 5.18).
+/// Returns true if a program may read the memory of a thread that is not running (Linux 5.18).
 pub fn has_other_threads() -> bool {
     Described::get().other_threads
 }
 
-/// Returns true if the rows of a map may be made while a program runs (Linux 6.1).
+/// Returns true if the rows of a map may be allocated while a program runs (Linux 6.1).
 pub fn has_map_memory() -> bool {
     Described::get().map_memory
 }
@@ -162,15 +163,15 @@ pub fn has_kernel_locks() -> bool {
     Described::get().kernel_locks
 }
 
-/// Features that the kernel lacks and that would serve to count waits for locks (`locks`), or to take stacks of
-/// threads that wait already (`waiting`).
+/// Features that the kernel lacks and that would help to count waits for locks (`locks`), or to take stacks of threads
+/// that already wait (`waiting`).
 pub fn lacks(locks: bool, waiting: bool) -> Vec<Feature> {
     let locks = (locks && !has_kernel_locks()).then_some(Feature::KernelLocks);
     let waiting = (waiting && !has_other_threads()).then_some(Feature::OtherThreads);
     locks.into_iter().chain(waiting).collect()
 }
 
-/// Returns true if the kernel has tracepoints for what sockets send and receive (Linux 6.3).
+/// Returns true if the kernel has tracepoints for data that sockets send and receive (Linux 6.3).
 pub fn has_sockets() -> bool {
     Described::get().sockets
 }

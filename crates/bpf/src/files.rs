@@ -1,7 +1,8 @@
-//! The files that processes map, as the programs meet them.
+//! Files that processes map, as the programs identify them.
 //!
-//! The programs look up mappings themselves, in the kernel's own lists. Of a mapped file they find out
-//! its device, inode, size and last change, by which they find its number and its table here.
+//! The programs look up mappings themselves, in the kernel's own data structures. For a mapped file, they determine its
+//! device, inode, size and last change, and use these as a key for the module number and table that are registered
+//! here.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -19,10 +20,10 @@ use crate::layout::{
 };
 
 impl FileKey {
-    /// The vDSO, which is in no file.
+    /// Key of the vDSO, which is in no file.
     pub const VDSO: Self = Self { inode: 0, size: 0, changed: 0, changed_ns: 0, device: 0 };
 
-    /// From the fields of `fstat`: major and minor number of the device, inode, size in bytes, and seconds
+    /// Makes a key from the fields of `fstat`: major and minor number of the device, inode, size in bytes, and seconds
     /// and nanoseconds of the last change of the inode (`st_ctime`).
     pub fn new(device: (u32, u32), inode: u64, size: u64, changed: (i64, i64)) -> Self {
         Self {
@@ -37,7 +38,7 @@ impl FileKey {
 }
 
 impl MappedFile {
-    /// A module, where the code of its file is, and the row of the interpreter in it, and 1.
+    /// Entry for a module: its number, the segments of its code, and the row of the interpreter in it plus 1.
     pub(crate) fn new(module: u32, info: Option<&UnwindInfo>, interpreter: u16) -> Self {
         let mut file = Self { module, interpreter, ..Self::default() };
         let start = info.and_then(UnwindInfo::table_start).unwrap_or(0);
@@ -51,21 +52,21 @@ impl MappedFile {
     }
 }
 
-/// A file that the programs have hit and do not know, and where it is mapped.
+/// An unknown file that the programs have hit, and its mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// The file.
+    /// Key of the file.
     pub key: FileKey,
-    /// A process that has it mapped.
+    /// ID of a process that has mapped it.
     pub pid: i32,
-    /// The addresses of that mapping; none where the process is just starting as this program.
+    /// Addresses of that mapping; empty if the process is just starting to execute the file.
     pub range: Range<u64>,
-    /// The number that stands for it until it is known.
+    /// Number that the programs use for it until it is known.
     number: u32,
 }
 
 impl Question {
-    /// From a `struct question`.
+    /// Decodes a `struct question`.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let question: layout::Question = bytemuck::try_pod_read_unaligned(bytes).ok()?;
         let layout::Question { key, start, end, tgid, module } = question;
@@ -73,25 +74,25 @@ impl Question {
     }
 }
 
-/// Owner of a place where code is mapped.
+/// Kind of memory that a mapping belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
-    /// A file, by its module's number.
+    /// A file, by the number of its module.
     Module(u32),
-    /// Memory that has a file only to be shared.
+    /// Anonymous memory, or a file that only serves to share memory.
     Anonymous,
 }
 
-/// Facts of a file that the programs need.
+/// Data about a file that the programs need.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FileFacts<'a> {
-    /// Its unwind information.
+    /// Unwind information of the file.
     pub unwind: Option<&'a Arc<UnwindInfo>>,
-    /// The interpreter in it.
+    /// Interpreter in the file.
     pub interpreter: Option<&'a Interpreter>,
 }
 
-/// The numbers that the programs gave, and the modules that they turned out to be.
+/// Modules by the numbers that the programs assigned to them while they were unknown.
 pub type Aliases = Rc<RefCell<HashMap<u32, u32>>>;
 
 /// Passes files to the programs.
@@ -100,9 +101,9 @@ pub struct Files {
     map: MapHandle,
     aliases: Aliases,
     known: HashMap<FileKey, u32>,
-    /// Of files that are not known yet: the numbers that the programs gave them.
+    /// Numbers that the programs assigned to files that are still unknown.
     open: HashMap<FileKey, Vec<u32>>,
-    /// Files for which there was no room.
+    /// Number of files for which there was no room.
     pub omitted: u64,
 }
 
@@ -111,7 +112,7 @@ impl Files {
         Self { map, aliases, known: HashMap::new(), open: HashMap::new(), omitted: 0 }
     }
 
-    /// The programs find the file from now on.
+    /// Registers a file, so that the programs find it.
     pub fn add(
         &mut self,
         key: FileKey,
@@ -128,14 +129,14 @@ impl Files {
             self.map.update(bytemuck::bytes_of(&key), bytemuck::bytes_of(&file), MapFlags::ANY);
         self.omitted += u64::from(written.is_err());
         self.known.insert(key, module);
-        // The question was about this file.
+        // Questions about this file are answered now.
         for number in self.open.remove(&key).unwrap_or_default() {
             self.aliases.borrow_mut().insert(number, module);
         }
     }
 
-    /// Takes the answer to a question; `None` if there is none: then it is asked for once more when it
-    /// is hit in another process.
+    /// Accepts the answer to a question. `None` if there is none: the programs then ask again when the file is hit in
+    /// another process.
     pub fn answer(
         &mut self,
         question: &Question,
@@ -149,13 +150,13 @@ impl Files {
         match answer {
             Some((what, info)) => self.add(question.key, what, info),
             None => {
-                // It is no error if it is gone.
+                // It is not an error if the row is gone.
                 let _ = self.map.delete(bytemuck::bytes_of(&question.key));
             }
         }
     }
 
-    /// Returns true if the programs can read the kernel's lists of mappings: they look up this very function.
+    /// Checks that the programs can read the kernel's data structures of mappings: they look up this very function.
     pub fn check(look_up: &ProgramMut<'_>) -> Result<(), Error> {
         let address = Self::check as *const () as u64;
         let found = ask(look_up, address)?;
@@ -169,14 +170,14 @@ impl Files {
     }
 }
 
-/// Identity of a mapped file, as the programs have it: where one file system lies over another, as in
-/// containers, or has parts with devices of their own, that differs from what `fstat` returns.
+/// Key of a mapped file as the programs compute it. It differs from the one by `fstat` for overlay file systems, as in
+/// containers, and for file systems whose parts have devices of their own.
 pub fn key_of_mapped(look_up: &ProgramMut<'_>, bytes: &[u8]) -> Option<FileKey> {
     let key = ask(look_up, bytes.as_ptr() as u64).ok()?.key;
     (key.inode != 0).then_some(key)
 }
 
-/// The mapping at an address of this process.
+/// Looks up the mapping at an address of this process.
 fn ask(look_up: &ProgramMut<'_>, address: u64) -> Result<layout::Lookup, Error> {
     let mut context = layout::Lookup { address, ..layout::Lookup::default() };
     let input = ProgramInput {

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use crate::layout::BLOCK_WORDS;
 
-/// Free words, in blocks: what is taken in one piece is in one block.
+/// Free words, in blocks: an allocation does not cross the end of a block.
 #[derive(Debug, Default)]
 pub struct FreeList {
-    /// How many are free from a place on.
+    /// Number of free words from each place on.
     free: BTreeMap<u32, u32>,
 }
 
@@ -31,7 +31,7 @@ impl FreeList {
         self.free.insert(place, words);
     }
 
-    /// Allocates so many words at the first place where they are free.
+    /// Allocates words at the first place with enough free ones.
     pub fn allocate(&mut self, words: u32) -> Option<u32> {
         let (&place, &len) = self.free.iter().find(|(_, len)| **len >= words)?;
         self.free.remove(&place);
@@ -41,7 +41,7 @@ impl FreeList {
         Some(place)
     }
 
-    /// How many are free.
+    /// Number of free words.
     pub fn words(&self) -> usize {
         self.free.values().map(|words| *words as usize).sum()
     }

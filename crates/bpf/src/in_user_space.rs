@@ -1,5 +1,4 @@
-//! Programs for the kernel, compiled for user space (`programs/user_space`) with the compiler's checks. They need no
-//! privilege.
+//! BPF programs compiled for user space (`programs/user_space`) with the compiler's sanitizers. They need no privilege.
 
 use std::fs::{self, File};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,17 +6,17 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// A program that runs as a process of its own, and takes commands.
+/// A program that runs in a process of its own and accepts commands.
 pub struct InUserSpace {
     child: Child,
     to: Option<ChildStdin>,
     from: ChildStdout,
-    /// What it was sent.
+    /// All data that was sent to it.
     sent: Vec<u8>,
 }
 
 impl InUserSpace {
-    /// Starts the program of a name.
+    /// Starts the program with a name.
     pub fn start(name: &str) -> Self {
         let child =
             Command::new(compiled(name)).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
@@ -33,19 +32,19 @@ impl InUserSpace {
         self.to.as_mut().expect("it runs").write_all(&message).expect("it reads commands");
     }
 
-    /// What it was sent since this was asked last.
+    /// Returns the data that was sent to it since the last call.
     pub fn take_sent(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.sent)
     }
 
-    /// A word of an answer.
+    /// Reads a word of an answer.
     pub fn word(&mut self) -> u64 {
         let mut word = [0; 8];
         self.bytes(&mut word);
         u64::from_ne_bytes(word)
     }
 
-    /// Bytes of an answer.
+    /// Reads bytes of an answer.
     pub fn bytes(&mut self, into: &mut [u8]) {
         self.from.read_exact(into).expect("an answer");
     }
@@ -55,12 +54,13 @@ impl Drop for InUserSpace {
     fn drop(&mut self) {
         self.to = None;
         let ended = self.child.wait().expect("a child");
-        // The sanitizers have written why.
+        // The sanitizers have written the reason.
         assert!(ended.success() || std::thread::panicking(), "{ended}");
     }
 }
 
-/// The program of a name, which takes seconds to compile: once for its sources, in the target folder, whichever test comes first.
+/// Path of the compiled program with a name. Compiling takes seconds: it is done once for each state of the sources, in
+/// the target folder, by whichever test comes first.
 fn compiled(name: &str) -> PathBuf {
     let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/programs");
     let mut hasher = DefaultHasher::new();
@@ -83,7 +83,7 @@ fn compiled(name: &str) -> PathBuf {
         let (sources, new) = (programs.join("user_space"), program.with_extension("new"));
         let status = Command::new("cc")
             .args(["-std=gnu11", "-O1", "-g", "-fsanitize=address,undefined"])
-            // The programs read words where they lie.
+            // The programs read words at unaligned addresses.
             .args(["-fno-strict-aliasing", "-fno-sanitize=alignment", "-fno-sanitize-recover"])
             .args(["-Wno-unknown-pragmas", "-I"])
             .arg(&sources)

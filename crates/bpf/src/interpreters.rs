@@ -1,4 +1,4 @@
-//! Interpreters, as the programs are given them, and the functions that the programs emit.
+//! Passes interpreters to the programs, and decodes the functions that the programs emit.
 
 use hashbrown::{HashMap, HashSet};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
@@ -11,9 +11,9 @@ use crate::layout::{self, Chunk, ChunkPlan, MAX_INTERPRETERS, PlaceInThread};
 #[derive(Debug)]
 pub struct Interpreters {
     map: MapHandle,
-    /// Rows by the numbers of files.
+    /// Rows of the map by the number of the module.
     rows: HashMap<u32, u16>,
-    /// Files for which there was no row.
+    /// Modules for which there was no row.
     left_out: HashSet<u32>,
 }
 
@@ -22,7 +22,7 @@ impl Interpreters {
         Self { map, rows: HashMap::new(), left_out: HashSet::new() }
     }
 
-    /// The row of an interpreter, and 1, as mapped files refer to it; 0 if there is no room for it.
+    /// Adds an interpreter. Returns its row plus 1, by which mapped files refer to it; 0 if there is no room for it.
     pub fn add(&mut self, module: u32, interpreter: &Interpreter) -> Result<u16, Error> {
         if let Some(row) = self.rows.get(&module) {
             return Ok(row + 1);
@@ -41,7 +41,7 @@ impl Interpreters {
         Ok(row + 1)
     }
 
-    /// How many files have no row.
+    /// Number of modules without a row.
     pub fn left_out(&self) -> usize {
         self.left_out.len()
     }
@@ -79,7 +79,7 @@ fn place_of(place: ThreadPlace) -> PlaceInThread {
     }
 }
 
-/// From a `struct function` and the pieces that follow it.
+/// Decodes a `struct function` and the pieces of memory that follow it.
 pub fn read_function(bytes: &[u8]) -> Option<Function> {
     let (head, rest) = bytes.split_at_checked(size_of::<layout::Function>())?;
     let head: layout::Function = bytemuck::try_pod_read_unaligned(head).ok()?;

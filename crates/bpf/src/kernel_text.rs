@@ -1,4 +1,4 @@
-//! Where parts of the kernel's code are, so that its stacks begin with what is of interest.
+//! Address ranges of parts of the kernel's code, used to remove irrelevant frames from the leaf of its stacks.
 
 use std::fmt::Write;
 use std::fs::{self, File};
@@ -10,24 +10,24 @@ use std::path::Path;
 use foldhash::quality::FixedState;
 use pyrograph_cache::{Folder, Stamp};
 
-/// Addresses that are kept until the machine starts anew: the kernel takes long to write out all of its symbols.
+/// Name of the cache file with the ranges, valid until the next boot: the kernel takes long to write all of its
+/// symbols.
 const FILE: &str = "text";
 
-/// Addresses of functions, as the running kernel's symbols have them.
+/// Address ranges of functions, from the running kernel's symbols.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelText {
-    /// Functions that the kernel keeps together because they belong to the scheduler or wait for it
-    /// (`__sched`).
+    /// Functions that the kernel keeps together because they belong to the scheduler or wait for it (`__sched`).
     scheduler: Range<u64>,
-    /// Where interrupts enter the kernel.
+    /// Entry points of interrupts.
     pub interrupts: Range<u64>,
-    /// Functions that lead to programs, sorted.
+    /// Functions through which BPF programs are called, sorted.
     tracing: Vec<Range<u64>>,
 }
 
 impl KernelText {
-    /// As the running kernel's symbols have it; nothing, where they are hidden. `cache`: a folder such as
-    /// `~/.cache`, below which this is kept.
+    /// Reads the ranges from the running kernel's symbols; they are empty if the symbols are hidden. `cache`: a folder
+    /// such as `~/.cache`, below which they are kept.
     pub fn of_this_kernel(cache: Option<&Path>) -> Self {
         let boot = fs::read("/proc/sys/kernel/random/boot_id").ok();
         let folder = cache.and_then(|cache| Folder::open(cache, "kernel")).zip(boot);
@@ -49,17 +49,17 @@ impl KernelText {
         File::open("/proc/kallsyms").map(Self::parse).unwrap_or_default()
     }
 
-    /// A range a line, that of the scheduler and that of interrupts first: `ffffffff81f2e2b0-ffffffff81f36a93`.
+    /// Writes one range a line, the scheduler's and the interrupts' first: `ffffffff81f2e2b0-ffffffff81f36a93`.
     fn to_text(&self) -> String {
         let mut text = String::new();
         for range in [&self.scheduler, &self.interrupts].into_iter().chain(&self.tracing) {
-            // It goes to memory.
+            // Writing to memory does not fail.
             let _ = writeln!(text, "{:x}-{:x}", range.start, range.end);
         }
         text
     }
 
-    /// Reads what [`Self::to_text`] has made; `None` for anything else.
+    /// Parses the output of [`Self::to_text`]; `None` for anything else.
     fn from_text(bytes: &[u8]) -> Option<Self> {
         let mut lines = std::str::from_utf8(bytes).ok()?.lines();
         let hex = |word: &str| u64::from_str_radix(word, 16).ok();
@@ -71,13 +71,13 @@ impl KernelText {
         Some(Self { scheduler, interrupts, tracing: lines.map(range).collect::<Option<_>>()? })
     }
 
-    /// A line of the symbols: `ffffffff821f84a0 T __sched_text_start`.
+    /// Parses the symbols, one a line: `ffffffff821f84a0 T __sched_text_start`.
     fn parse(symbols: impl Read) -> Self {
         let mut text = Self::default();
         let mut symbols = BufReader::with_capacity(1 << 16, symbols);
         let mut line = Vec::new();
-        // Where the last function began, if it leads to programs. Symbols of the kernel itself come first
-        // and in the order of their addresses; those of its modules have their name behind a tab.
+        // Start of the last function, if it leads to programs. Symbols of the kernel itself come first, in the order of
+        // their addresses; symbols of its modules have the module's name behind a tab.
         let mut leads = None;
         loop {
             line.clear();
@@ -110,8 +110,8 @@ impl KernelText {
         text
     }
 
-    /// The stack, leaf first, without the frames of the program that took it and of the scheduler. (The
-    /// kernel itself leaves the latter out of the stack of a thread that waits.)
+    /// Returns the stack, leaf first, without the frames of the BPF program that took it and of the scheduler. (The
+    /// kernel itself leaves the scheduler's frames out of the stack of a waiting thread.)
     pub fn without_scheduler<'a>(&self, stack: &'a [u64]) -> &'a [u64] {
         let own = stack.iter().take(OWN);
         let Some(first) = own.clone().position(|frame| self.scheduler.contains(frame)) else {
@@ -121,7 +121,8 @@ impl KernelText {
         &stack[first + len..]
     }
 
-    /// The stack, leaf first, without the frames of the program that took it and of what called that.
+    /// Returns the stack, leaf first, without the frames of the BPF program that took it and of the code that called
+    /// it.
     pub fn without_tracing<'a>(&self, stack: &'a [u64]) -> &'a [u64] {
         let last = stack.iter().take(OWN).rposition(|frame| self.is_tracing(*frame));
         &stack[last.map_or(0, |last| last + 1)..]
@@ -133,10 +134,10 @@ impl KernelText {
     }
 }
 
-/// The most frames of a program and of what calls it.
+/// Maximum number of frames of a BPF program and of the code that calls it.
 const OWN: usize = 5;
 
-/// Entries for devices and timers, and not for what the thread itself has done.
+/// Returns true for entries for devices and timers, and not for those that the thread itself causes.
 fn enters_by_interrupt(name: &[u8]) -> bool {
     name == b"asm_common_interrupt" || name.starts_with(b"asm_sysvec_")
 }

@@ -1,8 +1,8 @@
-//! The kernel's description of its types (BTF), reduced to those that the programs name.
+//! The kernel's types (BTF), reduced to those that the programs name.
 //!
-//! The loader looks for each structure that a program names among all types of the kernel, by comparing
-//! names: 126,585 of them in a Linux 6.18, which takes 20 ms, with 5 more to read them. So it is given the few
-//! that can be meant, with what they are made of: 806. What is only pointed to is left as a name.
+//! For CO-RE, the loader searches all types of the kernel for each structure that a program names, by comparing names.
+//! A Linux 6.18 has 126,585 types, which takes 20 ms, with 5 more to read them. So the loader is given only those types
+//! that can match, with the types that they are made of: 806. Types that are only pointed to are reduced to their name.
 //!
 //! The format is that of `include/uapi/linux/btf.h` and `Documentation/bpf/btf.rst` of Linux.
 
@@ -21,9 +21,9 @@ use pyrograph_cache::{Folder, Stamp};
 
 use crate::features;
 
-/// Where the kernel has them.
+/// Path of the kernel's BTF.
 const KERNEL_TYPES: &str = "/sys/kernel/btf/vmlinux";
-/// Debian's have 5 MB.
+/// Limit to its size, in bytes. Debian's is 5 MB.
 const LARGEST: u64 = 256 << 20;
 
 const MAGIC: u32 = 0xeb9f;
@@ -53,15 +53,15 @@ const ENUM64: u8 = 19;
 
 /// The kernel's types that the programs name.
 pub struct KernelTypes {
-    /// The description of them, in memory.
+    /// BTF of these types, in a file in memory.
     pub file: File,
-    /// The kernel has memory for rows of maps that are made while a program runs (Linux 6.1).
+    /// True if the kernel can allocate rows of maps while a program runs (Linux 6.1).
     pub rows_as_needed: bool,
 }
 
-/// The kernel's types that the programs in an object file can mean. `None` if the kernel's cannot be read: the
-/// loader looks then for itself. `cache`: a folder such as `~/.cache`, below which they are kept as `name` until the
-/// machine starts anew.
+/// Returns the kernel's types that the programs in an object file can refer to. `None` if the kernel's BTF cannot be
+/// read: the loader then searches it itself. `cache`: a folder such as `~/.cache`, below which the types are kept as
+/// `name` until the next boot.
 pub fn reduced(object: &[u8], name: &str, cache: Option<&Path>) -> Option<KernelTypes> {
     let stamp = stamp(object);
     let folder = cache.and_then(|cache| Folder::open(cache, "kernel"));
@@ -75,7 +75,7 @@ pub fn reduced(object: &[u8], name: &str, cache: Option<&Path>) -> Option<Kernel
     in_memory(&types)
 }
 
-/// Identifies the kernel since it started, and the programs. `None` if the kernel hides that.
+/// Identifies the kernel of this boot, and the programs. `None` if the kernel hides its boot ID.
 fn stamp(object: &[u8]) -> Option<Stamp> {
     let boot = fs::read("/proc/sys/kernel/random/boot_id").ok()?;
     let size = fs::metadata(KERNEL_TYPES).ok()?.len();
@@ -92,7 +92,7 @@ fn make(object: &[u8]) -> Option<Vec<u8>> {
     reduce(&Types::parse((*kernel).as_ref())?, &names)
 }
 
-/// The kernel's description of its types. Since Linux 6.16 it is mapped, before it is copied.
+/// Reads the kernel's BTF. It is mapped if the kernel supports that (Linux 6.16), and copied otherwise.
 fn read(path: &Path) -> io::Result<Box<dyn AsRef<[u8]>>> {
     let file = File::open(path)?;
     // SAFETY: the kernel does not change it.
@@ -109,23 +109,23 @@ fn in_memory(bytes: &[u8]) -> Option<KernelTypes> {
     let mark = features::ROWS_AS_NEEDED.as_bytes();
     let is_mark = |one: &Type<'_>| one.kind == STRUCT && types.string(one.word(0)) == Some(mark);
     let rows_as_needed = types.iter().any(|(_, one)| is_mark(&one));
-    // SAFETY: it takes a string that ends with zero, and flags.
+    // SAFETY: it takes a string that ends with NUL, and flags.
     let fd = unsafe { libc::memfd_create(c"types".as_ptr(), libc::MFD_CLOEXEC) };
     if fd < 0 {
         return None;
     }
-    // SAFETY: it was just made, and nobody else has it.
+    // SAFETY: the descriptor was just created, and nothing else owns it.
     let mut file = unsafe { File::from_raw_fd(fd) };
     file.write_all(bytes).ok()?;
     Some(KernelTypes { file, rows_as_needed })
 }
 
-/// A type that has to be known for another.
+/// How much must be known of a type for another type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Need {
-    /// The name, if it is a structure or union.
+    /// Only the name, if it is a structure or union.
     Name,
-    /// Its parts.
+    /// All of its parts.
     Whole,
 }
 
@@ -133,12 +133,13 @@ enum Need {
 #[derive(Clone, Copy, Debug)]
 struct Type<'a> {
     kind: u8,
-    /// Its name and those of its members, as offsets into strings, and numbers of types.
+    /// The type's record: its name and the names of its members, as offsets into the strings, and numbers of other
+    /// types.
     bytes: &'a [u8],
 }
 
 impl<'a> Type<'a> {
-    /// The first of several.
+    /// Parses the first of several types.
     fn parse(bytes: &'a [u8]) -> Option<Self> {
         let info = word(bytes, 4)?;
         let (kind, count) = ((info >> 24 & 31) as u8, (info & 0xffff) as usize);
@@ -157,12 +158,12 @@ impl<'a> Type<'a> {
         word(self.bytes, at).unwrap_or(0)
     }
 
-    /// Returns true if programs ask for types of this kind by their names.
+    /// Returns true if programs refer to types of this kind by name.
     fn is_named(&self) -> bool {
         matches!(self.kind, STRUCT | UNION | ENUM | ENUM64 | TYPEDEF) && self.word(0) != 0
     }
 
-    /// Where in its bytes names are.
+    /// Offsets of names in the record.
     fn names(&self) -> impl Iterator<Item = usize> + use<> {
         let (end, each) = match self.kind {
             STRUCT | UNION | ENUM64 => (self.bytes.len(), 12),
@@ -172,11 +173,11 @@ impl<'a> Type<'a> {
         [0].into_iter().chain((12..end).step_by(each))
     }
 
-    /// Where in its bytes other types are.
+    /// Offsets of the numbers of other types in the record.
     fn others(&self) -> impl Iterator<Item = usize> + use<> {
         let (start, end, each) = match self.kind {
             PTR | TYPEDEF | VOLATILE | CONST | RESTRICT | TYPE_TAG => (8, 12, 4),
-            // Of its elements and of its index.
+            // The types of its elements and of its index.
             ARRAY => (12, 20, 4),
             STRUCT | UNION => (16, self.bytes.len(), 12),
             // The types that it returns and takes.
@@ -186,7 +187,7 @@ impl<'a> Type<'a> {
         (start..end).step_by(each)
     }
 
-    /// The needs of the others, where `need` has to be known of this.
+    /// How much must be known of the types that this one refers to, if `need` must be known of it; `None` if nothing.
     fn needs(&self, need: Need) -> Option<Need> {
         match self.kind {
             PTR => Some(Need::Name),
@@ -197,10 +198,10 @@ impl<'a> Type<'a> {
     }
 }
 
-/// A description of types.
+/// BTF data: types and their strings.
 struct Types<'a> {
     types: &'a [u8],
-    /// Where they begin.
+    /// Start of each type in `types`.
     starts: Vec<u32>,
     strings: &'a [u8],
 }
@@ -225,7 +226,7 @@ impl<'a> Types<'a> {
         Some(Self { types, starts, strings })
     }
 
-    /// Numbers begin with 1: 0 is `void`.
+    /// The type with a number. Numbers begin with 1: 0 is `void`.
     fn get(&self, number: u32) -> Option<Type<'a>> {
         let start = *self.starts.get(number.checked_sub(1)? as usize)?;
         Type::parse(self.types.get(start as usize..)?)
@@ -239,7 +240,7 @@ impl<'a> Types<'a> {
         self.strings.get(offset as usize..)?.split(|byte| *byte == 0).next()
     }
 
-    /// The types that programs may mean with one of these names, and what these are made of.
+    /// Types that programs can refer to by one of these names, and the types that they are made of, by number.
     fn reach(&self, names: &HashSet<&[u8]>) -> Option<BTreeMap<u32, Need>> {
         let is_meant = |one: &Type<'_>| {
             one.is_named() && self.string(one.word(0)).is_some_and(|it| names.contains(plain(it)))
@@ -261,7 +262,7 @@ impl<'a> Types<'a> {
     }
 }
 
-/// A description with the kernel's types of these names alone, and what they are made of.
+/// Makes BTF of the kernel's types with these names, and of the types that they are made of.
 fn reduce(kernel: &Types<'_>, names: &HashSet<&[u8]>) -> Option<Vec<u8>> {
     let reached = kernel.reach(names)?;
     let mut numbers: HashMap<u32, u32> = reached.keys().copied().zip(1..).collect();
@@ -304,13 +305,13 @@ fn reduce(kernel: &Types<'_>, names: &HashSet<&[u8]>) -> Option<Vec<u8>> {
     Some(header.chain(types).chain(strings).collect())
 }
 
-/// The names of the types in a description of programs.
+/// Names of the types in the BTF of programs.
 fn names<'a>(programs: &Types<'a>) -> HashSet<&'a [u8]> {
     let named = programs.iter().filter(|(_, one)| one.is_named());
     named.filter_map(|(_, one)| programs.string(one.word(0))).map(plain).collect()
 }
 
-/// A name without the suffix of versions of a type in programs: `task_struct___old` is `task_struct`.
+/// Removes the suffix that tells versions of a type in programs apart: `task_struct___old` becomes `task_struct`.
 fn plain(name: &[u8]) -> &[u8] {
     let is_mark = |w: &[u8]| w[0] != b'_' && w[1..4] == *b"___" && w[4] != b'_';
     name.windows(5).rposition(is_mark).map_or(name, |at| &name[..=at])

@@ -3,27 +3,29 @@
 use bytemuck::{Pod, Zeroable};
 use pyrograph_event::interpreter;
 
-/// The most frames of a user stack.
+/// Maximum number of frames of a user stack.
 pub const MAX_FRAMES: usize = 512;
-/// Words in a block of table rows.
+/// Number of words in a block of table rows.
 pub const BLOCK_WORDS: usize = 1 << 18;
 pub const MAX_BLOCKS: usize = 1024;
 pub const MAX_RULES: usize = 65536;
 pub const MAX_MODULES: usize = 65536;
 
-/// A frame is a module's number and below it so many bits: a file offset or an address.
+/// Number of bits of the address in a frame (a file offset, or an address in the process). The module's number is above
+/// them.
 pub const FRAME_SHIFT: u32 = 47;
-/// Of what is mapped nowhere.
+/// Module of addresses without a known mapping.
 pub const MODULE_UNKNOWN: u32 = 1;
-/// Files that were not seen yet have numbers from here on.
+/// First number for files that are still unknown.
 pub const MODULE_ASKED: u32 = 65536;
-/// Code in no file.
+/// Module of code that is in no file.
 pub const MODULE_ANONYMOUS: u32 = 0x1fffe;
-/// The "module" of the frame that ends a stack whose outer part is missing.
+/// Pseudo-module of the frame that ends a stack whose outer part is missing.
 pub const MODULE_END: u32 = 0x1ffff;
-/// The "module" of the last word of a stack that has calls of interpreters.
+/// Pseudo-module of the last word of a stack with interpreter calls.
 pub const MODULE_CALLS: u32 = 0x1fffd;
-/// How many reasons `enum end` has; added to one of them, a frame of the stack was guessed.
+/// Number of counters by `enum end`, which has fewer values. [`END_GUESSED`] is added to such a value if a frame of the
+/// stack was guessed.
 pub const ENDS: usize = 16;
 pub const END_GUESSED: u64 = 16;
 
@@ -33,7 +35,7 @@ pub const TABLE_READY: u32 = 1;
 pub const TABLE_NONE: u32 = 2;
 pub const TABLE_OMITTED: u32 = 3;
 
-/// Identity of a mapped file, which changes when the file does.
+/// Identity of a mapped file. It changes when the file changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Pod, Zeroable)]
 #[repr(C)]
 pub struct FileKey {
@@ -107,12 +109,12 @@ pub struct Key {
     pub time: u32,
 }
 
-/// A key's time is in this power of two of nanoseconds.
+/// Binary logarithm of the time unit in keys, in nanoseconds.
 pub const KEY_TIME_SHIFT: u32 = 20;
-/// The same where each sample has its time.
+/// Binary logarithm of the time unit in keys if each sample has its time, in nanoseconds.
 pub const FINE_TIME_SHIFT: u32 = 14;
 
-/// Words of a waker: hashes of its user and its kernel stack, its process, and two names.
+/// Number of words of a waker: hashes of its user and kernel stack, its process ID, and two names.
 pub const WAKER_WORDS: usize = 7;
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -137,7 +139,7 @@ pub struct Site {
     pub count: Count,
 }
 
-/// Words of a bit for each system call.
+/// Number of words of a set of system calls, with a bit for each.
 pub const CALL_WORDS: usize = 8;
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -197,10 +199,10 @@ pub struct State {
     pub rows: u32,
 }
 
-/// Interpreters that are known at one time.
+/// Maximum number of interpreters that are known at a time.
 pub const MAX_INTERPRETERS: usize = 512;
 
-/// How a variable of a thread is found: `enum place_of` and what belongs to it.
+/// Location of a thread's variable: a value of `enum place_of` and its parameters.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub struct PlaceInThread {
@@ -235,7 +237,7 @@ pub struct Interpreter {
     pub plan: [ChunkPlan; interpreter::Interpreter::CHUNKS],
 }
 
-/// A function of an interpreter; pieces of memory that name it follow.
+/// A function of an interpreter; the pieces of memory that name it follow.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub struct Function {
@@ -258,7 +260,7 @@ pub struct Chunk {
     pub bytes: [u8; CHUNK_BYTES],
 }
 
-/// The clock of a CPU.
+/// State of the clock of a CPU.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub struct Tick {
@@ -267,7 +269,7 @@ pub struct Tick {
     pub skipped: i64,
 }
 
-/// A user stack that ended early in the kernel; bytes of the stack follow.
+/// A user stack that ended early in the kernel; the bytes of the stack follow.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub struct Copy {
@@ -293,7 +295,8 @@ pub struct CommandLine {
     pub len: u32,
 }
 
-/// The most bytes of the stack that a copy has, and in how many nanoseconds a CPU uses up its budget of copies.
+/// Limits of copies: bytes of the stack in a copy, bytes of the thread's first frames ([`ROOT_COPY`]), and the time
+/// window of a CPU's budget in nanoseconds ([`COPY_WINDOW_NS`]).
 pub const LARGE_COPY: u64 = 64 << 10;
 pub const ROOT_COPY: u64 = 4 << 10;
 pub const COPY_WINDOW_NS: u64 = 100_000_000;

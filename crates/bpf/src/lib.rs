@@ -1,12 +1,11 @@
-//! The in-kernel engine: stacks are unwound and counted where they are, by programs inside of the
-//! kernel, and only totals come out.
+//! The in-kernel engine: BPF programs unwind and count stacks in the kernel, and only totals come out.
 //!
-//! An [`Engine`] loads the programs (compiled from `src/programs`, and part of the binary). It is given
-//! the files that are mapped ([`Engine::add_file`]), or asks for them ([`Engine::questions`]), makes their
-//! unwind tables, which the programs search, and hands out what was counted ([`Engine::drain`]).
+//! An [`Engine`] loads the programs (compiled from `src/programs`, and embedded in the binary). It is given the files
+//! that are mapped ([`Engine::add_file`]), or asks for them ([`Engine::questions`]), makes their unwind tables, which
+//! the programs search, and returns the counts ([`Engine::drain`]).
 //!
-//! It finds no symbols and knows no file names: files have numbers, and frames come out with them. Which
-//! process has mapped what is looked up by the programs, in the kernel's own lists.
+//! It finds no symbols and knows no file names: files have numbers, and frames refer to them by number. The programs
+//! look up mappings of processes themselves, in the kernel's own data structures.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 
 mod allocators;

@@ -1,4 +1,4 @@
-//! Loads the programs.
+//! Loading of the programs.
 
 use std::io::Read;
 use std::os::fd::AsRawFd;
@@ -22,12 +22,13 @@ use crate::object::handle;
 use crate::options::{Options, Sampling, copies_stacks, sampling};
 use crate::trigger::Programs;
 
-/// Compiled programs, packed by gzip: they take a sixth of the room, and milliseconds to unpack.
+/// Compiled programs, compressed by gzip: they take a sixth of the size, and milliseconds to unpack.
 pub struct Packed(pub &'static [u8]);
 pub static PROGRAMS: Packed = Packed(include_bytes!("programs/profile.bpf.o.gz"));
 
 impl Packed {
-    /// The object. libbpf reads it as it is in memory, which asks for its alignment: in words, of which the last is padded.
+    /// Decompresses the object. libbpf reads it in place in memory, which requires its alignment: it is returned in
+    /// words, of which the last is padded.
     pub fn unpack(&self) -> std::io::Result<Vec<u64>> {
         let mut bytes = Vec::new();
         GzDecoder::new(self.0).read_to_end(&mut bytes)?;
@@ -37,17 +38,18 @@ impl Packed {
     }
 }
 
-/// Maps that take much memory, and are of use only where what is held is counted.
+/// Maps that take much memory and are needed only if live allocations are counted.
 const LIVE_MAPS: [&str; 3] = ["asked", "held", "sites"];
 
-/// The maps whose rows are made as they are needed, where the kernel can do that: few of very many are.
+/// Maps whose rows are allocated as they are needed, if the kernel supports that: few of very many rows are used.
 const ROWS_AS_NEEDED: [&str; 3] = ["files", "held", "targets"];
 
-/// Programs that take stacks of threads that wait, where the kernel allows it.
+/// Programs that take stacks of waiting threads, if the kernel supports that.
 const READ_OTHERS: [&str; 2] = [ON_TASK, ON_ABSENT];
 
-/// The most rows of a map that are of use (bytes, of a ring), if that is known. All of them are made when it is
-/// loaded: of some, 65,536, which take as long as all that a short recording does besides.
+/// Number of rows of a map that can be of use (for a ring buffer, its size in bytes); `None` to keep the default. All
+/// rows are preallocated when a map is created: some maps have 65,536 rows, which take as long as everything else in a
+/// short recording.
 fn most_rows(options: &Options, cpus: u64, map: &str) -> Option<u32> {
     let waits = options.waits != Waits::None;
     let is_of_use = match map {
@@ -60,7 +62,7 @@ fn most_rows(options: &Options, cpus: u64, map: &str) -> Option<u32> {
         _ => true,
     };
     if !is_of_use {
-        // The kernel wants a ring to have a page.
+        // The kernel requires a ring buffer to have a page.
         let is_ring = matches!(map, "commands" | "copies" | "functions");
         return Some(if is_ring { 4096 } else { 1 });
     }
@@ -77,30 +79,31 @@ fn most_rows(options: &Options, cpus: u64, map: &str) -> Option<u32> {
     }
 }
 
-/// As many counts as a clock may make until they are taken: twice a second, and late on a busy machine.
+/// Number of counts that a clock may make between two drains: these are twice a second, and late on a busy machine.
 fn rows_of_clock(hertz: u64, cpus: u64) -> u32 {
     let rows = hertz.saturating_mul(cpus).saturating_mul(4).clamp(1 << 10, 1 << 20);
     (rows as u32).next_power_of_two()
 }
 
-/// Rows of a table where each count has its time; when half of them are taken, in longer steps.
+/// Number of rows of a map in which each count has a time. Once half of the rows are in use, the unit of time is
+/// longer.
 fn rows_with_times(options: &Options, cpus: u64) -> u32 {
     sampled_hertz(options).map_or(1 << 16, |hertz| rows_of_clock(hertz, cpus).min(1 << 17))
 }
 
-/// How many samples a second there are of each CPU, if a clock takes them.
+/// Number of samples per second on each CPU, if a clock takes them.
 fn sampled_hertz(options: &Options) -> Option<u64> {
     let is_sampled = options.waits == Waits::None && options.trigger == Trigger::PerfEvents;
     options.hertz.filter(|_| is_sampled)
 }
 
-/// The programs and maps that are wanted, by their names.
+/// Programs and maps to load, selected by name.
 struct Wanted<'a> {
-    /// Memory that is held is counted.
+    /// True if live allocations are counted.
     live: bool,
     needed: &'a dyn Fn(&str) -> bool,
     most_rows: &'a dyn Fn(&str) -> Option<u32>,
-    /// Where the kernel's types are kept.
+    /// Folder below which the kernel's types are kept.
     cache: Option<&'a Path>,
 }
 
@@ -112,7 +115,7 @@ pub struct Loaded {
     pub refused: Option<RefusedLanguages>,
 }
 
-/// Languages whose calls are not found, since the kernel does not take the programs that do.
+/// Languages whose calls are not found, because the kernel rejects the programs that find them.
 #[derive(Debug)]
 pub struct RefusedLanguages {
     /// The languages.
@@ -121,7 +124,7 @@ pub struct RefusedLanguages {
     pub error: Error,
 }
 
-/// Loads the programs that are needed. `live`: what is held is counted.
+/// Loads the programs that are needed. `live`: live allocations are counted.
 pub fn load(
     options: &Options,
     text: &KernelText,
@@ -146,8 +149,8 @@ pub fn load(
     Ok(Loaded { object, memory, refused })
 }
 
-/// Loads with the walkers of languages, and where the kernel refuses that and takes the programs without: with each that it takes
-/// beside those before.
+/// Loads the programs with the walkers of all wanted languages. If the kernel rejects these, but accepts the programs
+/// without walkers, each language is added that the kernel accepts together with the earlier ones.
 fn with_languages<T>(
     wanted: &[Language],
     mut load: impl FnMut(&[Language]) -> Result<T, Error>,
@@ -157,7 +160,7 @@ fn with_languages<T>(
         Err(error @ Error::Load { .. }) if !wanted.is_empty() => error,
         Err(error) => return Err(error),
     };
-    // Something else is wrong: the first answer is about all that was wanted.
+    // Something else is wrong: the first error, about everything that was wanted, is returned.
     let Ok(mut loaded) = load(&[]) else { return Err(error) };
     let (mut taken, mut languages) = (Vec::new(), Vec::new());
     for language in wanted {
@@ -170,7 +173,7 @@ fn with_languages<T>(
     Ok((loaded, Some(RefusedLanguages { languages, error })))
 }
 
-/// Languages as the programs' configuration has them.
+/// Bit set of languages, as in the programs' configuration.
 fn bits(languages: &[Language]) -> u32 {
     languages.iter().fold(0, |bits, language| bits | 1 << *language as u32)
 }
@@ -201,7 +204,7 @@ fn open_and_load(config: &Config, wanted: &Wanted<'_>) -> Result<Object, Error> 
             let name = program.name().to_string_lossy().into_owned();
             let needed = needed(&name);
             program.set_autoload(needed);
-            // Reading another thread's memory may have to wait for it.
+            // Reading another thread's memory may have to wait for a page.
             if needed && READ_OTHERS.contains(&&*name) && features::has_other_threads() {
                 program.set_flags(libbpf_sys::BPF_F_SLEEPABLE);
             }
@@ -210,8 +213,8 @@ fn open_and_load(config: &Config, wanted: &Wanted<'_>) -> Result<Object, Error> 
     })
 }
 
-/// Opens programs with the kernel's types that they name, which are kept in `cache` as `name`, and lets `load` do the
-/// rest. `load` is told if the rows of maps may be made while programs run.
+/// Opens programs with the kernel's types that they name, which are kept in `cache` as `name`, and passes them to
+/// `load`. Its second argument is true if the rows of maps may be allocated while programs run.
 pub fn with_types(
     programs: &Packed,
     name: &str,

@@ -1,22 +1,22 @@
-//! Log of the loader and the kernel's verifier about programs that are rejected: libbpf hands it to
-//! a function that all who load share.
+//! Log of the loader and the verifier about rejected programs. libbpf passes it to a function that is global to the
+//! process.
 
 use std::sync::{Mutex, PoisonError};
 
 use libbpf_rs::{PrintLevel, set_print};
 
-/// A verifier logs each instruction that it visits; the error comes at the end.
+/// Size limit of the log, in bytes. A verifier logs each instruction that it visits; the error comes at the end.
 const MOST: usize = 16 << 10;
 
 static LOG: Mutex<String> = Mutex::new(String::new());
 
-/// From now on it is kept, and not printed.
+/// Starts to keep the log instead of printing it.
 pub fn start() {
     set_print(Some((PrintLevel::Info, keep)));
     lock().clear();
 }
 
-/// Text since the last call.
+/// Returns the text since the last call.
 pub fn take() -> String {
     std::mem::take(&mut *lock())
 }

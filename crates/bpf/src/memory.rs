@@ -1,4 +1,4 @@
-//! The memory that unwind tables are in, shared with the programs: arrays.
+//! Memory for unwind tables, shared with the programs as array maps.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -14,19 +14,19 @@ pub struct Memory {
     pub modules: Shared<Module>,
     pub rules: Shared<[u64; 2]>,
     blocks: Vec<Shared<u32>>,
-    /// The most blocks.
+    /// Maximum number of blocks.
     limit: usize,
-    /// The map that holds a map for each block; none where no programs read them.
+    /// Map that holds a map for each block; `None` if no programs read them.
     outer: Option<MapHandle>,
 }
 
-/// How many blocks make up so many bytes.
+/// Number of blocks for a number of bytes.
 fn blocks(bytes: usize) -> usize {
     (bytes / (BLOCK_WORDS * 4)).clamp(1, MAX_BLOCKS)
 }
 
 impl Memory {
-    /// The memory of programs that are loaded, by their maps. `budget`: the most bytes.
+    /// Creates the memory from the maps of loaded programs. `budget`: size limit in bytes.
     pub fn new(
         outer: MapHandle,
         modules: &MapHandle,
@@ -42,7 +42,7 @@ impl Memory {
         })
     }
 
-    /// Memory that no programs share, of so many blocks at most.
+    /// Creates memory that is not shared with programs, of at most `limit` blocks.
     #[cfg(test)]
     pub fn of_this_process(limit: usize) -> Self {
         Self {
@@ -54,17 +54,17 @@ impl Memory {
         }
     }
 
-    /// The most blocks.
+    /// Maximum number of blocks.
     pub fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Blocks in use.
+    /// Number of blocks in use.
     pub fn blocks(&self) -> usize {
         self.blocks.len()
     }
 
-    /// One more block; whether there may be one.
+    /// Adds a block. Returns false if the limit is reached.
     pub fn add_block(&mut self) -> Result<bool, Error> {
         if self.blocks() == self.limit {
             return Ok(false);
@@ -83,13 +83,13 @@ impl Memory {
         self.blocks[place / BLOCK_WORDS].write_all(place % BLOCK_WORDS, words);
     }
 
-    /// A word, as the programs read it.
+    /// Reads a word, as the programs do.
     pub fn word(&self, place: u32) -> u32 {
         self.blocks[place as usize / BLOCK_WORDS].read(place as usize % BLOCK_WORDS)
     }
 }
 
-/// A block that the programs find by its number.
+/// Creates a block that the programs find by its number.
 fn shared_block(outer: &MapHandle, number: u32) -> Result<Shared<u32>, Error> {
     let size = (BLOCK_WORDS * 4) as u32;
     let options = libbpf_sys::bpf_map_create_opts {

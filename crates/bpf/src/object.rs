@@ -1,10 +1,10 @@
-//! Maps and programs of a loaded object, by name, and the clock that the programs read.
+//! Access to the maps and programs of a loaded object by name, and to the clock that the programs read.
 
 use libbpf_rs::{MapCore, MapHandle, Object, ProgramInput, RingBuffer, RingBufferBuilder};
 
 use crate::error::Error;
 
-/// Nanoseconds of the clock that programs read: the machine's, also in a time namespace.
+/// Current time in nanoseconds, on the clock that programs read: the machine's clock, even in a time namespace.
 pub fn monotonic_now() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is valid, and the clock exists.
@@ -13,7 +13,7 @@ pub fn monotonic_now() -> u64 {
     pyrograph_event::clock::as_recorded(now)
 }
 
-/// A ring buffer whose records are handed to `take`.
+/// Creates a ring buffer reader that passes each record to `take`.
 pub fn ring(
     object: &Object,
     name: &'static str,
@@ -32,7 +32,7 @@ pub fn ring(
 pub fn handle(object: &Object, name: &'static str) -> Result<MapHandle, Error> {
     let map = object.maps().find(|map| {
         let found = map.name().to_string_lossy();
-        // The kernel cuts names to 15 bytes, and libbpf puts the object's before `.bss`.
+        // The kernel truncates names to 15 bytes, and libbpf puts the object's name in front of `.bss`.
         found == name || (name.starts_with('.') && found.ends_with(name))
     });
     let map = map.ok_or_else(|| Error::missing("map", name))?;
@@ -49,7 +49,7 @@ pub fn program<'a>(
         .ok_or_else(|| Error::missing("program", name))
 }
 
-/// Runs a program of type `raw_tp` on each CPU that is online, one after the other.
+/// Runs a program of type `raw_tp` on each online CPU, one after the other.
 pub fn run_on_cpus(object: &Object, name: &'static str, cpus: u32) -> Result<(), Error> {
     /// include/uapi/linux/bpf.h
     const TEST_RUN_ON_CPU: u32 = 1;
@@ -58,7 +58,7 @@ pub fn run_on_cpus(object: &Object, name: &'static str, cpus: u32) -> Result<(),
         let input = ProgramInput { cpu, flags: TEST_RUN_ON_CPU, ..ProgramInput::default() };
         match program.test_run(input) {
             Ok(_) => {}
-            // ENXIO: it is offline.
+            // ENXIO: the CPU is offline.
             Err(error) if cpu > 0 && error.to_string().contains("No such device") => {}
             Err(error) => return Err(Error::attach(name)(error)),
         }
@@ -74,8 +74,8 @@ pub struct Layout {
     pub fields: Vec<(&'static str, usize)>,
 }
 
-/// The [`Layout`] of a structure: `layout!("site": Site { key, events = count.events })`, where a field of the programs has another
-/// place or name here.
+/// Makes the [`Layout`] of a structure: `layout!("site": Site { key, events = count.events })`. A field that has
+/// another place or name here is given as `field = place`.
 #[cfg(test)]
 macro_rules! layout {
     ($name:literal: $type:ty { $($field:ident $(= $($place:ident).+)?),* $(,)? }) => {
@@ -91,7 +91,8 @@ macro_rules! layout {
 #[cfg(test)]
 pub(crate) use layout;
 
-/// Structures are the same on both sides, field by field: two of one size that changed places would be taken for each other.
+/// Checks that structures are the same on both sides, field by field: if two fields of one size were exchanged, they
+/// would be mistaken for each other.
 #[cfg(test)]
 pub fn assert_layouts(programs: &crate::load::Packed, layouts: &[Layout]) {
     use libbpf_rs::btf::types::{MemberAttr, Struct};

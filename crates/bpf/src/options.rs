@@ -8,8 +8,8 @@ use pyrograph_event::request::{Trigger, Waits};
 
 use crate::trigger::Programs;
 
-/// The programs that are attached for waits, but for that which lists the threads that wait already. `resumes`:
-/// the kernel has a tracepoint for when a thread goes on.
+/// Names of the programs that are attached for waits, without the one that lists threads that already wait. `resumes`:
+/// the kernel has a tracepoint for threads that resume.
 pub(crate) fn wait_programs(waits: Waits, resumes: bool) -> &'static [&'static str] {
     match waits {
         Waits::None => &[],
@@ -21,57 +21,55 @@ pub(crate) fn wait_programs(waits: Waits, resumes: bool) -> &'static [&'static s
     }
 }
 
-/// Options of an engine: what it counts, and how.
+/// Options of an engine: the events to count, and how.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The processes to record, to which [`crate::Engine::expect_command`] may add one; `None` for
-    /// all.
+    /// Processes to record, to which [`crate::Engine::expect_command`] may add one; `None` for all.
     pub processes: Option<Vec<i32>>,
-    /// Look at the processes that they start, too.
+    /// Record the processes that they start, too.
     pub inherit: bool,
     /// Take the user part of stacks.
     pub user: bool,
     /// Take the kernel part of stacks.
     pub kernel: bool,
-    /// The events for which stacks are taken.
+    /// Events for which stacks are taken.
     pub trigger: Trigger,
-    /// How often a second each CPU has a stack taken, where a clock triggers, and nothing else happens that
-    /// counts: then less memory does.
+    /// Rate at which a clock triggers on each CPU, in hertz, if nothing else is counted: then less memory is needed.
     pub hertz: Option<u64>,
-    /// Which waits are counted.
+    /// Waits to count.
     pub waits: Waits,
-    /// The shortest wait that counts.
+    /// Shortest wait that is counted.
     pub min_block: Duration,
-    /// Events are counted, and not what they stand for.
+    /// Count events, not their values.
     pub counts_events: bool,
-    /// Leave out waits for something to do: for conditions, requests, events, children.
+    /// Leave out waits for work: for conditions, requests, events, children.
     pub no_idle: bool,
-    /// Take the stack of each event, however many there are.
+    /// Take the stack of each event, even if there are very many.
     pub exact: bool,
-    /// Only threads of these names, or of processes of these names; none for all.
+    /// Record only threads with these names, or of processes with these names; empty for all.
     pub names: Vec<String>,
-    /// Only threads in the control group with this ID, or in one inside of it: the inode of its folder
-    /// in the file system of type `cgroup2`.
+    /// Record only threads in the control group with this ID, or in one below it. The ID is the inode of its folder in
+    /// the file system of type `cgroup2`.
     pub group: Option<u64>,
-    /// Count CPUs apart.
+    /// Keep separate counts for each CPU.
     pub by_cpu: bool,
-    /// Count stacks by when that is, to 16 microseconds; of events that come in greater numbers than there is room for, to a
-    /// millisecond or a quarter of a second.
+    /// Count stacks by time, with a resolution of 16 microseconds. If there are more events than there is room for, the
+    /// resolution is a millisecond or a quarter of a second.
     pub times: bool,
-    /// The most bytes of unwind tables.
+    /// Limit to the size of unwind tables, in bytes.
     pub table_budget: usize,
-    /// Take stacks of waits when threads stop to run, also where the kernel has a tracepoint for when they go on.
+    /// Take the stacks of waits when threads stop running, even if the kernel has a tracepoint for threads that resume.
     pub at_switches: bool,
-    /// Do not leave frames by their instructions, where there is no table.
+    /// Do not find callers by analysing instructions in code without an unwind table.
     pub no_guess: bool,
-    /// Find the calls of these languages.
+    /// Languages whose calls are found.
     pub languages: Vec<Language>,
-    /// Take the command line of each program that begins ([`crate::Engine::command_lines`]).
+    /// Take the command line of each program that is executed ([`crate::Engine::command_lines`]).
     pub command_lines: bool,
-    /// Count different lines of an interpreted function as different places.
+    /// Count different lines of an interpreted function separately.
     pub lines: bool,
-    /// Below which folder (such as `~/.cache`) it is kept for the next recording what tables were made, and
-    /// where parts of the kernel are; none: it is not.
+    /// Folder (such as `~/.cache`) below which unwind tables and addresses of parts of the kernel are kept for the next
+    /// recording; `None` to keep none.
     pub cache: Option<PathBuf>,
 }
 
@@ -104,30 +102,30 @@ impl Default for Options {
     }
 }
 
-/// Returns true if stacks that end early are copied out, to be unwound in user space. Where a stack is kept to be counted
-/// many times over (memory that is held, wakers), each copy would be another.
+/// Returns true if stacks that end early are copied, to be unwound in user space. Stacks that are kept and counted many
+/// times (live allocations, wakers) are not copied: each copy would be a different stack.
 pub(crate) fn copies_stacks(options: &Options) -> bool {
     let keeps_stacks = matches!(options.waits, Waits::WithWakers | Waits::Wakers)
         || matches!(options.trigger, Trigger::Allocations { live: true, .. });
     options.user && !keeps_stacks
 }
 
-/// Returns true if forks matter: where all processes are recorded, they do not.
+/// Returns true if forks must be followed: not if all processes are recorded.
 pub(crate) fn follows_forks(options: &Options) -> bool {
     options.inherit && options.processes.is_some()
 }
 
-/// How it is chosen of which events stacks are taken, where there are very many.
+/// Method of choosing the events whose stacks are taken, if there are very many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sampling {
     /// Each event has the same chance.
     ByEvents,
-    /// Each byte has.
+    /// Each byte has the same chance.
     ByValue,
 }
 
 impl Sampling {
-    /// For so much one stack is taken when there are too many to take all.
+    /// Smallest number of events or bytes for which one stack is taken, if there are too many to take all.
     pub(crate) fn least_quantum(self) -> u64 {
         match self {
             Self::ByEvents => 2,
@@ -136,19 +134,19 @@ impl Sampling {
     }
 }
 
-/// How stacks are chosen, if not all are taken.
+/// Method of choosing stacks; `None` if all are taken.
 pub(crate) fn sampling(options: &Options) -> Option<Sampling> {
     let by_value = options.trigger.is_sampled_by_value().filter(|_| !options.exact)?;
     Some(if by_value && !options.counts_events { Sampling::ByValue } else { Sampling::ByEvents })
 }
 
-/// Returns true if what waits already when the recording begins is looked for.
+/// Returns true if threads that already wait when the recording begins are listed.
 pub(crate) fn lists_waiting(options: &Options) -> bool {
     options.waits != Waits::None || options.trigger == Trigger::Locks
 }
 
-/// Returns true if all events are counted when their stacks are taken, and none is noted until it ends.
-/// `resumes`: the kernel has a tracepoint for when a thread goes on.
+/// Returns true if all events are counted when their stacks are taken, and none is kept until it ends. `resumes`: the
+/// kernel has a tracepoint for threads that resume.
 pub(crate) fn counts_at_once(options: &Options, resumes: bool) -> bool {
     let waits = match options.waits {
         Waits::None => true,

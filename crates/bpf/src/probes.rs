@@ -1,5 +1,5 @@
-//! Tracepoints that were made at run time, by `perf probe` or through tracefs: their programs get registers, as those of
-//! functions do, and not a record.
+//! Tracepoints that were made at run time, by `perf probe` or through tracefs. Their programs get registers, as
+//! programs of functions do, and not a record.
 
 use std::fs;
 use std::io;
@@ -7,10 +7,10 @@ use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 
 use libbpf_rs::{Link, ProgramMut};
 
-/// Where tracefs may be mounted.
+/// Possible mount points of tracefs.
 const TRACING: [&str; 2] = ["/sys/kernel/tracing", "/sys/kernel/debug/tracing"];
 
-/// The code that a probe is in.
+/// Kind of code that a probe is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Probed {
     /// Code of programs and libraries.
@@ -19,7 +19,7 @@ pub(crate) enum Probed {
     Kernel,
 }
 
-/// The code that a tracepoint made at run time is in; `None` for the kernel's static tracepoints.
+/// Kind of code that a tracepoint made at run time is in; `None` for the kernel's static tracepoints.
 pub(crate) fn probed(category: &str, name: &str) -> Option<Probed> {
     let wanted = format!("{category}/{name}");
     // `p:probe_libc/malloc /usr/lib/libc.so.6:0x98930`, `r16:probe/read__return vfs_read`
@@ -39,7 +39,7 @@ pub(crate) fn probed(category: &str, name: &str) -> Option<Probed> {
     }
 }
 
-/// Attaches a program to a probe, wherever it is hit.
+/// Attaches a program to all hits of a probe.
 pub(crate) fn attach(
     program: &ProgramMut<'_>,
     category: &str,
@@ -47,12 +47,12 @@ pub(crate) fn attach(
 ) -> Result<Link, libbpf_rs::Error> {
     let event = open(category, name).map_err(libbpf_rs::Error::from)?;
     let link = program.attach_perf_event(event.as_raw_fd())?;
-    // The link closes it when it goes.
+    // The link closes the event when it is dropped.
     let _ = event.into_raw_fd();
     Ok(link)
 }
 
-/// Opens the event of a tracepoint. Where it is opened, and for whom, does not matter: programs get all of its hits.
+/// Opens the event of a tracepoint. Its CPU and process do not matter: programs get all of its hits.
 fn open(category: &str, name: &str) -> io::Result<OwnedFd> {
     /// `struct perf_event_attr` of include/uapi/linux/perf_event.h up to version 5 of it.
     #[repr(C)]
@@ -70,7 +70,7 @@ fn open(category: &str, name: &str) -> io::Result<OwnedFd> {
     let config = id.trim().parse().map_err(io::Error::other)?;
     let size = size_of::<Attr>() as u32;
     let attr = Attr { kind: PERF_TYPE_TRACEPOINT, size, config, period: 1, rest: [0; 11] };
-    // SAFETY: the structure is as long as it says, and outlives the call, which returns a descriptor.
+    // SAFETY: the structure has the size that it states and outlives the call, which returns a descriptor.
     unsafe {
         let fd = libc::syscall(
             libc::SYS_perf_event_open,

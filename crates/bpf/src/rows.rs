@@ -1,4 +1,4 @@
-//! All rows of a hash table in the kernel.
+//! Reading of all rows of a BPF hash map.
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
@@ -7,21 +7,21 @@ use crate::error::Error;
 /// A row: its key and its value.
 pub(crate) type Row = (Vec<u8>, Vec<u8>);
 
-/// Reads all rows. `name`: of the table, for errors.
+/// Reads all rows. `name`: name of the map, for errors.
 pub(crate) fn all_rows(map: &MapHandle, name: &'static str) -> Result<Vec<Row>, Error> {
     let rows = map.lookup_batch(at_once(map), MapFlags::ANY, MapFlags::ANY);
     Ok(rows.map_err(Error::map(name))?.collect())
 }
 
-/// Takes all rows out.
+/// Removes and returns all rows.
 pub(crate) fn take_rows(map: &MapHandle, name: &'static str) -> Result<Vec<Row>, Error> {
     let rows = map.lookup_and_delete_batch(at_once(map), MapFlags::ANY, MapFlags::ANY);
     Ok(rows.map_err(Error::map(name))?.collect())
 }
 
-/// The kernel ends a batch before the first bucket that has no room in it, and libbpf-rs takes each batch that is not
-/// full for the last one: only in one that has room for all rows are all rows. (Its memory is touched as far as there are
-/// rows.)
+/// Number of rows in a batch. The kernel ends a batch before the first bucket that does not fit, and libbpf-rs treats
+/// each batch that is not full as the last one, so only a batch with room for all rows is sure to return all of them.
+/// (Its memory is touched only as far as there are rows.)
 fn at_once(map: &MapHandle) -> u32 {
     map.max_entries()
 }

@@ -1,4 +1,4 @@
-//! What the scheduler does: each event, or for how long tasks run and wait for a CPU, counted.
+//! Tracing of the scheduler: each event, or counts of how long tasks run and wait for a CPU.
 
 mod layout;
 
@@ -27,10 +27,10 @@ use crate::tracer::{STACKS_A_CPU, Stacks};
 
 static PROGRAMS: Packed = Packed(include_bytes!("programs/sched.bpf.o.gz"));
 
-/// Keys that keep counts apart.
+/// Keys by which counts are separated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SchedKey {
-    /// Tasks. Those that this PID namespace cannot see are counted by CPU.
+    /// Tasks. Tasks that are not visible in this PID namespace are counted by CPU.
     Task,
     /// CPUs.
     Cpu,
@@ -39,42 +39,42 @@ pub enum SchedKey {
 /// Options of a [`SchedTracer`].
 #[derive(Clone, Debug, Default)]
 pub struct SchedOptions {
-    /// Only threads that [`SchedTracer::add_threads`] names, with threads that they start.
+    /// Trace only threads that [`SchedTracer::add_threads`] names, and threads that they start.
     pub members: bool,
-    /// And processes that these start.
+    /// Trace processes that these start, too.
     pub inherit: bool,
-    /// Only threads of these names, or of processes of these names; none for all.
+    /// Trace only threads with these names, or of processes with these names; empty for all.
     pub names: Vec<String>,
-    /// Only threads in the control group with this ID, or in one inside of it.
+    /// Trace only threads in the control group with this ID, or in one below it.
     pub group: Option<u64>,
-    /// Keys of counts; `None`: events are handed out.
+    /// Key of counts; `None` to report events.
     pub counts: Option<SchedKey>,
-    /// The stack of a task that stops to run is handed out with that event, from what called the scheduler on.
+    /// Report the stack of a task that stops running, with that event. It begins with the caller of the scheduler.
     pub stacks: bool,
-    /// Bytes of memory for records that wait to be taken, and as many for stacks; rounded up to a power of two.
+    /// Size of the ring buffer for records, in bytes, and the same for stacks; rounded up to a power of two.
     pub memory: u32,
-    /// Below which folder (such as `~/.cache`) the kernel's types are kept for the next time; `None`: they are not.
+    /// Folder (such as `~/.cache`) below which the kernel's types are kept for the next time; `None` to keep none.
     pub cache: Option<PathBuf>,
 }
 
-/// Programs in the kernel that follow the scheduler. When this is dropped, or the process ends in any way, they are gone.
+/// BPF programs that follow the scheduler. They are unloaded when this is dropped, or when the process ends in any way.
 pub struct SchedTracer {
-    // In this order they go: first nothing runs any more.
+    // Fields are dropped in this order: first, no program runs any more.
     links: Vec<Link>,
     events: Records,
-    /// Stacks of events that were not taken yet.
+    /// Ring buffer of stacks, which arrive before their events.
     stacks: Records,
     waiting: Stacks,
     text: KernelText,
     state: Shared<State>,
     options: SchedOptions,
-    /// How often a task found no room before anything was counted.
+    /// Number of times that a task found no room before counting began.
     lost_before: u64,
     cpus: u32,
     object: Object,
 }
 
-/// A ring buffer, and what was read from it.
+/// A ring buffer, and the records that were read from it.
 struct Records {
     name: &'static str,
     ring: RingBuffer<'static>,
@@ -91,7 +91,7 @@ impl Records {
         Ok(Self { name, ring, batch })
     }
 
-    /// Takes so many records at most; `None` if there are none.
+    /// Takes at most `most` records; `None` if there are none.
     fn take(&self, most: usize) -> Result<Option<Vec<u8>>, Error> {
         let taken = self.ring.consume_raw_n(most);
         if taken < 0 {
@@ -112,11 +112,11 @@ impl SchedOptions {
         self.members || !self.names.is_empty() || self.group.is_some()
     }
 
-    /// The programs that are attached, in this order; those that not every kernel has are marked.
+    /// Names of the programs to attach, in this order, each with true if some kernels lack its tracepoint.
     fn programs(&self) -> impl Iterator<Item = (&'static str, bool)> {
         let counts = self.counts.is_some();
         let events = !counts;
-        // Where tasks are chosen, what their CPUs do else is not handed out.
+        // If tasks are chosen, other events of their CPUs are not reported.
         let of_cpus = events && !self.chooses();
         let all = [
             (counts, "on_counted_start", false),
@@ -159,7 +159,7 @@ impl SchedTracer {
     ///
     /// # Errors
     ///
-    /// If the user may not, or the kernel lacks something.
+    /// If the user lacks permission, or the kernel lacks a feature.
     pub fn load(options: &SchedOptions) -> Result<Self, Error> {
         if !cfg!(target_arch = "x86_64") {
             return Err(Error::UnsupportedArch);
@@ -190,7 +190,7 @@ impl SchedTracer {
         })
     }
 
-    /// Attaches the programs, which follow what named threads start, and do nothing else yet.
+    /// Attaches the programs. They follow the threads and processes that named threads start, and do nothing else yet.
     ///
     /// # Errors
     ///
@@ -206,7 +206,7 @@ impl SchedTracer {
         Ok(())
     }
 
-    /// Follows these threads, too, which run already.
+    /// Follows threads that already run.
     ///
     /// # Errors
     ///
@@ -218,11 +218,11 @@ impl SchedTracer {
                 .update(&thread.to_ne_bytes(), &1u32.to_ne_bytes(), MapFlags::ANY)
                 .map_err(Error::map("targets"))?;
         }
-        // It writes nothing: reading it makes it run.
+        // The program writes nothing: reading from the iterator runs it.
         self.run_for_tasks("on_named", &mut io::sink())
     }
 
-    /// Runs a program for each task, and writes what it hands out.
+    /// Runs an iterator program for each task, and writes its output to `to`.
     fn run_for_tasks(&self, name: &'static str, to: &mut dyn io::Write) -> Result<(), Error> {
         let link = program(&self.object, name)?.attach().map_err(Error::attach(name))?;
         let mut tasks = Iter::new(&link).map_err(Error::attach(name))?;
@@ -231,7 +231,7 @@ impl SchedTracer {
         Ok(())
     }
 
-    /// Begins.
+    /// Starts tracing or counting.
     ///
     /// # Errors
     ///
@@ -242,11 +242,11 @@ impl SchedTracer {
         }
         self.lost_before = self.lost().1;
         self.state.write_field(std::mem::offset_of!(State, on), 1u32);
-        // What runs now is counted from now on.
+        // Time of the running tasks is counted from now on.
         self.settle()
     }
 
-    /// Ends.
+    /// Stops tracing or counting.
     ///
     /// # Errors
     ///
@@ -258,13 +258,14 @@ impl SchedTracer {
         settled
     }
 
-    /// Ends events at once, on any thread, however busy the one is that takes them. That calls [`Self::stop`] when it comes to it.
+    /// Returns a function that ends events at once, on any thread, even if the thread that takes them is busy. That
+    /// thread must still call [`Self::stop`].
     pub fn end_of_events(&self) -> impl FnOnce() + Send + 'static {
         let mut state = self.state.clone();
         move || state.write_field(std::mem::offset_of!(State, on), 0u32)
     }
 
-    /// Has counted what runs until now, on each CPU.
+    /// Adds the time of the task that runs on each CPU to the counts.
     fn settle(&self) -> Result<(), Error> {
         if self.options.counts.is_none() {
             return Ok(());
@@ -272,19 +273,19 @@ impl SchedTracer {
         run_on_cpus(&self.object, "on_reading", self.cpus)
     }
 
-    /// Descriptor that is readable when many records wait to be taken; they should be in any case, now and then.
+    /// Descriptor that is readable when many records are waiting. They should be taken now and then in any case.
     pub fn fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: the buffer owns it, and lives as long as what is returned.
+        // SAFETY: the buffer owns the descriptor, and outlives the returned borrow.
         unsafe { BorrowedFd::borrow_raw(self.events.ring.epoll_fd()) }
     }
 
-    /// Takes records, at most some thousand; `None` if there are none.
+    /// Takes at most some thousand records; `None` if there are none.
     fn take_batch(&mut self) -> Result<Option<Vec<u8>>, Error> {
         self.state.write_field(std::mem::offset_of!(State, is_woken), 0u32);
         // Records with stacks are large.
         let most = if self.options.stacks { 256 } else { 8192 };
         let batch = self.events.take(most)?;
-        // They came before the events.
+        // Stacks were sent before their events.
         while let Some(stacks) = self.stacks.take(256)? {
             self.waiting.add_all(&stacks);
             self.stacks.give_back(stacks);
@@ -292,12 +293,13 @@ impl SchedTracer {
         Ok(batch)
     }
 
-    /// Hands out what happened since the last call, at most some thousand records, nearly in the order of time: those of
-    /// several CPUs may be interchanged, and wakeups come when the task is on a queue. Returns false if there was nothing.
+    /// Reports the events since the last call, at most some thousand records, nearly in the order of time: records of
+    /// several CPUs may be interchanged, and a wakeup comes when the task is on a queue. Returns false if there was
+    /// nothing.
     ///
     /// # Errors
     ///
-    /// If the kernel cannot be asked.
+    /// If the ring buffers cannot be read.
     pub fn take(&mut self, out: &mut dyn FnMut(SchedRecord, Stack<'_>)) -> Result<bool, Error> {
         let Some(batch) = self.take_batch()? else { return Ok(false) };
         let mut rest = &batch[..];
@@ -333,12 +335,12 @@ impl SchedTracer {
         Ok(true)
     }
 
-    /// Takes the counts of tasks that have ended since the last call, at most some thousand. Returns false if there were
-    /// none.
+    /// Takes the counts of tasks that have ended since the last call, at most some thousand. Returns false if there
+    /// were none.
     ///
     /// # Errors
     ///
-    /// If the kernel cannot be asked.
+    /// If the ring buffers cannot be read.
     pub fn take_ended(&mut self, out: &mut dyn FnMut(SchedCounts)) -> Result<bool, Error> {
         let Some(batch) = self.take_batch()? else { return Ok(false) };
         rows(&batch, true, out);
@@ -346,11 +348,11 @@ impl SchedTracer {
         Ok(true)
     }
 
-    /// Ends an interval, of which the first has the number 1: takes the counts until now.
+    /// Ends an interval, and takes the counts so far. The first interval has the number 1.
     ///
     /// # Errors
     ///
-    /// If the kernel's tables cannot be read.
+    /// If the maps cannot be read.
     pub fn take_counts(&mut self, out: &mut dyn FnMut(SchedCounts)) -> Result<(), Error> {
         if self.state.read(0).on != 0 {
             self.settle()?;
@@ -387,7 +389,8 @@ impl SchedTracer {
         Ok(())
     }
 
-    /// How many events, or counts of tasks that have ended, found no room, and how often a task found none.
+    /// Number of events, or counts of ended tasks, for which there was no room, and number of times that a task found
+    /// no room.
     pub fn lost(&self) -> (u64, u64) {
         let state = self.state.read(0);
         (state.lost, state.lost_threads - self.lost_before.min(state.lost_threads))
@@ -406,7 +409,7 @@ fn load(options: &SchedOptions) -> Result<Object, Error> {
             let entries = match &*name {
                 "events" => Some(ring_size(options)),
                 "records" if options.stacks => Some(ring_size(options)),
-                // The kernel wants a ring to have a page.
+                // The kernel requires a ring buffer to have a page.
                 "records" => Some(4096),
                 "stacks" if options.stacks => {
                     let cpus = libbpf_rs::num_possible_cpus().map_err(Error::load)?;
@@ -437,7 +440,7 @@ fn ring_size(options: &SchedOptions) -> u32 {
 fn config(options: &SchedOptions) -> Config {
     Config {
         group: options.group.unwrap_or(0),
-        // Members take the place of this.
+        // `members` takes the place of this.
         filter: 0,
         inherit: options.inherit.into(),
         names: (!options.names.is_empty()).into(),
@@ -484,12 +487,12 @@ fn change(record: &Record, names: TaskNames) -> SchedChange {
     }
 }
 
-/// Hands out rows of tasks, which lie one behind another.
+/// Reports the rows of tasks in `bytes`, which are contiguous.
 fn rows(bytes: &[u8], has_ended: bool, out: &mut dyn FnMut(SchedCounts)) {
     for bytes in bytes.chunks_exact(size_of::<Row>()) {
         let row: Row = bytemuck::pod_read_unaligned(bytes);
         let names = task_names(row.tgid, row.tid, row.comm);
-        // The others are counted by CPU.
+        // Other tasks are counted by CPU.
         if names.tid >= 0 {
             out(SchedCounts { task: row.record.task, names, has_ended, ..counted(&row.counts) });
         }

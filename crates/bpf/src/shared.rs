@@ -1,4 +1,4 @@
-//! Memory that the programs read, mapped into this process.
+//! Memory that is shared with the programs, mapped into this process.
 
 use std::marker::PhantomData;
 use std::os::fd::AsRawFd;
@@ -20,7 +20,7 @@ pub struct Shared<T> {
 }
 
 impl<T: Pod> Shared<T> {
-    /// Maps a BPF array whose values are `T`, or one value of `len` times `T`.
+    /// Maps a BPF array whose values are `T`, or whose only value is `len` times `T`.
     pub fn map(array: &dyn MapCore, name: &'static str, len: usize) -> Result<Self, Error> {
         // The kernel rounds each value up to 8 bytes.
         assert_eq!(size_of::<T>() * len % 8, 0);
@@ -32,7 +32,7 @@ impl<T: Pod> Shared<T> {
         Ok(Self { map: Arc::new(map), len, of: PhantomData })
     }
 
-    /// So many values that no programs share.
+    /// Creates an array of `len` values that is not shared with programs.
     pub fn of_this_process(len: usize) -> Result<Self, Error> {
         let map = MmapMut::map_anon(size_of::<T>() * len).map_err(Error::map("memory"))?;
         Ok(Self { map: Arc::new(map.into()), len, of: PhantomData })
@@ -46,16 +46,16 @@ impl<T: Pod> Shared<T> {
         self.len
     }
 
-    /// Writes one value. What was written before is seen by whoever sees this.
+    /// Writes one value. A reader that sees it also sees everything written before.
     pub fn write(&mut self, index: usize, value: T) {
         assert!(index < self.len);
         fence(Ordering::Release);
-        // SAFETY: the mapping holds `len` values and is aligned to pages; only programs of the kernel
-        // read it, which cope with any value.
+        // SAFETY: the mapping holds `len` values and is page-aligned; it is read only by BPF programs, which cope with
+        // any value.
         unsafe { self.first().add(index).write_volatile(value) }
     }
 
-    /// Writes one field of the first value, which the programs may be changing elsewhere.
+    /// Writes one field of the first value, while the programs may change other fields.
     pub fn write_field<V: Pod>(&mut self, offset: usize, value: V) {
         let size = size_of::<V>();
         assert!(offset.is_multiple_of(size) && offset + size <= size_of::<T>());
@@ -64,7 +64,7 @@ impl<T: Pod> Shared<T> {
         unsafe { self.first().cast::<u8>().add(offset).cast::<V>().write_volatile(value) }
     }
 
-    /// Writes values in a row.
+    /// Writes consecutive values.
     pub fn write_all(&mut self, index: usize, values: &[T]) {
         assert!(index <= self.len && values.len() <= self.len - index);
         // SAFETY: as in `write`; the values are not in the mapping.

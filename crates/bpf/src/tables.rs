@@ -1,7 +1,7 @@
-//! Unwind tables as the programs search them: one row a word, in blocks that are made as needed.
+//! Unwind tables in the form that the programs search: one word for each row, in blocks that are allocated as needed.
 //!
-//! The memory is limited. The programs count hits of each module; a table for which there is no
-//! room takes that of tables with fewer hits, and a table that had to go can come back in that way.
+//! The memory is limited. The programs count hits of each module. A table for which there is no room replaces tables
+//! with fewer hits; a table that was evicted can come back in the same way.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,11 +14,11 @@ use crate::free_list::FreeList;
 use crate::layout::{BLOCK_WORDS, Module, TABLE_NONE, TABLE_OMITTED, TABLE_READY};
 use crate::memory::Memory;
 
-/// Rows are counted from the start of a page of this size.
+/// Number of bits of an offset within a page. Offsets of rows are relative to the start of a page of this size.
 const PAGE_BITS: u32 = 16;
 const IN_PAGE: u32 = (1 << PAGE_BITS) - 1;
 
-/// A table replaces others if it has so many times the hits of all of them.
+/// A table replaces others only if its hit count exceeds the sum of theirs by more than this factor.
 const BETTER: u64 = 2;
 
 /// Writes tables into memory that the programs read.
@@ -28,17 +28,17 @@ pub struct Tables {
     free: FreeList,
     numbers: HashMap<TableRule, u16>,
     known: HashMap<u32, Known>,
-    /// Held by whoever lets programs run that may sleep, and so may read for long.
+    /// Lock that is held while sleepable programs run, which may read for long.
     readers: Arc<Mutex<()>>,
 }
 
-/// A module that has a table.
+/// A module with a table.
 #[derive(Debug, Default)]
 struct Known {
     rows: usize,
-    /// Where it is, in pieces: place and words. None if it was left out.
+    /// Pieces of the table: place and number of words of each. Empty if the table was left out.
     pieces: Vec<(u32, u32)>,
-    /// How many words it takes.
+    /// Number of words of the table.
     words: usize,
     /// Hit count when it was last read.
     hits: u32,
@@ -52,23 +52,23 @@ impl Known {
     }
 }
 
-/// How many there are.
+/// Counts of tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {
-    /// Tables that are there.
+    /// Number of tables in memory.
     pub tables: usize,
-    /// Their rows.
+    /// Number of their rows.
     pub rows: usize,
-    /// Tables that were left out.
+    /// Number of tables that were left out.
     pub omitted: usize,
 }
 
 impl Tables {
-    /// In memory that nothing is in yet. `readers`: a lock that is held while programs run that may sleep.
+    /// Creates tables in empty memory. `readers`: a lock that is held while sleepable programs run.
     pub fn new(memory: Memory, readers: Arc<Mutex<()>>) -> Self {
         let (free, numbers, known) = Default::default();
         let mut tables = Self { memory, free, numbers, known, readers };
-        // The programs take it for code without a table.
+        // Rule 0, which the programs use for code without a table.
         tables.rule(TableRule::default());
         tables
     }
@@ -78,12 +78,12 @@ impl Tables {
         &self.memory
     }
 
-    /// Bytes of tables.
+    /// Size of the memory for tables, in bytes.
     pub fn bytes(&self) -> usize {
         self.memory.blocks() * BLOCK_WORDS * 4
     }
 
-    /// How many there are now.
+    /// Current counts.
     pub fn count(&self) -> Count {
         let mut count = Count::default();
         for known in self.known.values() {
@@ -98,8 +98,8 @@ impl Tables {
         count
     }
 
-    /// Makes a module's table known to the programs, if there is room for it: its rules, and its rows as
-    /// [`Table::rows`] has them.
+    /// Publishes a module's table to the programs, if there is room for it: its rules, and its rows in the form of
+    /// [`Table::rows`].
     pub fn publish(
         &mut self,
         number: u32,
@@ -121,7 +121,7 @@ impl Tables {
         let known = self.known.entry(number).or_default();
         (known.rows, known.words) = (count, needed);
         let Some(pieces) = self.place_or_make_room(number, &ends)? else {
-            // Pieces that are free may be too small: this is not tried again before there are more.
+            // The free memory may be in pieces that are too small: the table is not tried again before there is more.
             let free = self.free.words();
             self.known.entry(number).or_default().words = needed.max(free + 1);
             self.set_state(number, 0, 0, TABLE_OMITTED);
@@ -140,7 +140,7 @@ impl Tables {
         Ok(())
     }
 
-    /// The rows as words, and where in these each page ends.
+    /// Encodes rows as words. Returns these, and the end of each page in them.
     fn words(
         &mut self,
         rules: &[TableRule],
@@ -150,7 +150,7 @@ impl Tables {
         let mut words = Vec::with_capacity(rows.len() + rows.len() / 16);
         let mut ends = Vec::new();
         let mut before = 0;
-        // Whatever the address, there is a row at or below it in the page.
+        // Each page begins with a row for its start, so that there is a row at or below any address in it.
         let open = |words: &mut Vec<u32>, ends: &[usize], before: u16| {
             if words.len() == ends.last().copied().unwrap_or(0) {
                 words.push(u32::from(before));
@@ -171,12 +171,12 @@ impl Tables {
         (words, ends)
     }
 
-    /// A module's table, read back from where the programs read it; `None` if it is not there, or not as it
-    /// was made.
+    /// Reads a module's table back from the memory that the programs read; `None` if it is not there, or if it differs
+    /// from the one that was made.
     pub fn read_back(&self, number: u32, start: u64) -> Option<Table> {
         let known = self.known.get(&number)?;
         let (_, pages) = known.pieces.split_first()?;
-        // If there were too many rules, some have become others.
+        // If there were too many rules, some were replaced by others.
         u16::try_from(self.numbers.len()).ok()?;
         let mut of: Vec<_> = self.numbers.iter().map(|(rule, number)| (*number, *rule)).collect();
         of.sort_unstable_by_key(|(number, _)| *number);
@@ -202,7 +202,7 @@ impl Tables {
         Some(table)
     }
 
-    /// The number of a rule in the common dictionary; 0, no table, if that is full.
+    /// Number of a rule in the common dictionary; 0, which means no table, if that is full.
     fn rule(&mut self, rule: TableRule) -> u16 {
         let next = u16::try_from(self.numbers.len());
         *self.numbers.entry(rule).or_insert_with(|| {
@@ -229,7 +229,7 @@ impl Tables {
         }
     }
 
-    /// Places for an index and for pages that end there; nothing if there is no room for all.
+    /// Allocates an index and pages with these ends; `None` if there is no room for all.
     fn place(&mut self, ends: &[usize]) -> Result<Option<Vec<(u32, u32)>>, Error> {
         let pages = ends.iter().scan(0, |from, end| Some(end - std::mem::replace(from, *end)));
         let mut pieces = Vec::with_capacity(1 + ends.len());
@@ -262,7 +262,7 @@ impl Tables {
         }
     }
 
-    /// Leaves out tables with fewer hits than this one, if there is then room for it.
+    /// Evicts tables with fewer hits than this one, if that makes enough room for it. Returns true if it did.
     fn make_room(&mut self, number: u32) -> bool {
         self.look(1);
         let victims = self.less_used(number);
@@ -270,12 +270,11 @@ impl Tables {
         !victims.is_empty()
     }
 
-    /// The tables that would have to go for a module's, those with the fewest hits first; none if they
-    /// have too many hits for that.
+    /// Tables to evict for a module's table, those with the fewest hits first; empty if they have too many hits.
     fn less_used(&self, number: u32) -> Vec<u32> {
         let Some(wanted) = self.known.get(&number) else { return Vec::new() };
         let mut there: Vec<_> = self.known.iter().filter(|(_, known)| known.is_there()).collect();
-        // Of those without hits, one large one goes rather than many.
+        // Among tables without hits, one large one is evicted rather than many small ones.
         there.sort_unstable_by_key(|(number, known)| {
             (known.recent_hits, std::cmp::Reverse(known.words), **number)
         });
@@ -296,7 +295,7 @@ impl Tables {
         Vec::new()
     }
 
-    /// Leaves out tables that are there. Their memory is free when no program reads it any more.
+    /// Evicts tables. Their memory is released when no program can be reading it any more.
     fn withdraw(&mut self, numbers: &[u32]) {
         let is_there = |number: &&u32| self.known.get(*number).is_some_and(Known::is_there);
         let there: Vec<u32> = numbers.iter().filter(is_there).copied().collect();
@@ -306,7 +305,7 @@ impl Tables {
         for number in &there {
             self.set_state(*number, 0, 0, TABLE_OMITTED);
         }
-        // A panic elsewhere leaves nothing unfinished here.
+        // The lock may be poisoned by a panic elsewhere, which leaves nothing unfinished here.
         let readers = Arc::clone(&self.readers);
         let _alone = readers.lock().unwrap_or_else(|error| error.into_inner());
         wait_for_programs();
@@ -318,19 +317,19 @@ impl Tables {
         }
     }
 
-    /// Changes what the programs know of a module; what they count stays.
+    /// Changes a module's entry for the programs; its hit count stays.
     fn set_state(&mut self, number: u32, index: u32, pages: u32, state: u32) {
         let number = number as usize;
         let hits = self.memory.modules.read(number).hits;
         if state == TABLE_READY {
-            // Whoever sees the new state sees the rest, too.
+            // A program that sees the new state also sees the other fields.
             let pending = Module { index, pages, state: TABLE_OMITTED, hits };
             self.memory.modules.write(number, pending);
         }
         self.memory.modules.write(number, Module { index, pages, state, hits });
     }
 
-    /// Reads the hit counts of modules, and lets those of before decay.
+    /// Reads the hit counts of modules, and divides earlier hits by `part`.
     fn look(&mut self, part: u64) {
         for (number, known) in &mut self.known {
             let hits = self.memory.modules.read(*number as usize).hits;
@@ -339,7 +338,7 @@ impl Tables {
         }
     }
 
-    /// In how many stacks a module was.
+    /// Number of stacks that a module was in.
     pub fn hits(&self, number: u32) -> u32 {
         let number = number as usize;
         if number < self.memory.modules.len() { self.memory.modules.read(number).hits } else { 0 }
@@ -350,8 +349,8 @@ impl Tables {
         self.known.values().any(|known| !known.is_there())
     }
 
-    /// Reads the hit counts of modules, to be called from time to time. Returns one whose table was left out
-    /// and should be made again: there is room for it, or others have fewer hits.
+    /// Reads the hit counts of modules; call it from time to time. Returns a module whose table was left out and should
+    /// be made again, because there is room for it or others have fewer hits.
     pub fn wanted(&mut self) -> Option<u32> {
         self.look(2);
         let left_out =
@@ -370,17 +369,17 @@ impl Tables {
     }
 }
 
-/// Waits until all programs have ended that run now, but for those that may sleep.
+/// Waits until all programs that are running now have ended, except for sleepable ones.
 fn wait_for_programs() {
     // SAFETY: it takes numbers, and waits.
     let waited = unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_GLOBAL, 0, 0) };
     if waited != 0 {
-        // Where it may not be asked for: programs run for microseconds.
+        // If the system call is not permitted, a pause is enough: programs run for microseconds.
         std::thread::sleep(Duration::from_millis(50));
     }
 }
 
-/// A rule as `struct rule` has it.
+/// Encodes a rule as `struct rule`.
 fn words(rule: &TableRule) -> [u64; 2] {
     let [add_0, add_1] = rule.add.to_ne_bytes();
     let [o0, o1, o2, o3] = rule.offset.to_ne_bytes();

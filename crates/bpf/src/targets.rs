@@ -4,7 +4,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 use crate::error::Error;
 
-/// Sets the names of threads and processes that are recorded.
+/// Sets the names of the threads and processes to record.
 pub fn set_names(map: &MapHandle, names: &[String]) -> Result<(), Error> {
     for name in names {
         // The kernel keeps 15 bytes of a name.

@@ -1,4 +1,4 @@
-//! Tracing of system calls: each one, with what its arguments point to, or counts of them.
+//! Tracing of system calls: each call with the data that its arguments point to, or counts of calls.
 
 mod events;
 mod layout;
@@ -34,41 +34,41 @@ static PROGRAMS: Packed = Packed(include_bytes!("programs/trace.bpf.o.gz"));
 /// Options of a [`CallTracer`].
 #[derive(Clone, Debug, Default)]
 pub struct CallOptions {
-    /// The processes to trace, to which [`CallTracer::expect_command`] may add one; `None` for all.
+    /// Processes to trace, to which [`CallTracer::expect_command`] may add one; `None` for all.
     pub processes: Option<Vec<i32>>,
     /// Trace the processes that they start, too.
     pub inherit: bool,
-    /// Only threads of these names, or of processes of these names; none for all.
+    /// Trace only threads with these names, or of processes with these names; empty for all.
     pub names: Vec<String>,
-    /// Only threads in the control group with this ID, or in one inside of it.
+    /// Trace only threads in the control group with this ID, or in one below it.
     pub group: Option<u64>,
-    /// The numbers of the calls that are traced; `None` for all, those of 32-bit programs, too.
+    /// Numbers of the calls to trace; `None` for all, including those of 32-bit programs.
     pub calls: Option<Vec<u32>>,
-    /// The numbers of calls that are handed out in any case if they succeed.
+    /// Numbers of calls that are reported in any case if they succeed.
     pub followed: Vec<u32>,
-    /// Only calls that fail.
+    /// Report only calls that fail.
     pub failed: bool,
-    /// Only calls that take as long.
+    /// Report only calls that take at least this long.
     pub slower: Duration,
-    /// Calls are counted, and none is handed out.
+    /// Count calls instead of reporting them.
     pub counts: bool,
-    /// Events that are handed out beside calls.
+    /// Events that are reported in addition to calls.
     pub events: Vec<EventSource>,
-    /// Page faults are handed out: those that read a page, and others.
+    /// Page faults to report: major ones, which read a page, and others.
     pub faults: (bool, bool),
-    /// The stack of what is handed out is, too.
+    /// Report the stack, too.
     pub stacks: bool,
-    /// The longest part of a text that is copied, in bytes.
+    /// Limit to the copied part of a text, in bytes.
     pub text: u32,
-    /// Bytes of memory for calls that wait to be taken; rounded up to a power of two.
+    /// Size of the ring buffer, in bytes; rounded up to a power of two.
     pub memory: u32,
-    /// Below which folder (such as `~/.cache`) the kernel's types are kept for the next time; `None`: they are not.
+    /// Folder (such as `~/.cache`) below which the kernel's types are kept for the next time; `None` to keep none.
     pub cache: Option<PathBuf>,
 }
 
-/// Programs in the kernel that trace system calls. When this is dropped, or the process ends in any way, they are gone.
+/// BPF programs that trace system calls. They are unloaded when this is dropped, or when the process ends in any way.
 pub struct CallTracer {
-    // In this order they go: first nothing runs any more.
+    // Fields are dropped in this order: first, no program runs any more.
     links: Vec<Link>,
     ring: RingBuffer<'static>,
     batch: Rc<RefCell<Vec<u8>>>,
@@ -78,13 +78,13 @@ pub struct CallTracer {
     state: Shared<State>,
     options: CallOptions,
     stacks: Stacks,
-    /// [`Self::missed`] when tracing ended.
+    /// Value of [`Self::missed`] when tracing ended.
     missed: u64,
     object: Object,
 }
 
 impl CallOptions {
-    /// The programs that are needed, in the order in which they are attached.
+    /// Names of the programs that are needed, in the order in which they are attached.
     fn programs(&self) -> impl Iterator<Item = &'static str> {
         let follows = self.processes.is_some() && self.inherit;
         let calls = self.calls.as_ref().is_none_or(|calls| !calls.is_empty());
@@ -122,7 +122,7 @@ impl CallTracer {
     ///
     /// # Errors
     ///
-    /// If the user may not, or the kernel lacks something.
+    /// If the user lacks permission, or the kernel lacks a feature.
     pub fn load(options: &CallOptions) -> Result<Self, Error> {
         if !cfg!(target_arch = "x86_64") {
             return Err(Error::UnsupportedArch);
@@ -161,13 +161,13 @@ impl CallTracer {
         Ok(tracer)
     }
 
-    /// Has the programs copy what the arguments of each call point to.
+    /// Tells the programs which data the arguments of each call point to, so that they copy it.
     fn set_plans(&self) -> Result<(), Error> {
         let plans = handle(&self.object, "plans")?;
         let set = |row: u32, copies: &[Option<pyrograph_syscall::Copy>]| {
             let mut plan = Plan::default();
             for (to, copy) in plan.copies.iter_mut().zip(copies) {
-                // An argument that no call has: nothing is copied.
+                // An argument number that no call has: nothing is copied.
                 *to = copy
                     .map_or(layout::Copy { argument: u8::MAX, ..layout::Copy::default() }, planned);
                 plan.count += 1;
@@ -193,7 +193,7 @@ impl CallTracer {
         Ok(())
     }
 
-    /// Traces this process, too, which runs already.
+    /// Traces a process that already runs.
     ///
     /// # Errors
     ///
@@ -203,12 +203,12 @@ impl CallTracer {
         self.targets.update(&pid.to_ne_bytes(), &one, MapFlags::ANY).map_err(Error::map("targets"))
     }
 
-    /// Traces this process, too, from the call on with which it executes a program.
+    /// Traces a process from the call with which it executes a program.
     pub fn expect_command(&mut self, pid: i32) {
         self.state.write_field(std::mem::offset_of!(State, command), pid.cast_unsigned());
     }
 
-    /// Attaches the programs, and begins.
+    /// Attaches the programs, and starts tracing.
     ///
     /// # Errors
     ///
@@ -223,13 +223,14 @@ impl CallTracer {
         Ok(())
     }
 
-    /// Ends tracing at once, on any thread, however busy the one is that takes calls. That calls [`Self::stop`] when it comes to it.
+    /// Returns a function that ends tracing at once, on any thread, even if the thread that takes calls is busy. That
+    /// thread must still call [`Self::stop`].
     pub fn end_of_calls(&self) -> impl FnOnce() + Send + 'static {
         let mut state = self.state.clone();
         move || state.write_field(std::mem::offset_of!(State, on), 0u32)
     }
 
-    /// Ends tracing; then calls that have not returned are handed out, too.
+    /// Ends tracing. After that, [`Self::take`] also reports calls that have not returned.
     ///
     /// # Errors
     ///
@@ -244,29 +245,29 @@ impl CallTracer {
         }
         let link = program(&self.object, NAME)?.attach().map_err(Error::attach(NAME))?;
         let mut threads = Iter::new(&link).map_err(Error::attach(NAME))?;
-        // It writes nothing: reading it makes it run.
+        // The program writes nothing: reading from the iterator runs it.
         let read = io::copy(&mut threads, &mut io::sink());
         read.map_err(|error| Error::Attach { program: NAME, reason: Reason::of(&error) })?;
         Ok(())
     }
 
-    /// Returns true if calls are counted, and not handed out.
+    /// Returns true if calls are counted instead of reported.
     pub fn counts(&self) -> bool {
         self.options.counts
     }
 
-    /// Descriptor that is readable when many calls wait to be taken; they should be in any case, now and then.
+    /// Descriptor that is readable when many calls are waiting. They should be taken now and then in any case.
     pub fn fd(&self) -> BorrowedFd<'_> {
-        // SAFETY: the buffer owns it, and lives as long as what is returned.
+        // SAFETY: the buffer owns the descriptor, and outlives the returned borrow.
         unsafe { BorrowedFd::borrow_raw(self.ring.epoll_fd()) }
     }
 
-    /// Hands out what happened since the last call, at most some thousand records: calls, in the order in which they
+    /// Reports the events since the last call, at most some thousand records: calls come in the order in which they
     /// returned. Returns false if there was nothing.
     ///
     /// # Errors
     ///
-    /// If the kernel cannot be asked.
+    /// If the ring buffer cannot be read.
     pub fn take(&mut self, out: &mut dyn FnMut(&Traced<'_>)) -> Result<bool, Error> {
         // Records with stacks are large.
         let most = if self.options.stacks { 256 } else { 8192 };
@@ -295,11 +296,11 @@ impl CallTracer {
         Ok(taken > 0)
     }
 
-    /// Takes the counts up to the last call before this; at the end, after [`Self::stop`], call it twice.
+    /// Takes the counts up to the previous call. At the end, after [`Self::stop`], call it twice.
     ///
     /// # Errors
     ///
-    /// If the kernel's tables cannot be read.
+    /// If the maps cannot be read.
     pub fn take_counts(&mut self, out: &mut dyn FnMut(CallCount)) -> Result<(), Error> {
         let side = self.state.read(0).side & 1;
         let idle = 1 - side as usize;
@@ -333,7 +334,7 @@ impl CallTracer {
         Ok(())
     }
 
-    /// What could not be taken or counted until now.
+    /// Numbers of calls that could not be reported or counted so far.
     pub fn lost(&self) -> LostCalls {
         let state = self.state.read(0);
         let (counts, memory) = (state.lost_rows, state.lost_threads);
@@ -341,7 +342,7 @@ impl CallTracer {
         LostCalls { calls: state.lost, counts, memory, nested }
     }
 
-    /// Traces page faults: `events` are one a CPU for each fault of a kind.
+    /// Traces page faults. `events` are perf events for faults of one kind, one for each CPU.
     ///
     /// # Errors
     ///
@@ -355,12 +356,12 @@ impl CallTracer {
         Ok(())
     }
 
-    /// How many events the kernel did not hand to the programs, since one of them was just running.
+    /// Number of events that the kernel did not pass to the programs, because one of them was running.
     fn missed(&self) -> u64 {
         events::missed(&self.object, &self.options)
     }
 
-    /// The present time as the programs note it: nanoseconds of `CLOCK_MONOTONIC`.
+    /// Current time as the programs record it: nanoseconds of `CLOCK_MONOTONIC`.
     pub fn now() -> u64 {
         monotonic_now()
     }
@@ -408,7 +409,7 @@ fn load(options: &CallOptions) -> Result<Object, Error> {
     })
 }
 
-/// A bit for each number.
+/// Bit set of numbers.
 fn bits(numbers: &[u32]) -> [u64; 8] {
     let mut bits = [0; 8];
     for number in numbers.iter().filter(|number| **number < layout::MAX_CALLS) {
@@ -447,7 +448,7 @@ fn planned(copy: pyrograph_syscall::Copy) -> layout::Copy {
         Extent::Pointed { argument } => (layout::EXTENT_POINTED, argument, 1, false),
         Extent::Strings => (layout::EXTENT_STRINGS, 0, 0, false),
         Extent::Vector { argument, filled } => (layout::EXTENT_VECTOR, argument, 0, filled),
-        // Words up to one that is 0: user space finds it.
+        // Words up to the first 0, which user space finds.
         Extent::Pointers => (layout::EXTENT_UP_TO, 0, 1024, false),
         Extent::Message => (layout::EXTENT_MESSAGE, 0, 0, false),
         Extent::Messages { .. } => (layout::EXTENT_MESSAGE, 0, 0, false),

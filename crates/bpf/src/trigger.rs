@@ -1,4 +1,4 @@
-//! Triggers: the programs of each, and how they are attached.
+//! The programs of each trigger, and how they are attached.
 
 use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd};
 use std::path::Path;
@@ -16,33 +16,33 @@ use crate::probes::{self, Probed, probed};
 /// System calls that wait for locks: `futex`, `futex_waitv`, `futex_wait` of x86-64.
 const FUTEXES: [u32; 3] = [202, 449, 455];
 
-/// The programs that serve a trigger.
+/// Properties of the programs for a trigger.
 pub(crate) trait Programs {
-    /// The programs that are attached.
+    /// Names of the programs to attach.
     fn programs(&self) -> &'static [&'static str];
 
-    /// Returns true if events are counted when their stacks are taken, and none is noted until it ends.
+    /// Returns true if events are counted when their stacks are taken, and none is kept until it ends.
     fn counts_at_once(&self) -> bool;
 
-    /// Returns true if stacks are left out by bytes, and not by events; none if all are taken.
+    /// Returns true if stacks are sampled by bytes, false if by events; `None` if all are taken.
     fn is_sampled_by_value(&self) -> Option<bool>;
 
-    /// The tracepoint that is needed and that the kernel lacks.
+    /// A tracepoint that is needed and that the kernel lacks.
     fn missing(&self) -> Option<&'static str>;
 
-    /// The system calls that are recorded, a bit each.
+    /// Bit set of the system calls that are recorded.
     fn calls(&self) -> [u64; CALL_WORDS];
 
-    /// Its measure.
+    /// Measure of the events.
     fn measure(&self) -> Measure;
 
-    /// Returns true if only calls of regular files count.
+    /// Returns true if only calls on regular files count.
     fn files(&self) -> bool;
 
-    /// Returns true if kernel stacks begin with what calls its programs.
+    /// Returns true if kernel stacks begin, at the leaf, with the code that calls the programs.
     fn is_traced(&self) -> bool;
 
-    /// Attaches its programs: `events` are perf events, if these trigger it.
+    /// Attaches the programs. `events` are the perf events, if these are the trigger.
     fn attach<'a>(
         &self,
         object: &Object,
@@ -65,7 +65,7 @@ impl Programs for Trigger {
             Self::Allocations { live: true, .. } => &["on_ask", "on_given", "on_free"],
             Self::Calls { measure: Count, .. } => &["on_call"],
             Self::Calls { measure: Bytes, .. } => &["on_return"],
-            // Ends come first: otherwise an end might be missed.
+            // Programs for the end are attached first: otherwise an end might be missed.
             Self::Calls { measure: Time, .. } => &["on_return", "on_call"],
             Self::BlockRequests { measure } => match (measure, features::has_block_requests()) {
                 (Time, true) => &["on_request_done", "on_request"],
@@ -160,7 +160,7 @@ impl Programs for Trigger {
             Self::PerfEvents => {
                 let program = program(object, "on_event")?;
                 for event in events {
-                    // The link closes its descriptor when it goes: the caller keeps its own.
+                    // The link closes its descriptor when it is dropped: the caller keeps its own.
                     let own = event.try_clone_to_owned().map_err(Error::map("events"))?;
                     let link = program.attach_perf_event(own.as_raw_fd());
                     links.push(link.map_err(Error::attach("on_event"))?);
@@ -203,7 +203,7 @@ impl Programs for Trigger {
                 allocations(object, path, "on_allocation", false, &mut links)?;
             }
             Self::Allocations { path, live: true } => {
-                // An allocation whose end is not seen would be live for ever.
+                // An allocation whose end is missed would be live for ever, so `free` comes first.
                 let func_name = Some("free".to_owned());
                 let options = UprobeOpts { func_name, ..UprobeOpts::default() };
                 let place = cheapest_place_of(path, "free");
@@ -224,7 +224,7 @@ impl Programs for Trigger {
     }
 }
 
-/// Attaches a program to all functions that allocate memory, or to where they return.
+/// Attaches a program to all functions that allocate memory, or to their returns.
 fn allocations(
     object: &Object,
     path: &Path,

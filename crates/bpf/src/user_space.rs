@@ -1,5 +1,5 @@
-//! The kernel's unwinder, compiled for user space (`programs/user_space`), over stacks of live programs: what it
-//! finds must be what `unwind` finds. It needs no privilege: the programs are children of the test.
+//! The kernel's unwinder, compiled for user space (`programs/user_space`), run over stacks of live programs: it must
+//! find the same frames as `unwind`. No privilege is needed: the programs are child processes of the test.
 
 #[path = "../../unwind/tests/common/capture.rs"]
 mod capture;
@@ -30,12 +30,12 @@ const END_ROOT: u64 = 0;
 const END_TOO_MANY: u64 = 1;
 const END_NO_MAPPING: u64 = 3;
 
-/// The unwinder as a process of its own.
+/// The unwinder in a process of its own.
 struct UnwinderProcess {
     process: InUserSpace,
-    /// The mappings that it knows: ends and modules.
+    /// The mappings that it knows: start, end and module of each.
     mappings: Vec<(u64, u64, u32)>,
-    /// Frames that were those of the stack before.
+    /// Number of frames that were taken over from the previous stack.
     taken_over: u64,
 }
 
@@ -44,7 +44,7 @@ impl UnwinderProcess {
         Self { process: InUserSpace::start("unwind"), mappings: Vec::new(), taken_over: 0 }
     }
 
-    /// Files, their tables and what these are made of.
+    /// Sends the tables of files, and the segments of the files.
     fn load(&mut self, infos: &[Option<Arc<UnwindInfo>>]) {
         let mut tables = Tables::new(Memory::of_this_process(BLOCKS), Arc::default());
         for (number, info) in (FIRST_MODULE..).zip(infos) {
@@ -70,7 +70,7 @@ impl UnwinderProcess {
         self.process.send(&[3, 0, words.len() as u64], bytemuck::cast_slice(&words));
     }
 
-    /// Unwinds a stack to its frames, and how it ended.
+    /// Unwinds a stack. Returns its frames, and how it ended.
     fn unwind(&mut self, stack: &Stack<'_>, in_call: bool) -> (Vec<u64>, u64) {
         let mappings = stack.capture.space.mappings().zip(&stack.modules);
         let mappings = mappings.map(|(of, module)| (of.range.start, of.range.end, *module));
@@ -107,7 +107,7 @@ fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Modules have numbers from here on.
+/// First number for modules.
 const FIRST_MODULE: u32 = 2;
 
 /// A captured stack, and the module of each of its mappings.
@@ -117,7 +117,7 @@ struct Stack<'a> {
 }
 
 impl Stack<'_> {
-    /// A frame as the programs write it.
+    /// Encodes a frame as the programs do.
     fn frame(&self, frame: &Frame) -> u64 {
         const ADDRESS: u64 = (1 << FRAME_SHIFT) - 1;
         let address = frame.lookup_address();
@@ -136,10 +136,10 @@ impl Stack<'_> {
     }
 }
 
-/// Stacks of a program that runs, and what it maps.
+/// Captures stacks of a running program, with its mappings.
 fn captures(command: &mut Command, count: usize) -> Vec<Capture> {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("it runs");
-    // Where a program begins there is nothing of it to be seen.
+    // At its start, a program does not run its own code yet.
     std::thread::sleep(Duration::from_millis(300));
     let mut files = Files::default();
     let mut captures = Vec::new();
@@ -157,15 +157,15 @@ fn captures(command: &mut Command, count: usize) -> Vec<Capture> {
 /// Results for a program's stacks.
 #[derive(Debug, Default)]
 struct Agreement {
-    /// The same frames, and whole or not whole alike.
+    /// Stacks with the same frames from both, and both whole or both cut.
     same: usize,
-    /// More frames than the programs keep: the first ones are the same.
+    /// Stacks with more frames than the programs keep: the first ones are the same.
     longer: usize,
-    /// Both are whole.
+    /// Stacks that are whole for both.
     whole: usize,
-    /// Neither.
+    /// Descriptions of the other stacks.
     different: Vec<String>,
-    /// Frames that were taken over from the stack before, of all.
+    /// Number of frames that were taken over from the previous stack, and number of all frames.
     taken_over: (u64, usize),
 }
 
@@ -187,7 +187,7 @@ fn compare(captures: &[Capture]) -> Agreement {
         let (found, end) = kernel.unwind(&stack, in_call);
         agreement.taken_over.1 += found.len();
         let is_whole = unwound.end == StackEnd::Root;
-        // Here, an address that is mapped nowhere is a frame; `unwind` ends before.
+        // Here, an address without a mapping is a frame; `unwind` ends before it.
         let unknown = end == END_NO_MAPPING && !is_whole && found.len() == expected.len() + 1;
         let found = if unknown { &found[..expected.len()] } else { &found[..] };
         agreement.whole += usize::from(is_whole && end == END_ROOT);
@@ -218,7 +218,7 @@ fn name(frame: u64, paths: &[String]) -> String {
     format!("{}+{:#x}", path.map_or("?", String::as_str), frame & ((1 << FRAME_SHIFT) - 1))
 }
 
-/// The files that are mapped, by path, with their unwind information.
+/// Mapped files, by path, with their unwind information.
 fn files(captures: &[Capture]) -> (Vec<String>, Vec<Option<Arc<UnwindInfo>>>) {
     let mut files = BTreeMap::new();
     for capture in captures {
@@ -231,7 +231,7 @@ fn files(captures: &[Capture]) -> (Vec<String>, Vec<Option<Arc<UnwindInfo>>>) {
     files.into_iter().unzip()
 }
 
-/// The path of each executable mapping.
+/// Path of each executable mapping.
 fn paths(capture: &Capture) -> impl Iterator<Item = &str> {
     capture.lines.iter().filter(|line| line.executable).map(|line| line.path.as_str())
 }
@@ -252,7 +252,7 @@ fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../cli/tests/programs").join(name)
 }
 
-/// Compiles one of the programs whose call trees are known.
+/// Compiles one of the programs with a known call tree.
 fn known(folder: &Path, compiler: &str, name: &str, flags: &[&str]) -> Command {
     let program = folder.join(name.replace('.', "_") + &flags.concat());
     run(Command::new(compiler)
@@ -264,7 +264,7 @@ fn known(folder: &Path, compiler: &str, name: &str, flags: &[&str]) -> Command {
     Command::new(program)
 }
 
-/// Captures stacks, compares, and returns the outcome.
+/// Captures stacks and compares the results.
 fn check(name: &str, command: &mut Command, count: usize) -> Agreement {
     let captures = captures(command, count);
     let agreement = compare(&captures);
@@ -318,12 +318,12 @@ fn the_kernels_unwinder_finds_what_unwind_finds() {
     assert!(different.is_empty(), "{}", different.join("\n"));
 }
 
-/// Tables, mappings, stacks and registers that make no sense: the sanitizers end it if it reads what it should
-/// not, and what it writes is never more than it may be.
+/// Tables, mappings, stacks and registers with random values: the sanitizers stop the unwinder at an invalid read, and
+/// its output must stay within its limits.
 #[test]
 fn the_kernels_unwinder_survives_damaged_tables() {
     let mut kernel = InUserSpace::start("unwind");
-    // A generator of numbers that are as good as random (Knuth's MMIX).
+    // A pseudo-random number generator (Knuth's MMIX).
     let mut state = 1u64;
     let mut random = |below: u64| {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -333,7 +333,7 @@ fn the_kernels_unwinder_survives_damaged_tables() {
     const CODE: u64 = 0x10_0000;
     let mut walked = 0;
     for _ in 0..3000 {
-        // Each second one is as it should be in part, so that there are callers.
+        // Every second table is partly valid, so that there are callers.
         let sane = random(2) == 1;
         let state = if sane { 1 } else { random(5) as u32 };
         let module: [u32; 4] = [random(9) as u32, 1 + random(4) as u32, state, 0];

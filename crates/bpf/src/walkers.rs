@@ -1,5 +1,6 @@
-//! The walkers of interpreted languages, compiled for user space (`programs/user_space/calls.c`), over the memory of
-//! programs that wait at a known place, as it is and damaged. No privilege is needed: the programs are children.
+//! The walkers of interpreted languages, compiled for user space (`programs/user_space/calls.c`), run over the memory
+//! of programs that wait at a known place, intact and damaged. No privilege is needed: the programs are child
+//! processes.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -18,16 +19,16 @@ use crate::interpreters::encode;
 
 mod made;
 
-/// The walkers as a process of their own.
+/// The walkers in a process of their own.
 struct Walkers(InUserSpace);
 
-/// What a walker starts from.
+/// Input of a walker.
 struct Thread<'a> {
     interpreter: &'a Interpreter,
-    /// From an address in the process to the offset in the interpreter's file.
+    /// Difference from an address in the process to the offset in the interpreter's file.
     to_frame: u64,
     fs: u64,
-    /// Native frames: the stack pointer, what the frame is, the frame pointer, and the piece of Java's code.
+    /// Native frames: the stack pointer, the encoded frame, the frame pointer, and the blob of Java code.
     frames: &'a [[u64; 4]],
 }
 
@@ -68,7 +69,7 @@ impl Walkers {
     }
 }
 
-/// A program that waits, its interpreter and its memory.
+/// A waiting program, with its interpreter and its memory.
 struct Waiting {
     child: Child,
     runtime: Box<Runtime>,
@@ -87,7 +88,7 @@ impl Drop for Waiting {
 }
 
 impl Waiting {
-    /// Starts a script, which waits in a read when it has written a line.
+    /// Starts a script, and waits until it has written a line and waits in a read.
     fn start(interpreter: &str, script: &str) -> Option<Self> {
         let child = Command::new(interpreter)
             .args(["-e", script].map(|argument| match (interpreter, argument) {
@@ -158,7 +159,7 @@ impl Waiting {
         Thread { interpreter: &runtime.interpreter, to_frame, fs, frames }
     }
 
-    /// The names of the functions among the calls, innermost first.
+    /// Names of the functions among the calls, innermost first.
     fn names(&self, walkers: &mut Walkers, words: &[u64]) -> Vec<String> {
         let name = |call| match call {
             Call::Function { function, .. } => {
@@ -176,8 +177,8 @@ impl Waiting {
     }
 }
 
-/// The frames on the stack by which C has called LuaJIT's interpreter: the coroutine in each has the address of the innermost,
-/// and each that of the one before.
+/// Stack frames in which C has called LuaJIT's interpreter. The coroutine in each holds the address of the innermost
+/// one, and each frame holds the address of the one before.
 fn luajit_frames(it: &Interpreter, sp: u64, memory: &[(u64, Vec<u8>)]) -> Vec<[u64; 4]> {
     let word = |at: u64| {
         let (start, bytes) =
@@ -195,19 +196,19 @@ fn luajit_frames(it: &Interpreter, sp: u64, memory: &[(u64, Vec<u8>)]) -> Vec<[u
     all.map(|at| [at & !3, frame, 0, 0]).collect()
 }
 
-/// The registers of a thread that waits.
+/// Registers of a waiting thread.
 fn registers(pid: u32) -> libc::user_regs_struct {
     let pid = i32::try_from(pid).expect("a process number");
     let request = |request, data: *mut libc::c_void| {
-        // SAFETY: `data` is none, or a structure of the size that the request writes.
+        // SAFETY: `data` is null, or a structure of the size that the request writes.
         let done = unsafe { libc::ptrace(request, pid, std::ptr::null_mut::<u8>(), data) };
         assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
     };
-    // SAFETY: zeros are registers.
+    // SAFETY: zeros are valid registers.
     let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
     request(libc::PTRACE_SEIZE, std::ptr::null_mut());
     request(libc::PTRACE_INTERRUPT, std::ptr::null_mut());
-    // SAFETY: waits for a child.
+    // SAFETY: it waits for a child.
     assert_eq!(unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::__WALL) }, pid);
     request(libc::PTRACE_GETREGS, (&raw mut registers).cast());
     request(libc::PTRACE_DETACH, std::ptr::null_mut());
@@ -232,7 +233,7 @@ sub outer { my $n = shift; $n ? outer($n - 1) : eval { sorts() } }
 outer(3);
 ";
 
-/// Walks a program's calls, as they are and damaged, and returns the names.
+/// Walks a program's calls, intact and damaged, and returns the names of the intact ones.
 fn check(interpreter: &str, script: &str) -> Option<Vec<String>> {
     let program = Waiting::start(interpreter, script)?;
     let mut walkers = Walkers::start();
@@ -242,13 +243,13 @@ fn check(interpreter: &str, script: &str) -> Option<Vec<String>> {
     let words = walkers.walk(&program.thread());
     let names = program.names(&mut walkers, &words);
 
-    // A generator of numbers that are as good as random (Knuth's MMIX).
+    // A pseudo-random number generator (Knuth's MMIX).
     let mut state = 1u64;
     let mut random = |below: u64| {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (state >> 20) % below
     };
-    // Places that the walker reads, and what is near: others point to them, and loops come of it.
+    // Addresses that the walker reads, and their neighbourhood: pointers to them are written there, which makes loops.
     let mut places: Vec<u64> = words.iter().copied().filter(|word| *word > 1 << 16).collect();
     places.extend([program.fs, program.sp]);
     let pointers: Vec<u64> = places.clone();
@@ -282,7 +283,7 @@ fn check(interpreter: &str, script: &str) -> Option<Vec<String>> {
         assert!(damaged.len() <= 2 + 2 * 1024, "{}", damaged.len());
         let found = program.names(&mut walkers, &damaged[..damaged.len().min(64)]);
         assert!(found.iter().all(|name| name.chars().all(|c| !c.is_control())), "{found:?}");
-        // Damage adds up for a while.
+        // Damage accumulates for a while.
         if random(8) == 0 {
             walkers.forget();
             for (address, bytes) in &program.memory {
@@ -328,7 +329,7 @@ fn the_walker_of_luajit_finds_the_calls() {
     let main = "main chunk of (command line)";
     assert_eq!(own[..own.len() - 1], expected, "{names:?}");
     assert_eq!(own.last(), Some(&main));
-    // C has called the function that compares, and the chunk.
+    // C has called the comparison function and the main chunk.
     let ends = |name: &str| {
         let at = names.iter().position(|known| known == name);
         at.and_then(|at| names.get(at + 1)).is_some_and(|next| next == "|")
@@ -336,13 +337,13 @@ fn the_walker_of_luajit_finds_the_calls() {
     assert!(ends("(command line):3") && ends(main) && !ends("(command line):4"), "{names:?}");
 }
 
-/// The machine's own, and those that `.ci/interpreters` has unpacked.
+/// The machine's own files, and those that `.ci/interpreters` has unpacked.
 #[test]
 fn luajit_is_found_in_files() {
     let unpacked = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/interpreters");
     let library = "usr/lib/x86_64-linux-gnu/libluajit-5.1.so.2";
-    // How far the table of instructions is from the state: LUAJIT_DISPATCH_TO_GLOBAL; and where that has the
-    // traces: LUAJIT_TRACES.
+    // Distance of the dispatch table from the global state (LUAJIT_DISPATCH_TO_GLOBAL), and offset of the traces in
+    // that state (LUAJIT_TRACES).
     let cases = [
         (Path::new("/").join(library), Ok((3968, 1112))),
         ("/usr/bin/luajit".into(), Ok((3968, 1112))),
@@ -372,7 +373,7 @@ fn luajit_is_found_in_files() {
     }
 }
 
-/// No memory at all: no calls, no names.
+/// Without memory, there are no calls and no names.
 #[test]
 fn without_memory_there_are_no_calls() {
     let Some(program) = Waiting::start("/usr/bin/perl", PERL) else { return };

@@ -1,13 +1,13 @@
-//! Command lines that are known before the record that a process runs another program is taken.
+//! Command lines that are reported before the record of the `exec` that they belong to is processed.
 
 use std::collections::VecDeque;
 
 use hashbrown::HashMap;
 
-/// The most that are kept: more wait only where records of processes were lost.
+/// Number of command lines that are kept. More are pending only if records of processes were lost.
 const MOST: usize = 4096;
 
-/// Command lines by process, with their times, oldest first.
+/// Command lines by process ID, with their times, oldest first.
 #[derive(Debug, Default)]
 pub struct Announced {
     lines: HashMap<i32, VecDeque<(u64, String)>>,
@@ -15,7 +15,7 @@ pub struct Announced {
 }
 
 impl Announced {
-    /// A process has begun to run a program with this command line.
+    /// Adds the command line of a program that a process has begun to run.
     pub fn add(&mut self, pid: i32, time: u64, line: String) {
         if self.count == MOST {
             *self = Self::default();
@@ -24,8 +24,8 @@ impl Announced {
         self.count += 1;
     }
 
-    /// That of the program which a process began to run at `time`: the first after it. The kernel renames the process before it
-    /// is known that the program runs.
+    /// Takes the command line of the program that a process began to run at `time`: the first one at or after that
+    /// time, because the kernel renames the process before it reports that the program runs.
     pub fn take(&mut self, pid: i32, time: u64) -> Option<String> {
         let lines = self.lines.get_mut(&pid)?;
         let before = lines.len();

@@ -1,4 +1,4 @@
-//! The part of a stack that a sample's copy does not hold, read from the process while it lives.
+//! The part of a stack above a sample's copy, read from the process while it lives.
 
 use std::cell::{Cell, RefCell};
 
@@ -6,20 +6,20 @@ use pyrograph_unwind::LiveMemory;
 
 use crate::files::Files;
 
-/// How much of the copy's outer end must still be there for what lies beyond to be believed. Frames
-/// that have returned since were most likely written over by those that took their place.
+/// Number of bytes at the copy's outer end that must be unchanged before memory above the copy is trusted. Frames that
+/// have returned since were most likely overwritten by later ones.
 pub const CHECKED: usize = 2048;
 
 const PAGE: u64 = 4096;
 
-/// Most bytes of a stack in a sample, with all else that is in it.
+/// Limit to the size of a sample, in bytes, and so to the stack copy in it.
 const LARGEST_COPY: u64 = 1 << 16;
 
-/// Reads what a copy does not have, a page at a time.
+/// Reads memory that is not in a copy, a page at a time.
 pub struct Beyond<'a> {
     files: &'a dyn Files,
     tid: i32,
-    /// The copied bytes, and the address of the first.
+    /// Address of the first copied byte, and the copied bytes.
     copy: (u64, &'a [u8]),
     unchanged: Cell<Option<bool>>,
     still_left: Cell<Option<bool>>,
@@ -27,7 +27,7 @@ pub struct Beyond<'a> {
 }
 
 impl<'a> Beyond<'a> {
-    /// Above a copy of thread `tid`'s stack that starts at `start`.
+    /// Creates a reader for a copy of thread `tid`'s stack that starts at `start`.
     pub fn new(files: &'a dyn Files, tid: i32, start: u64, bytes: &'a [u8]) -> Self {
         let copy = (start, bytes);
         Self {
@@ -48,7 +48,7 @@ impl<'a> Beyond<'a> {
         Some(u64::from_le_bytes(word))
     }
 
-    /// Returns true if the outer end of the copy still reads the same.
+    /// Returns true if the outer end of the copy is unchanged in memory.
     fn is_unchanged(&self) -> bool {
         self.unchanged.get().unwrap_or_else(|| {
             let same = self.reads_the_same(self.copy.1.len().saturating_sub(CHECKED));
@@ -58,11 +58,12 @@ impl<'a> Beyond<'a> {
         })
     }
 
-    /// Returns true if a signal's frame at an address, or what else the copied stack was left by, still reads the same.
+    /// Returns true if the copied stack is unchanged at the address where it was left for another stack: a signal
+    /// frame, or the like.
     fn is_still_left_at(&self, address: u64) -> bool {
         let from = usize::try_from(address.wrapping_sub(self.copy.0)).unwrap_or(usize::MAX);
         if from >= self.copy.1.len() {
-            // It was beyond the copy itself.
+            // It is beyond the copy itself.
             return self.is_unchanged();
         }
         self.still_left.get().unwrap_or_else(|| {
@@ -72,7 +73,7 @@ impl<'a> Beyond<'a> {
         })
     }
 
-    /// Returns true if the copy reads the same from an offset on, as far as is checked.
+    /// Returns true if memory still equals the copy from an offset on, as far as is checked.
     fn reads_the_same(&self, from: usize) -> bool {
         let (start, bytes) = self.copy;
         let then = &bytes[from..bytes.len().min(from + CHECKED)];
@@ -80,11 +81,12 @@ impl<'a> Beyond<'a> {
         self.files.read_memory(self.tid, start.wrapping_add(from as u64), &mut now) && now == then
     }
 
-    /// Reads on where a copy ends although it is not full, so that the next one does not end there.
+    /// Touches the stack pages beyond a copy that ends early although it is not full, so that the next copy does not
+    /// end there.
     ///
-    /// The kernel copies only pages that are in memory, and a function with a large array may never touch some in
-    /// the midst of it: musl's `printf` has one, x264 has many. The array is the running frame's, which changes all
-    /// the time, so that what is read beyond it is seldom to be believed. But a page that was read is in memory (as
+    /// The kernel copies only pages that are in memory, and a function with a large array may never touch some pages in
+    /// the middle of it: musl's `printf` has such an array, x264 has many. The array belongs to the running frame,
+    /// which changes all the time, so memory beyond it can seldom be trusted. But a page that was read is in memory (as
     /// the page of zeros, which takes none).
     fn touch_rest(&self) {
         let (start, bytes) = self.copy;

@@ -1,9 +1,9 @@
-//! The stacks of a file's samples: each chain of frames once, in one piece.
+//! Stacks of a file's samples: each distinct chain of frames is stored once, in one piece.
 //!
-//! Where compilers and other programs without frame pointers run, most chains are short and few come twice:
-//! their leaves are instructions. A tree of them, as [`RawStacks`] is, would have a node for nearly every frame
-//! of every sample. Here a sample takes one lookup in a table; the tree is only made of the named frames, of
-//! which there are a fraction as many.
+//! Chains of compilers and other programs without frame pointers are mostly short and few recur, because their leaves
+//! are instructions. A tree of them, such as [`RawStacks`], would have a node for nearly every frame of every sample.
+//! Here a sample takes one lookup in a table. The tree is only made of the symbolized frames, of which there are a
+//! fraction as many.
 
 use std::hash::{BuildHasher, Hash, Hasher};
 
@@ -12,16 +12,16 @@ use pyrograph_profile::{FrameId, Sample, Samples, StackId};
 
 use crate::stacks::{RawFrame, RawStacks, Weight};
 
-/// The distinct chains of frames, and the samples.
+/// Distinct chains of frames, and the samples.
 #[derive(Debug)]
 pub struct Chains {
     frames: Vec<RawFrame>,
-    /// The chains, one after the other: of each the thread's number, or [`ANY`], the row of its total in
-    /// `samples`, and its frames, leaf first.
+    /// The chains, one after the other. Each has the number of the thread, or [`ANY`]; the row of its total in
+    /// `samples`; and its frames, leaf first.
     words: Vec<u32>,
-    /// Where each chain begins, and where the last one ends.
+    /// Start of each chain in `words`, and the end of the last one.
     starts: Vec<usize>,
-    /// Their stacks are chains.
+    /// Samples; their stacks are indices of chains.
     samples: Samples,
 }
 
@@ -29,37 +29,37 @@ pub struct Chains {
 #[derive(Debug)]
 pub struct Builder {
     chains: Chains,
-    /// Chains by their hash, in a power of two of slots, at most two thirds of them taken; a chain is in the
-    /// first slot that was free from that of its hash on.
+    /// Hash table of chains, with linear probing. The number of slots is a power of two; at most two thirds are
+    /// occupied.
     slots: Vec<Slot>,
     hasher: FixedState,
-    /// For one batch, so that it need not be allocated for each.
+    /// Buffer for the hashes of a batch, kept to avoid an allocation for each batch.
     hashes: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Slot {
     hash: u32,
-    /// The chain's number and one more; 0 if the slot is free.
+    /// Index of the chain plus one; 0 if the slot is free.
     chain: u32,
 }
 
-/// In the place of a thread: the chain is that of samples that are kept one by one.
+/// Value in place of a thread: the chain belongs to samples that are kept one by one.
 const ANY: u32 = u32::MAX;
 
-/// Words before a chain's frames.
+/// Number of words before a chain's frames.
 const HEAD: usize = 2;
 
 /// A sample whose frames are known.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// Its thread, CPU and time; the stack does not count.
+    /// Thread, CPU and time; the stack is ignored.
     pub sample: Sample,
-    /// How many frames it has.
+    /// Number of frames.
     pub len: usize,
-    /// Its weight.
+    /// Value of the sample.
     pub value: u64,
-    /// It is kept with its time. Otherwise its value is added to that of its thread and chain.
+    /// True if the sample is kept with its time. Otherwise its value is added to the total of its thread and chain.
     pub keep_time: bool,
 }
 
@@ -70,17 +70,17 @@ impl Row {
 }
 
 impl Chains {
-    /// The distinct frames; a [`FrameId`] of a chain is a row of these.
+    /// Distinct frames; a [`FrameId`] of a chain is an index into them.
     pub fn frames(&self) -> &[RawFrame] {
         &self.frames
     }
 
-    /// How many chains there are.
+    /// Number of chains.
     pub fn len(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// The frames of a chain, leaf first.
+    /// Frames of a chain, leaf first.
     pub fn chain(&self, number: usize) -> impl DoubleEndedIterator<Item = FrameId> {
         let words = &self.words(number)[HEAD..];
         words.iter().map(|&frame| FrameId(frame))
@@ -90,17 +90,17 @@ impl Chains {
         &self.words[self.starts[number]..self.starts[number + 1]]
     }
 
-    /// The samples, whose stacks are chains.
+    /// The samples; their stacks are indices of chains.
     pub fn samples(&self) -> &Samples {
         &self.samples
     }
 
-    /// The same, alone.
+    /// Drops the chains and returns the samples.
     pub fn into_samples(self) -> Samples {
         self.samples
     }
 
-    /// The same as a tree. `keep_time`: all samples are kept one by one, also those without a time.
+    /// Converts the chains to a tree. `keep_time`: all samples are kept one by one, also those without a time.
     pub fn into_stacks(self, keep_time: bool) -> RawStacks {
         let mut raw = RawStacks::default();
         let mut frames = Vec::new();
@@ -136,8 +136,9 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// The chains that were added. `known`: the frames, by the numbers that they had up to now. In the chains they have those
-    /// in which they come first, each chain from its root on: these do not depend on who numbered them.
+    /// Returns the chains that were added. `known` holds the frames, indexed by the numbers used so far. Frames are
+    /// renumbered in the order of their first occurrence, each chain from its root on, so that the numbers do not
+    /// depend on which thread assigned the earlier ones.
     pub fn finish(self, known: &[RawFrame]) -> Chains {
         const UNKNOWN: u32 = u32::MAX;
         let mut chains = self.chains;
@@ -155,7 +156,7 @@ impl Builder {
         chains
     }
 
-    /// Adds samples, whose frames, leaf first, stand one after the other.
+    /// Adds samples. `frames` holds their frames one after the other, each chain leaf first.
     pub fn add(&mut self, rows: &[Row], frames: &[u32]) {
         let mut hashes = std::mem::take(&mut self.hashes);
         hashes.clear();
@@ -191,7 +192,7 @@ impl Builder {
         }
     }
 
-    /// The number of a chain, and whether it is new.
+    /// Index of a chain, and true if it was added.
     fn find_or_add(&mut self, thread: u32, frames: &[u32], hash: u32) -> (usize, bool) {
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
@@ -231,8 +232,8 @@ impl Builder {
         self.slots = slots;
     }
 
-    /// Prefetches the memory that will be needed for chains with these hashes. Nothing waits for that, so
-    /// that the CPU goes on to the next one meanwhile.
+    /// Prefetches the memory that chains with these hashes will need. No load depends on a result of another chain's,
+    /// so the CPU overlaps them.
     fn fetch(&self, hashes: &[u32]) {
         let mask = self.slots.len() - 1;
         let slots = hashes.iter().map(|&hash| self.slots[hash as usize & mask].chain);

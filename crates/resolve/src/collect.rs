@@ -1,4 +1,4 @@
-//! From one sample to its frames.
+//! Collection of the frames of a sample.
 
 use pyrograph_event::counted::Cut;
 use pyrograph_event::{Abi, Callchain, Context, CpuMode, Entry, Regs, Sample};
@@ -11,29 +11,29 @@ use crate::jit_code::Walker;
 use crate::modules::ModuleId;
 use crate::stacks::{Marker, RawFrame};
 
-/// More frames than any stack that makes sense: runaway recursion is cut here.
+/// Limit to the frames of a stack, larger than any useful stack: runaway recursion is cut here.
 pub const MAX_FRAMES: usize = 1 << 16;
 
-/// Set in a mapping's tag if addresses in it are to be kept as file offsets.
+/// Flag in a mapping's tag: addresses in the mapping are kept as file offsets.
 const FILE_TAG: u32 = 1 << 31;
 
-/// Tag of a mapping of a module, so that frames need no more than the mappings.
+/// Tag of a module's mapping. With it, frames can be made from the mappings alone.
 pub fn mapping_tag(module: ModuleId, is_file: bool) -> u32 {
     module.0 | if is_file { FILE_TAG } else { 0 }
 }
 
-/// The parts of a [`mapping_tag`].
+/// Splits a [`mapping_tag`] into the module and the file flag.
 pub fn module_of_tag(tag: u32) -> (ModuleId, bool) {
     (ModuleId(tag & !FILE_TAG), tag & FILE_TAG != 0)
 }
 
-/// Collects the frames of samples, one after the other. Every thread that does this has its own.
+/// Collects the frames of samples, one after the other. Each thread has a collector of its own.
 pub struct Collector {
     unwinder: Unwinder,
     user_only: bool,
     places: Vec<Place>,
     unwound: Vec<pyrograph_unwind::Frame>,
-    /// Where the last stack ended that was unwound here.
+    /// Reason why the last stack that was unwound here ended.
     end: StackEnd,
 }
 
@@ -42,16 +42,16 @@ pub struct Collector {
 pub enum Place {
     /// An address in the process.
     Process(u64),
-    /// The same, found by a guess.
+    /// An address in the process, found by a guess.
     Guessed(u64),
     /// An address in the kernel.
     Kernel(u64),
-    /// A frame already.
+    /// A frame that is already resolved.
     Frame(RawFrame),
 }
 
 impl Place {
-    /// The frame.
+    /// Resolves the address to a frame.
     pub fn frame(self, spaces: Spaces<'_>) -> RawFrame {
         match self {
             Self::Frame(frame) => frame,
@@ -65,38 +65,39 @@ impl Place {
     }
 }
 
-/// Where a sample's addresses are looked up.
+/// Address spaces in which a sample's addresses are looked up.
 #[derive(Clone, Copy, Debug)]
 pub struct Spaces<'a> {
-    /// Mappings of its process.
+    /// Mappings of the process.
     pub process: &'a AddressSpace,
-    /// The code that the kernel had compiled: BPF programs, trampolines.
+    /// Code that the kernel has compiled: BPF programs, trampolines.
     pub kernel: &'a AddressSpace,
 }
 
-/// Facts of a recording about a sample beside the sample itself.
+/// Data about a sample that is not in the sample itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Extra<'a> {
-    /// The user part of its callchain, if that came later.
+    /// User part of the callchain, if it came in a later record.
     pub deferred: Option<Callchain<'a>>,
-    /// Its branches are the calls that have not returned (`PERF_SAMPLE_BRANCH_CALL_STACK`).
+    /// True if the sample's branches are the calls that have not returned (`PERF_SAMPLE_BRANCH_CALL_STACK`).
     pub branches_are_calls: bool,
 }
 
-/// Facts about the frames that were collected.
+/// Properties of the collected frames.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Collected {
-    /// There is a user part, or should be.
+    /// True if there is a user part, or should be.
     pub user: bool,
-    /// Marker in place of its outer frames.
+    /// Marker in place of the missing outer frames.
     pub marker: Option<Marker>,
-    /// Why these are missing.
+    /// Reason why these are missing.
     pub cut: Option<Cut>,
-    /// A frame of it was guessed, for want of an unwind table.
+    /// True if a frame was guessed because there is no unwind table.
     pub guessed: bool,
-    /// Its outer frames were read from the running process.
+    /// True if outer frames were read from the running process.
     pub completed: bool,
-    /// These are of a recursion that is deeper than the copy: what led to it may be of a later moment.
+    /// True if those frames belong to recursion deeper than the copy: the frames that led into it may be from a later
+    /// moment.
     pub of_recursion: bool,
 }
 
@@ -107,25 +108,25 @@ impl Walker for Collector {
 }
 
 impl Collector {
-    /// For samples of one architecture; `user_only` leaves the kernel's frames out.
+    /// Creates a collector for samples of one architecture; `user_only` leaves out the kernel's frames.
     pub fn new(arch: Arch, user_only: bool) -> Self {
         let unwinder = Unwinder::new(arch);
         let (places, unwound, end) = (Vec::new(), Vec::new(), StackEnd::Root);
         Self { unwinder, user_only, places, unwound, end }
     }
 
-    /// Returns true if callers are guessed where there is no unwind table.
+    /// Sets whether callers are guessed in code without an unwind table.
     pub fn guessing(mut self, guessing: bool) -> Self {
         self.unwinder.set_guessing(guessing);
         self
     }
 
-    /// The frames of the last sample, leaf first: the kernel's, then the program's.
+    /// Frames of the last sample, leaf first: the kernel's, then the program's.
     pub fn places(&self) -> &[Place] {
         &self.places
     }
 
-    /// Collects the frames of a sample. `live` reads on where a stack's copy ends.
+    /// Collects the frames of a sample. `live` reads memory beyond a stack's copy.
     pub fn collect(
         &mut self,
         sample: &Sample<'_>,
@@ -158,8 +159,8 @@ impl Collector {
                             StackCopy { start: registers.sp().unwrap_or(0), bytes: stack.bytes };
                         let unwound = &mut self.unwound;
                         let tid = sample.id.tid.unwrap_or(-1);
-                        // Also a copy that is not full can lack what is there: the kernel ends it at the first page
-                        // that was never touched, such as in the midst of a large array.
+                        // Even a copy that is not full can be incomplete: the kernel ends it at the first page that was
+                        // never touched, such as one in the middle of a large array.
                         let found = match live {
                             Some(files) => {
                                 let live = Beyond::new(files, tid, copy.start, stack.bytes);
@@ -186,7 +187,7 @@ impl Collector {
                         if sample.mode == CpuMode::User {
                             chain.lone(sample);
                         }
-                        // Without registers of 64 bits it is a 32-bit program.
+                        // Registers that are not 64-bit ones mean a 32-bit program.
                         (collected.marker, collected.cut) = match stack.bytes.is_empty() {
                             true => (Some(Marker::Unreadable), None),
                             false => (Some(Marker::Broken), Some(Cut::Compat)),
@@ -195,7 +196,7 @@ impl Collector {
                 }
             }
             (_, _, Some(branches)) if by_branches => {
-                // Newest first: where the newest call went, then where each came from.
+                // Newest first: the target of the newest call, then the source of each.
                 if let Some(newest) = branches.iter().next() {
                     chain.user(
                         sample.ip.filter(|_| sample.mode == CpuMode::User).unwrap_or(newest.to),
@@ -212,7 +213,7 @@ impl Collector {
     }
 }
 
-/// Where addresses are from that a CPU in this mode is at.
+/// Callchain context of the addresses that a CPU in this mode executes.
 fn context_of(mode: CpuMode) -> Option<Context> {
     match mode {
         CpuMode::User => Some(Context::User),
@@ -224,15 +225,15 @@ fn context_of(mode: CpuMode) -> Option<Context> {
     }
 }
 
-/// The stack of one sample as it is put together.
+/// Stack of a sample under construction.
 struct Chain<'a> {
     places: &'a mut Vec<Place>,
     user_only: bool,
 }
 
 impl Chain<'_> {
-    /// Adds the callchain that the kernel took, its user part only if `with_user`; returns whether
-    /// that was there and added.
+    /// Adds the callchain that the kernel took, its user part only if `with_user`. Returns true if a user part was
+    /// there and was added.
     fn callchain(
         &mut self,
         sample: &Sample<'_>,
@@ -240,8 +241,8 @@ impl Chain<'_> {
         with_user: bool,
     ) -> bool {
         let mut context = context_of(sample.mode).unwrap_or(Context::Kernel);
-        // The first address is where the program was; the first of the user part after a kernel
-        // part is where the kernel will return to. All others return from calls.
+        // The first address is the interrupted instruction. The first address of the user part after a kernel part is
+        // where the kernel will return to. All others are return addresses of calls.
         let mut first = true;
         let mut user = false;
         let later = deferred.iter().flat_map(|chain| chain.entries());
@@ -270,8 +271,8 @@ impl Chain<'_> {
         user
     }
 
-    /// Adds what the kernel, following frame pointers, found beyond the last frame of an unwound
-    /// stack that ends too early; returns whether there was such a chain that goes through it.
+    /// Adds frames that the kernel, following frame pointers, found beyond the last frame of an unwound stack that ends
+    /// too early. Returns true if there was such a chain that goes through that frame.
     fn goes_on(
         &mut self,
         sample: &Sample<'_>,
@@ -303,7 +304,7 @@ impl Chain<'_> {
         }));
     }
 
-    /// Adds the place itself, for a sample that has no stack; returns whether it is the program's.
+    /// Adds the sampled address alone, for a sample without a stack. Returns true if it is in the program.
     fn lone(&mut self, sample: &Sample<'_>) -> bool {
         match (sample.ip, context_of(sample.mode)) {
             (Some(ip), Some(Context::User)) => {
@@ -318,7 +319,7 @@ impl Chain<'_> {
         }
     }
 
-    /// Adds a frame that is not of the program.
+    /// Adds a frame that does not belong to the program.
     fn other(&mut self, context: Context, address: u64) {
         let module = match context {
             Context::GuestUser => ModuleId::GUEST,
@@ -336,7 +337,7 @@ impl Chain<'_> {
     }
 }
 
-/// The frame of an address in a process.
+/// Frame of an address in a process.
 pub fn user_frame(process: &AddressSpace, address: u64) -> RawFrame {
     match process.lookup(address) {
         Some(mapping) => {
@@ -348,8 +349,8 @@ pub fn user_frame(process: &AddressSpace, address: u64) -> RawFrame {
     }
 }
 
-/// The part of a callchain that lies beyond the last of `unwound`. Recursion may have that address
-/// in the chain more than once: it is the one up to which the two are alike for longest.
+/// The part of a callchain beyond the last of `unwound`. With recursion, that address may be in the chain more than
+/// once: the position is used up to which the two agree for longest.
 fn beyond<'c>(chain: &'c [u64], unwound: &[pyrograph_unwind::Frame]) -> &'c [u64] {
     let alike = |at: usize| {
         let inwards = chain[..=at].iter().rev().zip(unwound.iter().rev());
@@ -360,7 +361,7 @@ fn beyond<'c>(chain: &'c [u64], unwound: &[pyrograph_unwind::Frame]) -> &'c [u64
     best.map_or(&[], |(_, at)| &chain[at + 1..])
 }
 
-/// The user registers, if the program is a 64-bit one.
+/// User registers, if the program is a 64-bit one.
 fn registers(arch: Arch, regs: &Regs<'_>) -> Option<Registers> {
     if regs.abi != Abi::Bits64 {
         return None;

@@ -1,4 +1,4 @@
-//! User stacks that the in-kernel engine could not unwind to their end and copied out.
+//! User stacks that the in-kernel engine could not unwind to the end, and copied to user space.
 
 use std::sync::Arc;
 
@@ -15,25 +15,25 @@ use crate::files::Files;
 use crate::jit_code::{Code, Walker};
 use crate::resolver::{Options, Resolver};
 
-/// No more is read of a stack above its copy: deeper recursion is cut.
+/// Number of bytes that are read of a stack above its copy: deeper recursion is cut.
 const MOST_READ: u64 = 8 << 20;
 
-/// A user stack as it was when it was to be counted.
+/// Copy of a user stack, made at the event to be counted.
 #[derive(Clone, Copy, Debug)]
 pub struct CopiedStack<'a> {
-    /// The process.
+    /// ID of the process.
     pub pid: i32,
-    /// The thread.
+    /// ID of the thread.
     pub tid: i32,
-    /// The general registers by DWARF number, and the instruction pointer.
+    /// General registers by DWARF number, then the instruction pointer.
     pub registers: &'a [u64; 17],
-    /// The bytes from the stack pointer on.
+    /// Stack bytes, from the stack pointer on.
     pub bytes: &'a [u8],
-    /// The thread's first frames, where these are further up than the bytes reach: an address, and what was there.
+    /// The thread's first frames, if these are farther up than `bytes` reaches: their address and their bytes.
     pub root: Option<(u64, &'a [u8])>,
-    /// How many bytes of the stack there are above the copied ones.
+    /// Number of stack bytes above the copied ones.
     pub missing: u64,
-    /// The part of these that was read ([`Resolver::read_missing`]).
+    /// The part of the missing bytes that was read ([`Resolver::read_missing`]).
     pub rest: &'a [u8],
 }
 
@@ -57,10 +57,11 @@ impl CopiedStack<'_> {
 }
 
 impl LiveMemory for CopiedStack<'_> {
-    /// The 8 bytes at an address above the copy.
+    /// Returns the 8 bytes at an address above the copy.
     ///
-    /// Of a deep recursion, what is between the copy and the first frames looks the same whichever way led to it:
-    /// it may have been read after the thread left it and came back. What led to it is in the first frames.
+    /// In a deep recursion, the part between the copy and the first frames looks the same whichever way led into it: it
+    /// may have been read after the thread had left the recursion and come back. The way into it is in the first
+    /// frames, so these take precedence.
     fn beyond(&self, address: u64) -> Option<u64> {
         let end = self.start().checked_add(self.bytes.len() as u64)?;
         let roots = self.root.into_iter();
@@ -79,35 +80,36 @@ impl LiveMemory for CopiedStack<'_> {
     }
 }
 
-/// State of unwinding copies from one to the next.
+/// State that is reused from one copy to the next.
 pub(crate) struct CopiedStacks {
     pub unwinder: Unwinder,
     frames: Vec<Frame>,
     end: StackEnd,
-    /// The mappings with which the last stack ended at code that was not read yet.
+    /// Mappings with which the last stack ended at code whose instructions were not read yet.
     stopped_in: Option<AddressSpace>,
 }
 
-/// The mappings of a process, with which a stack leads to code without unwind tables whose instructions were not read yet.
+/// Mappings of a process in which a stack leads to code that has no unwind table and whose instructions were not read
+/// yet.
 #[derive(Debug)]
 pub struct Unread(AddressSpace);
 
 impl Unread {
-    /// The files of the process.
+    /// Unwind information of the files that the process has mapped.
     pub fn files(&self) -> impl Iterator<Item = &Arc<UnwindInfo>> {
         self.0.mappings().filter_map(|mapping| mapping.info.as_ref())
     }
 }
 
-/// Reads code without unwind tables for stacks that lead through it, on a thread of its own: what it has read, the resolver
-/// that the stack is of need not read.
+/// Reads code without unwind tables for stacks that lead through it, on a separate thread. The resolver of these stacks
+/// then need not read it.
 pub struct CodeReader {
     unwinder: Unwinder,
     frames: Vec<Frame>,
 }
 
 impl CodeReader {
-    /// For processes of one architecture.
+    /// Creates a reader for processes of one architecture.
     pub fn new(arch: Arch) -> Self {
         Self { unwinder: Unwinder::new(arch), frames: Vec::new() }
     }
@@ -124,9 +126,9 @@ impl CodeReader {
 /// The result of unwinding a copied stack.
 #[derive(Debug)]
 pub enum UnwoundCopy {
-    /// Its frames; the reason for an early end, if any, and true if a frame was guessed.
+    /// Frames were found. Holds the reason for an early end, if any, and true if a frame was guessed.
     Frames(Option<Cut>, bool),
-    /// None: code has to be read first ([`UnreadCode::Stop`]).
+    /// No frames: code has to be read first ([`UnreadCode::Stop`]).
     Unread(Unread),
 }
 
@@ -137,7 +139,7 @@ impl Walker for CopiedStacks {
 }
 
 impl CopiedStacks {
-    /// For processes of one architecture.
+    /// Creates the state for processes of one architecture.
     pub fn new(arch: Arch) -> Self {
         Self {
             unwinder: Unwinder::new(arch),
@@ -149,9 +151,9 @@ impl CopiedStacks {
 }
 
 impl<F: Files> Resolver<F> {
-    /// Reads what a copy lacks of its stack from the process, as long as that is as it was: call this soon after the
-    /// copy was made. Nothing if it can be unwound without, as far as is known at present; with code to be read first, that
-    /// is not known.
+    /// Reads the stack above a copy from the process, if the copied bytes are unchanged. Call this soon after the copy
+    /// was made. Returns no bytes if the stack can be unwound without them, as far as is known. If code has to be read
+    /// first, that is not known: the bytes are read, and the mappings returned, too.
     pub fn read_missing(
         &mut self,
         stack: &CopiedStack<'_>,
@@ -186,13 +188,13 @@ impl<F: Files> Resolver<F> {
         bytes
     }
 
-    /// The mappings that a process has now.
+    /// Current mappings of a process.
     pub fn space(&self, pid: i32) -> AddressSpace {
         self.processes.space(pid).clone()
     }
 
-    /// Unwinds a copied stack with the mappings that its process has now, or had ([`space`](Self::space)). Appends its frames
-    /// to `out`, leaf first.
+    /// Unwinds a copied stack with the current or earlier ([`space`](Self::space)) mappings of its process. Appends its
+    /// frames to `out`, leaf first.
     pub fn unwind_copied(
         &mut self,
         stack: &CopiedStack<'_>,
@@ -219,7 +221,7 @@ impl<F: Files> Resolver<F> {
         UnwoundCopy::Frames(cut, guessed > 0)
     }
 
-    /// Puts the frames into `copied.frames`.
+    /// Unwinds a stack; the frames are put into `copied.frames`.
     fn walk(
         &mut self,
         stack: &CopiedStack<'_>,
@@ -228,7 +230,7 @@ impl<F: Files> Resolver<F> {
     ) -> Unwound {
         let Options { arch, guessing, .. } = self.options;
         let (registers, copy) = (stack.registers(arch), stack.copy());
-        // When the copy was made is not known.
+        // The time of the copy is unknown.
         let (dump, thread) = (self.dump(stack.pid), (stack.pid, stack.tid));
         let code = Code { dump: dump.as_ref(), time: None, thread, guessing };
         self.copied.unwinder.set_guessing(guessing);

@@ -1,4 +1,4 @@
-//! Stacks that were unwound and counted elsewhere: inside of the kernel.
+//! Stacks that were unwound and counted elsewhere: in the kernel.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,25 +17,25 @@ use crate::resolver::Resolver;
 use crate::settle::Unnamed;
 use crate::stacks::{Marker, RawFrame, Weight};
 
-/// A frame that stands for no code.
+/// A frame that represents no code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Label {
-    /// Its text.
+    /// Text of the frame.
     pub text: String,
-    /// It is of the kernel.
+    /// True if the frame belongs to the kernel.
     pub in_kernel: bool,
 }
 
-/// A file with code that is open.
+/// An opened file with code.
 #[derive(Clone, Debug)]
 pub struct OpenedFile {
-    /// Its identity; none for the vDSO.
+    /// Identity of the file; `None` for the vDSO and for files found with [`Resolver::lookup`].
     pub key: Option<FileKey>,
-    /// Its number.
+    /// Number of the module.
     pub module: u32,
-    /// Its unwind information.
+    /// Unwind information, if the file has any.
     pub unwind: Option<Arc<UnwindInfo>>,
-    /// The interpreter in it, if its calls are wanted and can be read.
+    /// The interpreter in the file, if its calls are wanted and can be read.
     pub interpreter: Option<Box<Interpreter>>,
 }
 
@@ -44,13 +44,13 @@ pub struct OpenedFile {
 pub enum Lookup {
     /// A file.
     File(OpenedFile),
-    /// Memory without a file, or with one only to be shared.
+    /// Anonymous memory, or a file that only serves to share memory.
     Anonymous,
-    /// Nothing: it cannot be had any more.
+    /// The mapping's file can no longer be opened.
     Gone,
 }
 
-/// The frame for the reason why a thread did not run.
+/// Marker frame for the reason why a thread did not run.
 fn marker_of(wait: Wait) -> Marker {
     match wait {
         Wait::Sleep => Marker::Sleeping,
@@ -62,15 +62,15 @@ fn marker_of(wait: Wait) -> Marker {
     }
 }
 
-/// Returns true if this is one wait and its value the time that it took.
+/// Returns true if this is a single wait whose value is its duration.
 fn is_wait(kind: &Kind, weight: Weight) -> bool {
     let waited =
         matches!(kind, Kind::Wait(_) | Kind::KernelLock(_) | Kind::Futex { .. } | Kind::Woken);
     waited && weight.samples == 1
 }
 
-/// Samples of something that took so long until `end`: one for each 10 ms, or 128 for what took longer than these, so that
-/// each moment has its part. The last one is counted.
+/// Splits an event that took `took` nanoseconds until `end` into samples, so that each moment has its share: one sample
+/// for each 10 ms, or 128 samples if there would be more. Only the sample at `end` counts as an event.
 fn parts(end: u64, took: u64, whole: Weight) -> impl Iterator<Item = (u64, Weight)> {
     const STEP: u64 = 10_000_000;
     const MOST: u64 = 128;
@@ -84,13 +84,13 @@ fn parts(end: u64, took: u64, whole: Weight) -> impl Iterator<Item = (u64, Weigh
 }
 
 impl<F: Files> Resolver<F> {
-    /// The files that were opened since this was last called.
+    /// Returns the files that were opened since the last call.
     pub fn opened_files(&mut self) -> Vec<OpenedFile> {
         let fresh = self.modules.take_fresh();
         fresh.into_iter().map(|(key, id)| self.opened_file(key, id)).collect()
     }
 
-    /// The path of a module, or its name in brackets.
+    /// Path of a module, or its name in brackets.
     pub fn module_path(&self, module: u32) -> &str {
         self.modules.get(ModuleId(module)).map_or("[unknown]", |module| &module.path)
     }
@@ -101,7 +101,7 @@ impl<F: Files> Resolver<F> {
         OpenedFile { key, module: id.0, unwind: self.modules.unwind(id).cloned(), interpreter }
     }
 
-    /// Opens the file that a process has mapped at a range, by the path that it sees.
+    /// Opens the file that a process has mapped at a range, by its path as the process sees it.
     pub fn lookup(&mut self, pid: i32, range: Range<u64>, path: &str) -> Lookup {
         if is_anonymous(path) && !is_memory_file(path) {
             return Lookup::Anonymous;
@@ -109,7 +109,7 @@ impl<F: Files> Resolver<F> {
         let mapped = MappedFile { pid, range, path, identity: &Identity::Unknown };
         match self.modules.file_at(&mut self.files, &mapped) {
             Some(id) => Lookup::File(self.opened_file(None, id)),
-            // No ELF file: JIT-compiled code.
+            // Not an ELF file: JIT-compiled code.
             None if is_memory_file(path) => Lookup::Anonymous,
             None => Lookup::Gone,
         }
@@ -120,15 +120,15 @@ impl<F: Files> Resolver<F> {
         self.processes.runs(pid)
     }
 
-    /// Opens a file that will be mapped.
+    /// Opens a file before it is mapped.
     pub fn expect_file(&mut self, path: &str) {
         let pid = i32::try_from(std::process::id()).unwrap_or(0);
         let mapped = MappedFile { pid, range: 0..0, path, identity: &Identity::Unknown };
-        // If it cannot be opened, that will show when it is mapped.
+        // A failure to open it is reported when it is mapped.
         let _ = self.modules.file_at(&mut self.files, &mapped);
     }
 
-    /// The module of a process's JIT-compiled code.
+    /// Module of a process's JIT-compiled code.
     fn jit_module(&mut self, pid: i32, address: u64) -> ModuleId {
         // A forked process runs code that its parent compiled.
         let mapping = self.processes.space(pid).lookup(address);
@@ -141,7 +141,7 @@ impl<F: Files> Resolver<F> {
         }
     }
 
-    /// Adds a stack that was counted elsewhere. `labels`: frames that stand for no code, at its leaf, leaf first.
+    /// Adds a stack that was counted elsewhere. `labels`: frames that represent no code, added at the leaf, leaf first.
     pub fn counted<U>(&mut self, counted: Counted<'_, U>, labels: &[Label])
     where
         U: Iterator<Item = UserFrame>,
@@ -189,7 +189,7 @@ impl<F: Files> Resolver<F> {
         }
     }
 
-    /// Adds the frames of a stack, leaf first. Returns why its outer part is missing, if it is.
+    /// Adds the frames of a stack, leaf first. Returns the reason why its outer part is missing, if it is.
     pub(crate) fn push_code<U>(
         &mut self,
         pid: i32,
@@ -206,7 +206,7 @@ impl<F: Files> Resolver<F> {
             }));
         }
         let user = user?;
-        // The kernel marks a whole stack, not a frame, as guessed: it was where there is no table.
+        // The kernel flags a whole stack, not a frame, as guessed: the guess was made at the code that has no table.
         let mut is_guess = false;
         let mut frames = self.take_native_room();
         for (depth, UserFrame { module, address }) in user.frames.enumerate() {
@@ -224,7 +224,7 @@ impl<F: Files> Resolver<F> {
         cut
     }
 
-    /// Returns true if the caller of a place in a module had to be guessed.
+    /// Returns true if the caller of this code had to be guessed, because there is no unwind table for it.
     fn has_no_table(&mut self, module: ModuleId, offset: u64, is_call: bool) -> bool {
         if module.is_jit() {
             return true;
@@ -234,13 +234,13 @@ impl<F: Files> Resolver<F> {
         info.svma(offset).is_none_or(|svma| unwinder.has_no_table(info, svma, is_call))
     }
 
-    /// Adds the stack of a waker, and its process's name as its root. If it is not `alone`, it stands behind that of
-    /// what waited, turned round.
+    /// Adds the stack of a waker, with its process's name as the root. Unless it is `alone`, it is reversed and put
+    /// beyond the waiting thread's stack, after a marker.
     fn push_waker<U>(&mut self, waker: Waker<'_, U>, alone: bool)
     where
         U: Iterator<Item = UserFrame>,
     {
-        // Of wakers it is not shown which frames were guessed.
+        // Guessed frames of wakers are not shown as such.
         let user = waker.user.map(|user| UserStack { guessed: false, ..user });
         self.push_code(waker.pid, waker.kernel, user);
         let process = self.unnamed.labels.intern(&String::from_utf8_lossy(waker.process));
@@ -253,7 +253,7 @@ impl<F: Files> Resolver<F> {
 
     fn counted_thread<U>(&mut self, counted: &Counted<'_, U>) -> ThreadId {
         let (process, name) = match counted.pid {
-            // The idle threads have a name for each CPU.
+            // The idle threads have a different name on each CPU; they get a common one.
             0 => ("swapper".into(), "swapper".into()),
             _ => {
                 (String::from_utf8_lossy(counted.process), String::from_utf8_lossy(counted.thread))

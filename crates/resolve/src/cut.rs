@@ -1,16 +1,16 @@
-//! Reasons why the outer part of a user stack is missing, as they follow from unwinding and are counted.
+//! Reasons why the outer part of a user stack is missing: derived from the unwinder's result, and counted.
 
 use pyrograph_event::counted::Cut;
 use pyrograph_unwind::StackEnd;
 
 use crate::stacks::Marker;
 
-/// The reason why the unwinder stopped; `None` if that was at the root. `is_cut`: the copy is full, so that there was more of
-/// the stack.
+/// Reason why the unwinder stopped; `None` if it reached the root. `is_cut`: the copy is full, so the stack was larger
+/// than the copy.
 pub(crate) fn cut_of(end: StackEnd, is_cut: bool) -> Option<Cut> {
     Some(match end {
         StackEnd::Root => return None,
-        // A copy that is not full ends where the mapped memory ends: more would not have helped.
+        // A copy that is not full ends where the mapped memory ends: a larger copy would not have helped.
         StackEnd::Truncated if !is_cut => Cut::OffStack,
         StackEnd::Truncated => Cut::CopyTooSmall,
         StackEnd::TooManyFrames => Cut::TooManyFrames,
@@ -21,7 +21,7 @@ pub(crate) fn cut_of(end: StackEnd, is_cut: bool) -> Option<Cut> {
     })
 }
 
-/// The frame in place of the missing part.
+/// Marker frame in place of the missing part.
 pub(crate) fn marker_of_cut(cut: Cut) -> Marker {
     match cut {
         Cut::TooManyFrames | Cut::CopyTooSmall | Cut::Unreadable => Marker::Truncated,
@@ -30,7 +30,7 @@ pub(crate) fn marker_of_cut(cut: Cut) -> Marker {
     }
 }
 
-/// User stacks that end early, by reason.
+/// Number of user stacks that end early, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cuts([u64; Cut::ALL.len()]);
 

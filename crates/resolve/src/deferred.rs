@@ -1,11 +1,10 @@
-//! Samples of a file: followed in one pass, unwound by as many threads as there are CPUs.
+//! Samples of a file: records are processed in one pass, and stacks are unwound by as many threads as there are CPUs.
 //!
-//! A sample needs its process's mappings and its thread from the records before it. Both
-//! are known at once; its stack can be unwound later and elsewhere. So one thread takes the records
-//! in the order of time and hands the samples on in batches, and others collect frames and number them, by one
-//! table. What they found goes to one more thread, which takes it in the order of the samples and keeps the
-//! distinct stacks. Last, frames get new numbers in the order of these, so that the result does not depend on how
-//! many threads there were.
+//! A sample needs its process's mappings and its thread from the records before it. Both are known at once; its stack
+//! can be unwound later, on another thread. So one thread takes the records in the order of time and hands the samples
+//! on in batches. Worker threads collect frames and number them in a shared table. Another thread takes their results
+//! in the order of the samples and keeps the distinct stacks. At the end, frames are renumbered in the order of these
+//! stacks, so that the result does not depend on the number of threads.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -25,33 +24,32 @@ use crate::lookups::{Lookups, Mappings};
 use crate::resolver::{Present, Resolved, Resolver, Stats};
 use crate::stacks::RawFrame;
 
-/// Samples handed on at once: enough that the channel costs nothing, few enough that no thread is
-/// left alone with the last batch for long.
+/// Number of samples in a batch: large enough that the channel costs nothing, small enough that the last batch does not
+/// keep one thread busy for long after the others.
 const BATCH: usize = 512;
 
-/// As many processes' mappings are remembered, to see whether they have changed.
+/// Number of processes whose last mappings are kept to detect changes.
 const MOST_SPACES: usize = 1 << 10;
 
-/// Where the samples are.
+/// Access to the samples of a file.
 pub trait SampleSource: Sync {
-    /// Decodes the sample at a place, and has `take` take it, with what else is known of it. `None` if it
-    /// cannot be read.
+    /// Decodes the sample at a place and passes it, with further data about it, to `take`. `None` if it cannot be read.
     fn sample<T>(&self, place: u64, take: impl FnOnce(&Sample<'_>, Extra<'_>) -> T) -> Option<T>;
 
-    /// Called when no sample will be asked for any more: memory can go that only they need, while
-    /// symbols begin to need theirs.
+    /// Called when no more samples will be requested. Memory that only they need can be freed before symbolization
+    /// needs its own.
     fn used_up(&self) {}
 }
 
-/// Takes records in the order of time.
+/// Accepts records in the order of time.
 pub struct Feed<'a, F> {
     resolver: &'a mut Resolver<F>,
     sender: SyncSender<Batch>,
     batch: Batch,
-    /// Who the present threads are, as long as no record changes that.
+    /// Current threads with the batch's process entries, valid until a record changes them.
     known: HashMap<(i32, i32), (ThreadId, u32), foldhash::fast::FixedState>,
     last: Option<((i32, i32), (ThreadId, u32))>,
-    /// The mappings of processes as they were last, with their numbers.
+    /// Last mappings of processes, with their numbers.
     spaces: HashMap<i32, (AddressSpace, u32), foldhash::fast::FixedState>,
     next_space: u32,
 }
@@ -61,18 +59,19 @@ pub struct Feed<'a, F> {
 struct Batch {
     number: u64,
     items: Vec<Item>,
-    /// Processes as they were.
+    /// States of processes at the time of the samples.
     processes: Vec<Process>,
 }
 
 struct Process {
     present: Present,
-    /// Equal numbers are equal mappings.
+    /// Number of the process's mappings; equal numbers mean equal mappings.
     space: u32,
     kernel: u32,
 }
 
-/// In the place of a process: no PID is negative but that of what is in none.
+/// Key of the kernel's mappings in place of a process ID. No PID is negative, but for the PID of events outside of any
+/// process.
 const KERNEL_PID: i32 = i32::MIN;
 
 struct Item {
@@ -83,7 +82,7 @@ struct Item {
 }
 
 impl<F: Files> Feed<'_, F> {
-    /// Takes a record that is no sample.
+    /// Accepts a record that is not a sample.
     pub fn record(&mut self, record: &Record<'_>) {
         if matches!(
             record,
@@ -100,7 +99,7 @@ impl<F: Files> Feed<'_, F> {
         self.resolver.record(record);
     }
 
-    /// Takes a sample: whose it is, where its source has it, and what it counts for.
+    /// Accepts a sample: its process and thread, its place in the source, and its value.
     pub fn sample(&mut self, pid: i32, tid: i32, place: u64, value: u64) {
         let (thread, process) = match self.last {
             Some((last, found)) if last == (pid, tid) => found,
@@ -112,7 +111,7 @@ impl<F: Files> Feed<'_, F> {
         }
     }
 
-    /// The process is in a control group, by the number in its samples.
+    /// Sets the control group of a process, by the number in its samples.
     pub fn in_cgroup(&mut self, pid: i32, cgroup: u64) {
         if self.resolver.in_cgroup(pid, cgroup) {
             self.known.clear();
@@ -142,7 +141,7 @@ impl<F: Files> Feed<'_, F> {
         found
     }
 
-    /// The number of a process's mappings as they are now.
+    /// Number of the current mappings of a process.
     fn number(&mut self, pid: i32, space: &AddressSpace) -> u32 {
         if let Some((known, number)) = self.spaces.get(&pid)
             && known.is_clone_of(space)
@@ -168,8 +167,8 @@ impl<F: Files> Feed<'_, F> {
 }
 
 impl<F: Files> Resolver<F> {
-    /// Resolves the samples of a file with `workers` threads beside this one. `feed` gives
-    /// records and samples, in the order of time.
+    /// Resolves the samples of a file with `workers` threads in addition to this one. `feed` supplies records and
+    /// samples in the order of time.
     pub fn resolve<S: SampleSource, T>(
         self,
         source: &S,
@@ -179,7 +178,7 @@ impl<F: Files> Resolver<F> {
         self.resolve_to(source, workers, feed, Self::finish_with)
     }
 
-    /// The same up to the stacks, of which `finish` makes what is wanted.
+    /// Like [`Resolver::resolve`], but `finish` makes the result from the collected stacks.
     pub(crate) fn resolve_to<S: SampleSource, T, R>(
         mut self,
         source: &S,
@@ -201,7 +200,7 @@ impl<F: Files> Resolver<F> {
                     scope.spawn(move || worker.run(source, batches, &collected))
                 })
                 .collect();
-            // It ends when the last of those has.
+            // The joiner ends when the last of the workers has ended.
             drop(collected);
             let joiner = scope.spawn(move || Joiner::default().run(&joined));
             let mut feeder = Feed {
@@ -225,7 +224,7 @@ impl<F: Files> Resolver<F> {
             (chains, stats, fed)
         });
         let chains = chains.finish(&frames.into_frames());
-        // To unmap a gigabyte takes as long as to name its addresses.
+        // To unmap a gigabyte takes as long as to symbolize its addresses.
         let resolved = std::thread::scope(|scope| {
             scope.spawn(|| source.used_up());
             finish(self, chains, &stats)
@@ -234,11 +233,11 @@ impl<F: Files> Resolver<F> {
     }
 }
 
-/// Result of a worker for a batch.
+/// Result of a worker for one batch.
 struct Collected {
     batch: u64,
     rows: Vec<Row>,
-    /// The numbers of the frames of all rows, leaf first.
+    /// Numbers of the frames of all rows, leaf first.
     frames: Vec<u32>,
 }
 
@@ -251,33 +250,33 @@ struct Worker<'a> {
     lookups: Lookups,
     mappings: Mappings,
     jit_code: JitCode,
-    /// Of the batch, those whose numbers are still to be found, and where they are to stand.
+    /// Frames of the batch whose numbers are not known yet, and their positions in the batch's list of numbers.
     open: Vec<RawFrame>,
     places: Vec<Open>,
     scratch: Scratch,
-    /// Some threads' last samples of the batch.
+    /// Last samples of some threads in the batch.
     recent: [Recent; RECENT],
 }
 
 const RECENT: usize = 8;
 
-/// The last sample of a thread: the next one mostly has the same outer frames.
+/// Last sample of a thread: the next one mostly has the same outer frames.
 #[derive(Default)]
 struct Recent {
-    /// The numbers of its mappings, and of the kernel's.
+    /// Numbers of the process's mappings and of the kernel's.
     spaces: (u32, u32),
     places: Vec<Place>,
-    /// Where the numbers of its frames end.
+    /// End of its frames in the batch's list of numbers.
     end: usize,
 }
 
-/// In place of the number of a frame that is still to be found.
+/// Placeholder for the number of a frame that is not known yet.
 const OPEN: u32 = u32::MAX;
 
-/// Where a number of a frame is missing.
+/// Position of a placeholder.
 struct Open {
     at: usize,
-    /// Its address, and the number of its mappings, if it is of any.
+    /// Number of the mappings and address of the frame, if it is to be put into the lookup cache.
     of: Option<(u32, u64)>,
 }
 
@@ -343,7 +342,7 @@ impl<'a> Worker<'a> {
         self.stats.samples += 1;
         let Process { present, space, kernel } = process;
         let dump = present.dump.as_ref();
-        // Which thread it was matters only while it lives.
+        // The thread only matters for live processes.
         let code = Code { dump, time: sample.id.time, thread: (0, 0), guessing: false };
         let (process, collector) = (&present.process, &mut self.collector);
         let collected = self.jit_code.walk(None, &code, process, collector, |it, space, live| {
@@ -399,7 +398,7 @@ impl<'a> Worker<'a> {
         Row { sample, len, value, keep_time: present.keep_time }
     }
 
-    /// Finds the numbers that are missing: all at once, since most are in memory that is far.
+    /// Fills in the missing numbers: all at once, because most lookups are cache misses.
     fn number_open(&mut self, batch: &mut Collected) {
         let numbers = self.known.intern(&self.open, self.number, &mut self.scratch);
         self.open.clear();
@@ -412,11 +411,11 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Takes what all workers have found, in the order of the samples.
+/// Joins the results of all workers in the order of the samples.
 #[derive(Default)]
 struct Joiner {
     chains: Builder,
-    /// The batch to come, and those that came before it.
+    /// Number of the next batch, and the batches that arrived before it.
     next: u64,
     early: BTreeMap<u64, Collected>,
 }

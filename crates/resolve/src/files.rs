@@ -1,4 +1,4 @@
-//! Where the bytes of a mapped file come from.
+//! Sources of the bytes of mapped files.
 
 use std::fs::File;
 use std::io::Read;
@@ -12,16 +12,16 @@ use pyrograph_symbol::{BuildId, running_kernel_build_id};
 
 use crate::modules::{FileKey, is_memory_file};
 
-/// A mapping of code, as an event names it.
+/// A mapping of code, as an event describes it.
 #[derive(Clone, Debug)]
 pub struct MappedFile<'a> {
-    /// The process.
+    /// ID of the process.
     pub pid: i32,
-    /// The addresses that are mapped.
+    /// Mapped addresses.
     pub range: Range<u64>,
     /// The file's path, as the process sees it, or a name in brackets.
     pub path: &'a str,
-    /// Identity of this file among others of that name.
+    /// Identity of the file among others with that path.
     pub identity: &'a Identity,
 }
 
@@ -38,23 +38,23 @@ pub enum Identity {
         minor: u32,
         /// Inode number.
         inode: u64,
-        /// Which of the files that had this inode number one after the other; 0 if that is not known.
+        /// Generation of the inode number, which tells files that had it one after the other apart; 0 if it is unknown.
         generation: u64,
     },
-    /// Nothing is known.
+    /// Unknown.
     Unknown,
 }
 
 impl Identity {
-    /// Returns true if an open file can be this one as far as its inode shows. A build ID has
-    /// to be compared with the file's contents.
+    /// Returns true if an open file can be this one, judging by its inode. A build ID has to be compared with the
+    /// file's contents.
     pub fn may_be(&self, file: &File) -> bool {
         match *self {
             Self::Inode { major, minor, inode, generation } => file.metadata().is_ok_and(|data| {
                 let device = data.dev();
                 data.ino() == inode
-                    // Overlay and btrfs file systems show one device in mappings and another in
-                    // `stat`; at least one of them is 0, which stands for no device.
+                    // Overlay and btrfs file systems show one device in mappings and another in `stat`; at least one of
+                    // them has major number 0, which means no device.
                     && ((libc::major(device), libc::minor(device)) == (major, minor)
                         || major == 0
                         || libc::major(device) == 0)
@@ -66,7 +66,7 @@ impl Identity {
     }
 }
 
-/// Which of the files that had its inode number a file is, where the file system keeps that.
+/// Generation of a file's inode number; `None` if the file system does not keep it.
 fn generation_of(file: &File) -> Option<u64> {
     /// `FS_IOC_GETVERSION`, `_IOR('v', 1, long)`, include/uapi/linux/fs.h. File systems write an `int`.
     const GET_VERSION: libc::c_ulong = 0x8008_7601;
@@ -76,59 +76,59 @@ fn generation_of(file: &File) -> Option<u64> {
     (done == 0).then_some(if cfg!(target_endian = "big") { version >> 32 } else { version })
 }
 
-/// Finds the files that processes have mapped. Live recordings look in `/proc`; a file from another
-/// machine will look by build ID.
+/// Finds the files that processes have mapped. Live recordings look in `/proc`; for a file from another machine, lookup
+/// is by build ID.
 pub trait Files {
-    /// The mapped file and whether it is certain to be that very one; `false` where only its path
-    /// led there. `None` if it is gone or may not be read.
+    /// Opens the mapped file. The flag is true if it is certain to be that file, and false if it was found only by its
+    /// path. `None` if it is gone or may not be read.
     fn open(&mut self, mapped: &MappedFile<'_>) -> Option<(File, bool)>;
 
-    /// The debug file of one that is gone.
+    /// Debug file of a mapped file that is gone.
     fn debug_file(&mut self, _mapped: &MappedFile<'_>) -> Option<File> {
         None
     }
 
-    /// Returns true if a file was written to since it was found to be `known`. It was mapped before and after.
+    /// Returns true if a file was written to since its state was `known`. It was mapped before and after the write.
     fn was_rewritten(&self, _mapped: &MappedFile<'_>, _known: &FileKey) -> bool {
         false
     }
 
-    /// The map of the process's JIT-compiled code: `/tmp/perf-PID.map`, as that process
-    /// names it.
+    /// Opens the perf map of a process's JIT-compiled code: `/tmp/perf-PID.map`, with the process ID that the process
+    /// itself sees.
     fn perf_map(&mut self, pid: i32) -> Option<File>;
 
-    /// Reads a thread's memory as it is now, all of `bytes` or nothing; returns whether it could.
+    /// Reads the current memory of a thread: all of `bytes`, or nothing. Returns true if it was read.
     fn read_memory(&self, _tid: i32, _address: u64, _bytes: &mut [u8]) -> bool {
         false
     }
 
-    /// The control group that a process is in now, as in `/proc/PID/cgroup`.
+    /// Current control group of a process, as in `/proc/PID/cgroup`.
     fn control_group(&mut self, _pid: i32) -> Option<String> {
         None
     }
 
-    /// The command line of a process as it is now, as in `/proc/PID/cmdline`: its words as a shell reads them.
+    /// Current command line of a process, as in `/proc/PID/cmdline`, quoted as shell words.
     fn command_line(&mut self, _pid: i32) -> Option<String> {
         None
     }
 
-    /// The symbols of the kernel that ran, in the form of `/proc/kallsyms`.
+    /// Symbols of the kernel that ran, in the format of `/proc/kallsyms`.
     fn kallsyms(&mut self) -> Option<PathBuf> {
         None
     }
 
-    /// The build ID of the kernel that ran.
+    /// Build ID of the kernel that ran.
     fn kernel_build_id(&mut self) -> Option<BuildId> {
         None
     }
 
-    /// The vDSO that was mapped, an ELF file.
+    /// The vDSO that was mapped, as an ELF file.
     fn vdso(&mut self) -> Option<Vec<u8>> {
         None
     }
 }
 
-/// The vDSO, as it is mapped into this process; all 64-bit processes have the same.
+/// The vDSO as mapped into this process; all 64-bit processes have the same one.
 pub fn own_vdso() -> Option<&'static [u8]> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
@@ -140,8 +140,8 @@ pub fn own_vdso() -> Option<&'static [u8]> {
     Some(unsafe { std::slice::from_raw_parts(start as *const u8, length) })
 }
 
-/// Path of the control group that a process is in; `None` if the process is gone. With several hierarchies (version 1) it is
-/// that of the unified one, else the first.
+/// Path of the control group of a process; `None` if the process is gone. With several hierarchies (version 1) it is
+/// the path in the unified hierarchy, or else in the first one.
 fn control_group_of(pid: i32) -> Option<String> {
     // `0::/user.slice`, `12:cpu,cpuacct:/`: see cgroups(7).
     let text = std::fs::read(format!("/proc/{pid}/cgroup")).ok()?;
@@ -151,10 +151,10 @@ fn control_group_of(pid: i32) -> Option<String> {
     unified.or_else(first).map(str::to_owned)
 }
 
-/// The most of a command line that is kept, in bytes.
+/// Number of bytes of a command line that are kept.
 const MOST_OF_COMMAND_LINE: usize = 4096;
 
-/// The command line of a process; `None` if the process is gone, or has none, as threads of the kernel.
+/// Command line of a process; `None` if the process is gone or has none, as kernel threads do.
 fn command_line_of(pid: i32) -> Option<String> {
     let mut words = Vec::new();
     let file = File::open(format!("/proc/{pid}/cmdline")).ok()?;
@@ -162,13 +162,14 @@ fn command_line_of(pid: i32) -> Option<String> {
     as_command_line(&words)
 }
 
-/// Words that each end with a NUL, as a shell reads them; control characters are octal (`\33`).
+/// Joins NUL-terminated words and quotes them for a shell; control characters are octal (`\33`). `None` if there is no
+/// text.
 pub(crate) fn as_command_line(words: &[u8]) -> Option<String> {
     let is_cut = words.len() > MOST_OF_COMMAND_LINE;
     let text = String::from_utf8_lossy(&words[..words.len().min(MOST_OF_COMMAND_LINE)]);
     let text = text.trim_end_matches('\0');
     let is_plain = |c: char| c.is_alphanumeric() || "_-./+,:@%=~^".contains(c);
-    // What a process writes there about itself is a sentence, not a word: `nginx: worker process`.
+    // A title that a process sets for itself is a sentence, not a word: `nginx: worker process`.
     let is_title = !text.contains('\0');
     let mut line = String::with_capacity(text.len());
     for word in text.split('\0') {
@@ -190,22 +191,23 @@ pub(crate) fn as_command_line(words: &[u8]) -> Option<String> {
     (!text.is_empty()).then_some(line)
 }
 
-/// The files of processes that run on this machine now, or just did.
+/// Files of processes that run on this machine, or ran until recently.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LiveFiles;
 
 impl Files for LiveFiles {
     fn open(&mut self, mapped: &MappedFile<'_>) -> Option<(File, bool)> {
         let MappedFile { pid, range, path, identity } = mapped;
-        // The link leads to the inode itself, also when the file was deleted, replaced, or lies in
-        // another mount namespace. It needs privileges, and the very range of one mapping.
+        // The link leads to the inode itself, even if the file was deleted or replaced, or lies in another mount
+        // namespace. It needs privileges, and the exact range of one mapping.
         let link = format!("/proc/{pid}/map_files/{:x}-{:x}", range.start, range.end);
         if let Ok(file) = File::open(link)
             && (identity.may_be(&file) || is_mapped_still(mapped))
         {
             return Some((file, true));
         }
-        // The program itself needs fewer privileges. Without a range, it is what is asked for, by its link.
+        // The executable's link needs fewer privileges. If there is no range, the executable is the wanted file when
+        // the link has its path.
         let exe = format!("/proc/{pid}/exe");
         let is_program = match identity {
             Identity::Inode { .. } => true,
@@ -224,7 +226,7 @@ impl Files for LiveFiles {
         if !path.starts_with('/') || is_memory_file(path) {
             return None;
         }
-        // By its path as the process sees it; when the process is gone, as we see it.
+        // By its path as the process sees it or, if the process is gone, as we see it.
         let inside = in_root_of(*pid, Path::new(path));
         [inside.as_path(), Path::new(path)].into_iter().find_map(|path| {
             let file = open_regular(path)?;
@@ -233,8 +235,8 @@ impl Files for LiveFiles {
         })
     }
 
-    /// Compilers, package managers and `install` replace files by others; `cp` and some linkers write over
-    /// them, which leaves the inode the same.
+    /// Compilers, package managers and `install` replace files; `cp` and some linkers overwrite them, which keeps the
+    /// inode.
     fn was_rewritten(&self, mapped: &MappedFile<'_>, known: &FileKey) -> bool {
         let path = Path::new(mapped.path);
         let data = std::fs::metadata(in_root_of(mapped.pid, path));
@@ -282,7 +284,7 @@ impl Files for LiveFiles {
     }
 }
 
-/// Returns true if a process maps a file at the same place still, as its own list of mappings has it: overlay file
+/// Returns true if a process still maps a file at the same place, according to its own list of mappings: overlay file
 /// systems show an inode there that `stat` does not.
 fn is_mapped_still(mapped: &MappedFile<'_>) -> bool {
     let Identity::Inode { major, minor, inode, .. } = *mapped.identity else { return false };
@@ -298,8 +300,7 @@ fn is_mapped_still(mapped: &MappedFile<'_>) -> bool {
     })
 }
 
-/// Opens a regular file and nothing else: a path out of another process must not make us wait for
-/// the writer of a pipe.
+/// Opens a regular file and nothing else: a path from another process must not make us wait for the writer of a pipe.
 pub fn open_regular(path: &Path) -> Option<File> {
     open_with(path, 0)
 }
@@ -312,13 +313,13 @@ fn open_with(path: &Path, flags: i32) -> Option<File> {
     file.metadata().ok()?.is_file().then_some(file)
 }
 
-/// Who may have written a perf map. Everybody may make a file in `/tmp`, and after a process is gone
-/// its map stays until the number means another one. So a map counts only if
+/// Conditions for trusting a perf map as a process's own. Every user may create a file in `/tmp`, and the map of a
+/// process that has ended stays until another process gets its ID. So a map counts only if
 ///
 /// - it is a regular file itself: a link in another mount namespace would lead out of it;
-/// - it is owned by a user that the process acts as, or by root (agents that are attached with
-///   `sudo`). `perf` asks for root or the user who runs `perf`: that is the rule here for a process
-///   that is gone, whose user nobody knows any more;
+/// - it is owned by a user that the process acts as, or by root (agents that are attached with `sudo`). `perf` requires
+///   root or the user who runs `perf`; that rule applies here to a process that is gone, whose user is not known any
+///   more;
 /// - it was last written after the process started.
 ///
 /// A jitdump file needs none of this: its process has mapped it.
@@ -329,7 +330,7 @@ pub struct MapWriter {
 }
 
 impl MapWriter {
-    /// Facts about a process of this machine.
+    /// Reads the users and start time of a process on this machine.
     pub fn of(pid: i32) -> Self {
         match users_of(pid) {
             Some(users) => Self { users, start: start_of(pid) },
@@ -337,15 +338,15 @@ impl MapWriter {
         }
     }
 
-    /// Nothing is known of the process any more.
+    /// Conditions for a process of which nothing is known any more.
     pub fn gone() -> Self {
-        // SAFETY: It takes nothing and cannot fail.
+        // SAFETY: it takes no arguments and cannot fail.
         Self { users: vec![unsafe { libc::geteuid() }], start: None }
     }
 
     /// Opens a map, if it counts as this process's.
     pub fn open(&self, path: &Path) -> Option<File> {
-        // Of both times at least one is in whole seconds.
+        // At least one of the two times is in whole seconds.
         const ROUNDING: Duration = Duration::from_secs(2);
         let file = open_with(path, libc::O_NOFOLLOW)?;
         let data = file.metadata().ok()?;
@@ -357,21 +358,21 @@ impl MapWriter {
     }
 }
 
-/// The real, effective, saved and file system user: `Uid: 1000 1000 1000 1000`.
+/// Real, effective, saved and file system user ID: `Uid: 1000 1000 1000 1000`.
 fn users_of(pid: i32) -> Option<Vec<u32>> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
     line.split_ascii_whitespace().map(|user| user.parse().ok()).collect()
 }
 
-/// When the process started, to about a second.
+/// Time when the process started, to about a second.
 fn start_of(pid: i32) -> Option<SystemTime> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name, second, is in parentheses and can hold anything; the start is the 22nd field, in
-    // ticks after the machine's own start (proc_pid_stat(5)).
+    // The name, the second field, is in parentheses and can hold anything. The start is the 22nd field, in ticks since
+    // boot (proc_pid_stat(5)).
     let (_, after_name) = stat.rsplit_once(')')?;
     let ticks: u64 = after_name.split_ascii_whitespace().nth(19)?.parse().ok()?;
-    // SAFETY: It takes a constant and gives a number.
+    // SAFETY: it takes a constant and returns a number.
     let ticks_a_second = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok()?;
     let machine = std::fs::read_to_string("/proc/stat").ok()?;
     let booted: u64 = machine.lines().find_map(|l| l.strip_prefix("btime "))?.parse().ok()?;
@@ -384,7 +385,7 @@ fn in_root_of(pid: i32, path: &Path) -> PathBuf {
     Path::new("/proc").join(pid.to_string()).join("root").join(inner)
 }
 
-/// The process's number in its own PID namespace: the last of `NSpid: 1234 7`.
+/// ID of the process in its own PID namespace: the last number of `NSpid: 1234 7`.
 fn innermost_pid(pid: i32) -> Option<i32> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;

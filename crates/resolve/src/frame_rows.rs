@@ -1,4 +1,4 @@
-//! From names to the profile's frames.
+//! Conversion of symbol names to the profile's frames.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -16,36 +16,36 @@ use crate::modules::{Held, Module, ModuleId, ModuleKind};
 use crate::names::{Name, Naming};
 use crate::stacks::RawFrame;
 
-/// A table of frames, and what is known of them.
+/// A table of raw frames and their names.
 #[derive(Clone, Copy)]
 pub struct Names<'a> {
     /// The frames.
     pub frames: &'a [RawFrame],
-    /// By frame, the row of its name, or [`NAMELESS`](crate::names::NAMELESS).
+    /// For each frame, the index of its name in `all`, or [`NAMELESS`](crate::names::NAMELESS).
     pub names: &'a [u32],
-    /// The names. Each is of frames in one module.
+    /// The names. Each belongs to frames in one module.
     pub all: &'a [Name],
 }
 
-/// The profile's frames of the frames of one table: of each one, or several where calls were inlined. They are
-/// made when they are first asked for.
+/// The profile's frames for the raw frames of one table: one each, or several if calls were inlined. They are made at
+/// the first use.
 pub struct FrameRows<'a> {
     names: Names<'a>,
     labels: &'a Strings,
     held: &'a Held,
     options: &'a Naming,
     modules: HashMap<ModuleId, ModuleRow>,
-    /// By frame and by name; [`Rows::NONE`] if they were not made yet.
+    /// Rows by frame and by name; [`Rows::NONE`] if they were not made yet.
     by_frame: Vec<Rows>,
     by_name: Vec<Rows>,
-    /// One row or more, for those that are several: how many, and these.
+    /// Lists of more than one row: the number of rows, followed by these.
     several: Vec<FrameId>,
-    /// In hexadecimal digits; empty if it is not known.
+    /// Build ID of the kernel in hexadecimal digits; empty if it is unknown.
     kernel_build_id: Option<String>,
 }
 
-/// The rows of a frame: mostly one, whose number this is. Otherwise it is where they begin in a table, with the
-/// highest bit set.
+/// The profile's frames for a raw frame. Mostly it is a single one, and this is its ID. Otherwise it is the start of a
+/// list in [`FrameRows::several`], with the highest bit set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Rows(FrameId);
 
@@ -54,24 +54,24 @@ impl Rows {
     const NONE: Self = Self(FrameId(u32::MAX));
 }
 
-/// Facts that a module's frames have in common.
+/// Properties that a module's frames have in common.
 #[derive(Clone, Debug)]
 struct ModuleRow {
     bare: Frame,
-    /// The frame itself, once it was asked for.
+    /// Row of the bare frame, once it was needed.
     bare_row: Rows,
-    /// The addresses of the function that the program starts with, if the file is one and has them.
+    /// Addresses of the program's entry function; empty if the module is not a program or they are unknown.
     entry: Range<u64>,
 }
 
-/// Where the function is that a program starts with.
+/// Addresses of the program's entry function.
 fn entry_function(unwind: &UnwindInfo) -> Option<Range<u64>> {
     let entry = unwind.entry()?;
     unwind.function(entry).filter(|function| function.start == entry)
 }
 
 impl<'a> FrameRows<'a> {
-    /// None are made yet. `labels`: the texts of labels.
+    /// Creates an empty table. `labels`: texts of labels.
     pub fn new(names: Names<'a>, labels: &'a Strings, held: &'a Held, options: &'a Naming) -> Self {
         Self {
             labels,
@@ -86,7 +86,7 @@ impl<'a> FrameRows<'a> {
         }
     }
 
-    /// The profile's frames of a frame, root first.
+    /// The profile's frames for a raw frame, root first.
     #[inline]
     pub fn of(&mut self, frame: FrameId, profile: &mut Profile) -> &[FrameId] {
         if self.by_frame[frame.index()] == Rows::NONE {
@@ -95,7 +95,7 @@ impl<'a> FrameRows<'a> {
         self.slice(&self.by_frame[frame.index()])
     }
 
-    /// The address of a frame, if it is code whose instructions can be found again.
+    /// Address of a frame, if it is code whose instructions can be found again.
     pub fn address(&mut self, frame: FrameId, profile: &mut Profile) -> Option<AddressId> {
         let raw = self.names.frames[frame.index()];
         let module = self.held.get(&raw.module).filter(|_| raw.is_code())?;
@@ -115,7 +115,7 @@ impl<'a> FrameRows<'a> {
         Some(profile.addresses.intern(address))
     }
 
-    /// That of the kernel, as text; empty if it is not known.
+    /// Build ID of the kernel as text; empty if it is unknown.
     fn kernel_build_id(&mut self) -> &str {
         self.kernel_build_id.get_or_insert_with(|| {
             self.options.kernel_build_id.as_ref().map(ToString::to_string).unwrap_or_default()
@@ -139,7 +139,7 @@ impl<'a> FrameRows<'a> {
         if raw.is_guessed() { self.guessed(rows, profile) } else { rows }
     }
 
-    /// The same rows, of frames that were guessed.
+    /// Copies of the rows, marked as guessed.
     fn guessed(&mut self, rows: Rows, profile: &mut Profile) -> Rows {
         let rows = self.slice(&rows).iter().map(|&row| {
             let frame = Frame { guessed: true, ..profile.frames.get(row) };
@@ -149,7 +149,7 @@ impl<'a> FrameRows<'a> {
         self.rows(&rows)
     }
 
-    /// The rows that a frame has.
+    /// The frames in a row entry.
     #[inline]
     fn slice<'r>(&'r self, rows: &'r Rows) -> &'r [FrameId] {
         let Rows(row) = rows;
@@ -163,7 +163,7 @@ impl<'a> FrameRows<'a> {
 
     /// # Panics
     ///
-    /// When there are 2^31 rows.
+    /// If there are 2^31 rows.
     fn rows(&mut self, rows: &[FrameId]) -> Rows {
         match *rows {
             [row] if row.0 < Rows::SEVERAL => Rows(row),
@@ -209,11 +209,11 @@ impl<'a> FrameRows<'a> {
         profile.strings.intern(&name)
     }
 
-    /// The function of a frame, of which parameters may be known.
+    /// Name of a frame's function, with its parameters if they are known.
     fn function_of(&self, frame: &pyrograph_symbol::Frame, profile: &mut Profile) -> StringId {
         let Some(full) = &frame.full else { return self.function(&frame.function, profile) };
         match self.options.rename.map(|rename| rename(&frame.function)) {
-            // What is taken from a name is not to be in the full one.
+            // Text that renaming removes from a name is removed from the full name, too.
             Some(plain) => {
                 let full = full.replace(&*frame.function, &plain);
                 profile.function_named(&plain, &full)
@@ -229,7 +229,7 @@ impl<'a> FrameRows<'a> {
         match name {
             Name::Elf(frames) => {
                 let outermost = frames.len() - 1;
-                // The symbolizer gives the innermost first.
+                // The symbolizer returns the innermost frame first.
                 let rows = frames.iter().enumerate().rev().map(|(index, frame)| {
                     let file = file(frame.file.as_deref(), profile);
                     let function = self.function_of(frame, profile);
@@ -268,7 +268,7 @@ impl<'a> FrameRows<'a> {
         let FunctionLabel { function, file, start_line, line } = label;
         let file = profile.strings.intern(file);
         let function = self.function(function, profile);
-        // The script is what holds the code.
+        // The script takes the place of the module that holds the code.
         let module = file;
         let frame = Frame { function, module, file, line, start_line, kind, ..Frame::default() };
         self.rows(&[profile.frames.intern(frame)])
@@ -296,7 +296,7 @@ impl<'a> FrameRows<'a> {
         let is_entry = address.is_some_and(|address| module.entry.contains(&address));
         let (bare, bare_row) = (module.bare, module.bare_row);
         let frame = match is_entry {
-            // By convention: the linker takes this name for the program's entry.
+            // By convention: the linker uses this name for the program's entry.
             true => Frame { function: self.function("_start", profile), ..bare },
             false if addresses => {
                 let start = unwind.and_then(|unwind| function_start(unwind, raw.address));
@@ -320,8 +320,8 @@ fn unwind_of(module: &Module) -> Option<&UnwindInfo> {
     }
 }
 
-/// The start, as a file offset, of the function that holds another one, by the file's unwind table, which a
-/// stripped file has, too: so that all its samples are of one frame, and not of one for each call that it makes.
+/// File offset of the start of the function that contains `offset`, from the file's unwind table, which stripped files
+/// have, too. So all samples in a function get one frame, and not one for each call that it makes.
 fn function_start(unwind: &UnwindInfo, offset: u64) -> Option<u64> {
     let address = unwind.svma(offset)?;
     offset.checked_sub(address - unwind.function(address)?.start)

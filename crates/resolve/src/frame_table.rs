@@ -1,14 +1,14 @@
-//! The numbers of frames, for files with hundreds of thousands of distinct ones.
+//! Numbering of frames, for files with hundreds of thousands of distinct ones.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::modules::ModuleId;
 use crate::stacks::RawFrame;
 
-/// Numbers of frames for several threads. Which frame has which depends on who came first.
+/// Numbers of frames, shared by several threads. The assignment depends on the timing of the threads.
 #[derive(Debug, Default)]
 pub struct SharedFrames {
-    /// By the first bits of the hash, so that threads seldom wait for each other.
+    /// Tables by the first bits of the hash, so that threads seldom wait for each other.
     shards: [Mutex<FrameTable>; SHARDS],
 }
 
@@ -16,11 +16,12 @@ const SHARD_BITS: u32 = 4;
 const SHARDS: usize = 1 << SHARD_BITS;
 
 impl SharedFrames {
-    /// The numbers of frames, in their order. Threads that begin with different shards wait less.
+    /// Returns the numbers of frames, in the order of `frames`. Threads that begin with different shards wait less for
+    /// each other.
     ///
     /// # Panics
     ///
-    /// When a shard has 2^28 frames already.
+    /// If a shard has 2^28 frames already.
     pub fn intern<'a>(
         &self,
         frames: &[RawFrame],
@@ -48,7 +49,7 @@ impl SharedFrames {
         numbers
     }
 
-    /// The frames, by number; there are gaps.
+    /// The frames, indexed by number; there are gaps.
     pub fn into_frames(self) -> Vec<RawFrame> {
         let tables =
             self.shards.map(|table| table.into_inner().unwrap_or_else(PoisonError::into_inner));
@@ -64,13 +65,13 @@ impl SharedFrames {
     }
 }
 
-/// Memory for one call of [`SharedFrames::intern`] after the other.
+/// Reusable buffers for [`SharedFrames::intern`].
 #[derive(Debug, Default)]
 pub struct Scratch {
     hashes: Vec<u64>,
-    /// Where the frames of each shard begin in `order`, and where the last one's end.
+    /// Start of each shard's frames in `order`, and the end of the last shard's.
     starts: [u32; SHARDS + 1],
-    /// Places of frames, shard by shard.
+    /// Indices of frames, shard by shard.
     order: Vec<u32>,
     numbers: Vec<u32>,
 }
@@ -100,11 +101,11 @@ fn lock(table: &Mutex<FrameTable>) -> MutexGuard<'_, FrameTable> {
     table.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Numbers of frames without versions, from 0 on. A frame is in its slot, so that a look waits for memory once.
+/// Numbers of frames without versions, from 0 on. Frames are stored in the slots, so that a lookup waits for memory
+/// only once.
 #[derive(Debug)]
 struct FrameTable {
-    /// A power of two of them, at most two thirds of them taken; a frame is in the first one that was free from
-    /// that of its hash on.
+    /// Hash table with linear probing. The number of slots is a power of two; at most two thirds are occupied.
     slots: Vec<Slot>,
     len: u32,
 }
@@ -113,7 +114,7 @@ struct FrameTable {
 struct Slot {
     address: u64,
     module: ModuleId,
-    /// The frame's number, and [`GUESSED`] if it was found by a guess; `u32::MAX` if the slot is free.
+    /// The frame's number, with [`GUESSED`] if the frame was guessed; `u32::MAX` if the slot is free.
     bits: u32,
 }
 
@@ -142,11 +143,11 @@ impl Default for FrameTable {
 }
 
 impl FrameTable {
-    /// The number of a frame with this hash.
+    /// Returns the number of a frame with this hash. A new frame gets the next number.
     ///
     /// # Panics
     ///
-    /// When there are 2^31 − 1 already.
+    /// If there are 2^31 − 1 frames already.
     #[inline]
     fn intern(&mut self, frame: RawFrame, hash: u64) -> u32 {
         debug_assert_eq!(frame.version(), 0);
@@ -176,8 +177,8 @@ impl FrameTable {
         number
     }
 
-    /// Prefetches the memory that will be needed for frames with these hashes. Nothing waits for that, so
-    /// that the CPU goes on to the next one meanwhile.
+    /// Prefetches the memory that frames with these hashes will need. No load depends on the result of another, so the
+    /// CPU overlaps them.
     fn fetch(&self, hashes: impl Iterator<Item = u64>) {
         let mask = self.slots.len() - 1;
         let numbers = hashes.map(|hash| self.slots[hash as usize & mask].bits);
@@ -199,7 +200,7 @@ impl FrameTable {
     }
 }
 
-/// A multiplication, whose halves are folded into one.
+/// Hash by a multiplication whose two halves are combined.
 #[inline]
 fn hash(module: ModuleId, address: u64) -> u64 {
     let key = address ^ u64::from(module.0).rotate_right(20) ^ 0x9e37_79b9_7f4a_7c15;

@@ -1,4 +1,4 @@
-//! Names of JIT-compiled code: by the process's jitdump file, then by its perf map.
+//! Names of JIT-compiled code: from the process's jitdump file, or else from its perf map.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek};
@@ -7,33 +7,33 @@ use pyrograph_symbol::{JitDump, PerfMap, Warning};
 
 use crate::modules::DumpFile;
 
-/// A process could write a perf map without end: what is read of it has one.
+/// Number of bytes that are read of a perf map: a process could write one without end.
 const MAP_LIMIT: u64 = 1 << 30;
 
-/// The name of an address in run-time code.
+/// Symbol at an address in JIT-compiled code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JitName {
-    /// Of the function, as the process wrote it.
+    /// Name of the function, as the process wrote it.
     pub function: String,
-    /// The source file of the address, if it is known.
+    /// Source file of the address, if it is known.
     pub file: Option<String>,
-    /// Its line; 0 if it is not known.
+    /// Line of the address; 0 if it is unknown.
     pub line: u32,
-    /// Where the function starts.
+    /// Start of the function.
     pub start: u64,
 }
 
-/// The names of one process's run-time code.
+/// Symbols of one process's JIT-compiled code.
 #[derive(Debug, Default)]
 pub struct JitNames {
-    /// Addresses and versions with their names; without those that have none.
+    /// Symbols by address and version; addresses without a symbol are left out.
     pub names: Vec<((u64, u32), JitName)>,
-    /// That names may be missing because the jitdump file is damaged, if some are missing.
+    /// Warning that the jitdump file is damaged, if names are missing.
     pub warning: Option<Warning>,
 }
 
-/// Names addresses, each with its version. Of functions that were at the same address one after the
-/// other, version 0 is the last one.
+/// Symbolizes addresses, each with its version. Among functions that were at an address one after the other, version 0
+/// is the last one.
 pub fn name_jit(map: Option<&File>, dump: Option<&DumpFile>, addresses: &[(u64, u32)]) -> JitNames {
     let mut named = JitNames::default();
     let mut missing = Vec::new();
@@ -63,7 +63,7 @@ pub fn name_jit(map: Option<&File>, dump: Option<&DumpFile>, addresses: &[(u64, 
         None => missing = addresses.to_vec(),
     }
     if let Some(map) = map.filter(|_| !missing.is_empty())
-        // It may have been read before.
+        // An earlier pass may have read it.
         && { map }.rewind().is_ok()
         && let Ok(map) = PerfMap::parse(BufReader::new(map.take(MAP_LIMIT)))
     {

@@ -1,4 +1,4 @@
-//! Unwinding code that a process makes as it runs: by the tables in its jitdump file, or by its instructions, which
+//! Unwinding of JIT-compiled code: by the tables in the process's jitdump file, or by analysing its instructions, which
 //! are read from the process while it lives.
 
 use std::borrow::Cow;
@@ -14,19 +14,19 @@ use pyrograph_unwind::{AddressSpace, Arch, Frame, StackEnd, UnwindInfo};
 use crate::files::Files;
 use crate::jit_tables::{Dump, Laid, MOST_LAID};
 
-/// Code is read in aligned windows of this size, which keeps one stack from costing as much as a heap of code.
+/// Size of the aligned windows in which code is read. It limits the cost of one stack, however much code there is.
 const WINDOW: u64 = 1 << 20;
 
-/// More windows are not kept: 64 MiB.
+/// Number of windows that are kept: 64 MiB.
 const MOST_WINDOWS: usize = 64;
 
-/// More windows are not read for one stack.
+/// Number of windows that are read for one stack.
 const MOST_IN_STACK: usize = 4;
 
-/// Part of the code at an address that must be as it was when its window was read.
+/// Size of the code around an address that is compared with the process's memory to detect changes, in bytes.
 const CHECKED: u64 = 64;
 
-/// A perf map that is larger than this is not read for where functions begin.
+/// Size of the largest perf map that is read for the ranges of functions, in bytes.
 const LARGEST_MAP: u64 = 64 << 20;
 
 /// Code of processes as it was when it was read.
@@ -42,43 +42,43 @@ struct Window {
     info: Arc<UnwindInfo>,
 }
 
-/// Where functions are, by a perf map of this length.
+/// Ranges of functions from a perf map, and the map's length when it was read.
 #[derive(Default)]
 struct Functions {
     map_len: u64,
     ranges: Vec<Range<u64>>,
 }
 
-/// Something that unwinds stacks.
+/// An unwinder of stacks.
 pub(crate) trait Walker {
-    /// Where the last stack ended, and its frames, leaf first; none if it was not unwound here.
+    /// Reason why the last stack ended, and its frames, leaf first; no frames if it was not unwound here.
     fn unwound(&self) -> (StackEnd, &[Frame]);
 }
 
-/// Whose code a stack leads through.
+/// The process and moment whose code a stack leads through.
 pub(crate) struct Code<'a> {
     pub dump: Option<&'a Dump>,
-    /// When it was so, if that is known.
+    /// Time of the stack, if it is known.
     pub time: Option<u64>,
-    /// Process and thread.
+    /// Process ID and thread ID.
     pub thread: (i32, i32),
-    /// Callers may be found by instructions.
+    /// True if callers may be found by analysing instructions.
     pub guessing: bool,
 }
 
-/// Tables that were laid over the mappings for one stack.
+/// Number of tables and windows that were added to the mappings for one stack.
 #[derive(Default)]
 struct Steps {
     tables: usize,
     windows: usize,
 }
 
-/// Where a walk through a process ended for want of a table, if that is code without a file.
+/// Address in JIT-compiled code at which unwinding ended because there is no table; `None` if it ended elsewhere.
 fn ended_in_jit_code(space: &AddressSpace, end: StackEnd, frames: &[Frame]) -> Option<u64> {
     if matches!(end, StackEnd::Root | StackEnd::TooManyFrames | StackEnd::Unread) {
         return None;
     }
-    // A wrong step out of JIT-compiled code may have led elsewhere, where it ended.
+    // A wrong step out of JIT-compiled code may have led to other code, where unwinding then ended.
     let jit = |frame: &&Frame| {
         space.lookup(frame.lookup_address()).is_some_and(|mapping| mapping.info.is_none())
     };
@@ -86,8 +86,8 @@ fn ended_in_jit_code(space: &AddressSpace, end: StackEnd, frames: &[Frame]) -> O
 }
 
 impl JitCode {
-    /// Unwinds a stack with a process's mappings, and with the tables of its JIT-compiled code that it leads through.
-    /// `live`: the process may still run.
+    /// Unwinds a stack with a process's mappings, and with tables for the JIT-compiled code that the stack leads
+    /// through. `live`: access to the process, if it may still run.
     pub fn walk<W: Walker, T>(
         &mut self,
         mut live: Option<&mut dyn Files>,
@@ -111,8 +111,8 @@ impl JitCode {
         }
     }
 
-    /// Mappings with more that is known of the code that a stack leads through, which was unwound with `space`; none
-    /// if there is no more.
+    /// Mappings with one more table for JIT-compiled code in a stack that was unwound with `space`; `None` if there is
+    /// no further table.
     fn lay(
         &mut self,
         live: Option<&mut (dyn Files + '_)>,
@@ -137,8 +137,8 @@ impl JitCode {
         self.space_with_code(live, code.thread, space, at)
     }
 
-    /// A process's mappings with tables by the instructions around an address; none if that is no code without a
-    /// file, or cannot be read.
+    /// A process's mappings with a table made from the instructions around an address; `None` if the address is in a
+    /// file or is not mapped, or if the code cannot be read.
     fn space_with_code(
         &mut self,
         files: &mut dyn Files,
@@ -186,7 +186,7 @@ impl JitCode {
         Some(info)
     }
 
-    /// The functions in a window, by the perf map that the process writes, if it does.
+    /// Functions in a window, from the perf map of the process; none if it does not write one.
     fn functions(
         &mut self,
         files: &mut dyn Files,
@@ -207,12 +207,12 @@ impl JitCode {
     }
 }
 
-/// The functions of a perf map, by address.
+/// Functions of a perf map, by address.
 fn ranges(map: &File) -> Vec<Range<u64>> {
     PerfMap::parse(BufReader::new(map)).map(|map| map.ranges().collect()).unwrap_or_default()
 }
 
-/// Returns true if the code around an address is as it was when it was read.
+/// Returns true if the code around an address still equals the copy that was read.
 fn is_unchanged(
     code: &[u8],
     files: &dyn Files,
@@ -224,7 +224,7 @@ fn is_unchanged(
     let end = start.saturating_add(CHECKED).min(window.end);
     let mut now = vec![0; (end - start) as usize];
     let at = (start - window.start) as usize;
-    // If the process is gone, what was read is all that is left.
+    // If the process is gone, the copy is all that is left.
     !files.read_memory(tid, start, &mut now) || code.get(at..at + now.len()) == Some(&now)
 }
 

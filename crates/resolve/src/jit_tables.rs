@@ -1,9 +1,8 @@
-//! Unwinding JIT-compiled code by the tables that its compiler handed out: `UNWINDING_INFO` of a
-//! jitdump file.
+//! Unwinding of JIT-compiled code by the tables that its compiler wrote: `UNWINDING_INFO` records of a jitdump file.
 //!
-//! A process can make a hundred thousand functions, of which a stack has a few. So the table of a function is laid
-//! over the mappings of its process when a stack has led through it, and the stack is unwound once more. The next
-//! stacks find the table in its place.
+//! A process can compile a hundred thousand functions, of which a stack has a few. So the table of a function is put
+//! over the mappings of its process only when a stack leads through it, and the stack is unwound again. Later stacks
+//! find the table in its place.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -19,29 +18,29 @@ use pyrograph_unwind::{AddressSpace, Arch, Frame, UnwindInfo};
 use crate::collect::module_of_tag;
 use crate::modules::DumpFile;
 
-/// Functions of a stack whose tables are laid at once: the next one with the same frames goes on from there.
+/// Number of tables that are added for one stack; the next one with the same frames goes on from there.
 pub const MOST_LAID: usize = 64;
 
-/// Tables of functions are kept up to this number.
+/// Number of functions whose tables are kept.
 const MOST_TABLES: usize = 1 << 16;
 
-/// A file that grows is read again when reading it has taken no more than this part of the time since.
+/// Pause before a growing file is read again, as a multiple of the time that the last read took.
 const MOST_TIME: u32 = 50;
 
-/// A file is not read more often.
+/// Shortest pause between two reads of a file.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(20);
 
-/// The jitdump file of a process, with the times of its samples.
+/// Jitdump file of a process.
 #[derive(Clone, Debug)]
 pub struct Dump {
     /// The file.
     pub file: Arc<DumpFile>,
-    /// Samples have times that can be compared with those in the file.
+    /// True if samples have times that can be compared with those in the file.
     pub by_time: bool,
 }
 
 impl Dump {
-    /// The function that was at an address at the time of a sample: its addresses and its table, if it has one.
+    /// The function that was at an address at the time of a sample: its addresses and its unwind table, if it has one.
     fn table(&self, address: u64, time: Option<u64>) -> Option<(Range<u64>, Arc<UnwindInfo>)> {
         self.file.tables.table(&self.file.file, address, time.filter(|_| self.by_time))
     }
@@ -54,9 +53,9 @@ pub struct Tables(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     dump: Option<JitDump<At>>,
-    /// How long the file was when it was read, when that was, and how long it took.
+    /// Length of the file when it was read, the time of that read, and how long it took.
     read: Option<(u64, Instant, Duration)>,
-    /// By the number of the function.
+    /// Tables by the number of the function; `None` for functions without one.
     tables: HashMap<u32, Option<Arc<UnwindInfo>>>,
 }
 
@@ -81,7 +80,7 @@ impl Tables {
         }
         let table = tables.entry(number).or_insert_with(|| {
             let unwinding = dump.unwinding(number)?;
-            // Where `perf inject`, for which it is written, puts it.
+            // The table's address is where `perf inject`, for which it is written, puts it.
             let end = unwinding.start.checked_add(unwinding.code.len() as u64)?;
             let address = end.checked_next_multiple_of(8)?;
             Some(Arc::new(UnwindInfo::from_eh_frame(
@@ -97,7 +96,7 @@ impl Tables {
 }
 
 impl State {
-    /// Reads the file, if it has not been read as it is now.
+    /// Reads the file, if it has grown since the last read.
     fn read(&mut self, file: &File) {
         if let Some((_, at, took)) = self.read
             && at.elapsed() < SHORTEST_PAUSE.max(MOST_TIME * took)
@@ -108,11 +107,11 @@ impl State {
         let Ok(len) = file.metadata().map(|data| data.len()) else { return };
         let before = self.read.map(|(before, ..)| before);
         if before != Some(len) {
-            // A file is only added to; one that is shorter is another.
+            // A jitdump file only grows; a shorter file is another one.
             if before.is_some_and(|before| len < before) {
                 self.tables.clear();
             }
-            // Through the same open file others read, and have their place in it.
+            // Other readers use the same open file, and have their position in it.
             let copy = file.try_clone().ok();
             let dump = copy.and_then(|file| JitDump::open(At { file, at: 0 }).ok());
             self.dump = dump.filter(JitDump::has_unwinding);
@@ -121,7 +120,7 @@ impl State {
     }
 }
 
-/// A file, and a place in it that is nobody else's.
+/// A file with a position of its own.
 #[derive(Debug)]
 struct At {
     file: File,
@@ -149,31 +148,31 @@ impl Seek for At {
     }
 }
 
-/// The mappings of some processes, with the tables of functions laid over them.
+/// Mappings of some processes, with the tables of functions put over them.
 #[derive(Debug, Default)]
 pub struct Laid(Vec<LaidSpace>);
 
 #[derive(Debug)]
 struct LaidSpace {
     dump: Arc<DumpFile>,
-    /// The mappings without and with.
+    /// Mappings without the tables; `laid` has them with the tables.
     bare: AddressSpace,
     laid: AddressSpace,
 }
 
 impl Laid {
-    /// More processes' are not kept.
+    /// Number of processes that are kept.
     const MOST: usize = 16;
 
-    /// A process's mappings with the tables that stacks have led through before.
+    /// A process's mappings with the tables of functions that earlier stacks led through.
     pub fn space(&mut self, dump: &Dump, bare: &AddressSpace) -> AddressSpace {
         let is_it = |known: &&LaidSpace| Arc::ptr_eq(&known.dump, &dump.file);
         let known = self.0.iter().find(is_it).filter(|known| known.bare.is_clone_of(bare));
         known.map_or_else(|| bare.clone(), |known| known.laid.clone())
     }
 
-    /// Mappings with the table of one more function of a stack that was unwound with `space`; none if it had all.
-    /// The process's own, `bare`, have these tables from now on if they are given.
+    /// Mappings with the table of one more function in a stack that was unwound with `space`; `None` if `space` has all
+    /// of them. If the process's own mappings, `bare`, are given, the tables are kept for later stacks.
     pub fn lay(
         &mut self,
         dump: &Dump,
@@ -191,7 +190,7 @@ impl Laid {
             if mapping.info.as_ref().is_some_and(|info| Arc::ptr_eq(info, &table)) {
                 return None;
             }
-            // A function that the file puts over other mappings must not take their place.
+            // A function that the file places over other mappings must not replace these.
             let range =
                 function.start.max(mapping.range.start)..function.end.min(mapping.range.end);
             let mut laid = space.clone();

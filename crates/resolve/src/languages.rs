@@ -1,4 +1,4 @@
-//! Interpreters of the processes that are recorded, and the names of their functions.
+//! Interpreters in the recorded processes, and the names of their functions.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::stacks::{FunctionCode, RawFrame};
 pub struct FoundInterpreter {
     /// Path of the file.
     pub path: String,
-    /// The language's name and the version, or why its calls cannot be read.
+    /// The language and version, or the reason why its calls cannot be read.
     pub interpreter: Result<InterpreterVersion, Unknown>,
 }
 
@@ -30,32 +30,33 @@ pub struct FoundInterpreter {
 pub struct InterpreterVersion {
     /// The language.
     pub language: Language,
-    /// Its version.
+    /// Version of the interpreter.
     pub version: String,
-    /// How its offsets are known.
+    /// Source of the interpreter's structure offsets.
     pub source: &'static str,
 }
 
-/// How stacks and the calls in them came together.
+/// Counts of stacks with calls of interpreted languages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LanguageStats {
     /// Samples with calls of an interpreted language.
     pub stacks: u64,
-    /// Of these, those in which native frames and calls do not agree.
+    /// Number of these in which native frames and calls do not agree.
     pub unpaired: u64,
-    /// Calls of functions whose names could not be read, once a sample and frame.
+    /// Calls of functions whose names could not be read, counted once per sample and frame.
     pub nameless: u64,
-    /// Samples of virtual threads of which callers are missing: their frames are in the heap.
+    /// Samples of virtual threads whose callers are missing because their frames are in the heap.
     pub frozen: u64,
 }
 
-/// Names are kept of so many functions at most, of processes that run.
+/// Number of functions whose names are kept. When it is reached, functions of ended processes are dropped, and all if
+/// that is not enough.
 const MOST_FUNCTIONS: usize = 1 << 18;
 
 /// Interpreters and functions.
 #[derive(Debug, Default)]
 pub(crate) struct Languages {
-    /// By their files' numbers.
+    /// Interpreters by the module of their file.
     runtimes: HashMap<ModuleId, Arc<Runtime>>,
     looked_at: HashSet<ModuleId>,
     /// Files whose code switches stacks.
@@ -64,7 +65,7 @@ pub(crate) struct Languages {
     functions: HashMap<FunctionKey, Known>,
     calls: Vec<RawCall>,
     native: Vec<RawFrame>,
-    /// Samples that the present stack stands for.
+    /// Number of samples that the current stack represents.
     pub samples: u64,
 }
 
@@ -81,20 +82,20 @@ struct Known {
 /// A call, as it is put into a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RawCall {
-    /// A new interpreter begins.
+    /// Start of a new interpreter's calls.
     Interpreter(ModuleId),
     Frame(RawFrame),
-    /// An evaluated string or block, and the native frame that it is left to when it fails.
+    /// An evaluated string or block, and the index of the native frame that control returns to when it fails.
     Eval(RawFrame, u32),
-    /// The program itself.
+    /// The main program.
     Main(RawFrame),
-    /// Calls are missing: this frame stands for them.
+    /// Calls are missing; the frame is shown in their place.
     Truncated(RawFrame),
-    /// One run of the interpreter's loop ends, in this native frame.
+    /// End of one run of the interpreter's loop, which runs in the native frame with this index.
     End(Option<u32>),
 }
 
-/// Memory of a process that may run still.
+/// Memory of a process that may still run.
 struct Live<'a, F> {
     files: &'a F,
     pid: i32,
@@ -138,18 +139,18 @@ impl Languages {
         self.found.push(FoundInterpreter { path: path.to_owned(), interpreter });
     }
 
-    /// What the programs in the kernel need to know of the interpreter in a file.
+    /// Data about the interpreter in a file that the BPF programs need.
     pub fn interpreter(&self, module: ModuleId) -> Option<&Interpreter> {
         self.runtimes.get(&module).map(|runtime| &runtime.interpreter)
     }
 
-    /// Interpreters that were found since the last call.
+    /// Returns the interpreters that were found since the last call.
     pub fn take_found(&mut self) -> Vec<FoundInterpreter> {
         std::mem::take(&mut self.found)
     }
 }
 
-/// The text of a label: name, file and first line of a function, and the line in it.
+/// Text of a label: name, file and first line of a function, and the current line in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FunctionLabel<'a> {
     pub function: &'a str,
@@ -158,7 +159,7 @@ pub(crate) struct FunctionLabel<'a> {
     pub line: u32,
 }
 
-/// Names hold no control characters.
+/// Separator of a label's parts: names hold no control characters.
 const SEPARATOR: char = '\0';
 
 impl<'a> FunctionLabel<'a> {
@@ -167,7 +168,7 @@ impl<'a> FunctionLabel<'a> {
         format!("{}{SEPARATOR}{file}{SEPARATOR}{}", name.function, name.start_line).into()
     }
 
-    /// The text of a label with a line, if that is known.
+    /// Appends a line to the text of a label, if it is known.
     fn with_line(text: &str, line: u32) -> Cow<'_, str> {
         match line {
             0 => Cow::Borrowed(text),
@@ -175,7 +176,7 @@ impl<'a> FunctionLabel<'a> {
         }
     }
 
-    /// From the text of a label, behind which the line may stand.
+    /// Parses the text of a label, with or without a line.
     pub fn parse(text: &'a str) -> Self {
         let mut parts = text.split(SEPARATOR);
         let mut next = || parts.next().unwrap_or_default();
@@ -187,12 +188,12 @@ impl<'a> FunctionLabel<'a> {
 }
 
 impl<F: Files> Resolver<F> {
-    /// Interpreters that were found in files since the last call.
+    /// Returns the interpreters that were found in files since the last call.
     pub fn found_interpreters(&mut self) -> Vec<FoundInterpreter> {
         self.languages.take_found()
     }
 
-    /// Looks for an interpreter in a file that was opened, once.
+    /// Searches an opened file for an interpreter, once.
     pub(crate) fn find_interpreter(&mut self, id: ModuleId) {
         if self.options.languages.is_empty() || !self.languages.looked_at.insert(id) {
             return;
@@ -205,7 +206,7 @@ impl<F: Files> Resolver<F> {
         }
     }
 
-    /// Interpreters of wanted languages that samples were taken in, one of each version.
+    /// Interpreters of wanted languages in which samples were taken, one of each version.
     pub fn sampled_interpreters(&mut self) -> Vec<InterpreterVersion> {
         if self.options.languages.is_empty() {
             return Vec::new();
@@ -220,12 +221,13 @@ impl<F: Files> Resolver<F> {
         known
     }
 
-    /// Names a function that the programs in the kernel have seen, as long as its process may still be there.
+    /// Names a function that the BPF programs have found. The rest of the process's memory is read if the process still
+    /// runs.
     pub fn add_function(&mut self, function: &Function) {
         let Some(runtime) = self.languages.runtimes.get(&ModuleId(function.module)) else { return };
         let rest = Live { files: &self.files, pid: function.pid };
         let memory = Chunks { chunks: &function.chunks, rest };
-        // Java frees code as it runs.
+        // Java frees code at run time.
         if !runtime.is_same(&memory, function.function, function.identity) {
             return;
         }
@@ -249,7 +251,7 @@ impl<F: Files> Resolver<F> {
         self.languages.functions.insert(key, known);
     }
 
-    /// The calls of a stack, in `languages.calls`.
+    /// Reads the calls of a stack into `languages.calls`.
     fn read_calls(&mut self, calls: &Calls<'_>) {
         let pid = calls.pid();
         let mut read = std::mem::take(&mut self.languages.calls);
@@ -287,7 +289,7 @@ impl<F: Files> Resolver<F> {
                 Call::Function { function, identity, offset } => {
                     match self.languages.functions.get(&(pid, function, identity)) {
                         Some(Known { lines, .. }) if let Some(calls) = lines.calls(offset) => {
-                            // The last one is the function that was compiled.
+                            // The last one is the compiled function; the others were inlined into it.
                             let compiled = calls.len().saturating_sub(1);
                             for (at, InnerCall { name, line }) in calls.into_iter().enumerate() {
                                 let text = FunctionLabel::text(name);
@@ -306,7 +308,7 @@ impl<F: Files> Resolver<F> {
                             if offset == 0 { 0 } else { lines.line(offset) },
                             *code,
                         ),
-                        // Its native frame stays: the virtual machine may have named its code.
+                        // The native frame is kept: the virtual machine may have named its code.
                         None if language == Some(Language::Java) => {
                             is_native = true;
                             continue;
@@ -331,7 +333,8 @@ impl<F: Files> Resolver<F> {
         self.languages.calls = read;
     }
 
-    /// Adds the native frames of a stack, leaf first, with the calls of interpreters among them. Returns whether it is whole then.
+    /// Adds the native frames of a stack, leaf first, with the calls of interpreters among them. Returns true if the
+    /// stack is whole then.
     pub(crate) fn push_spliced(
         &mut self,
         native: Vec<RawFrame>,
@@ -362,7 +365,7 @@ impl<F: Files> Resolver<F> {
         whole || began
     }
 
-    /// Room for the native frames of a stack.
+    /// Takes the reusable buffer for the native frames of a stack.
     pub(crate) fn take_native_room(&mut self) -> Vec<RawFrame> {
         std::mem::take(&mut self.languages.native)
     }

@@ -1,4 +1,4 @@
-//! Addresses that were just looked up: most come again soon, of the same process.
+//! Caches of recent address lookups: most addresses recur soon, in the same process.
 
 use std::ops::Range;
 
@@ -8,8 +8,8 @@ use crate::collect::module_of_tag;
 use crate::modules::ModuleId;
 use crate::stacks::RawFrame;
 
-/// Frames by mappings and address, as many as the CPU has near memory for: a new one takes the place of
-/// another.
+/// Cache of frames by address space and address. It is small enough for the CPU's near caches; a new entry replaces the
+/// one in its slot.
 #[derive(Debug)]
 pub struct Lookups {
     slots: Vec<Slot>,
@@ -22,13 +22,13 @@ struct Slot {
     frame: u32,
 }
 
-/// A slot where this is the frame is free.
+/// Value of [`Slot::frame`] that marks a free slot.
 const NONE: u32 = u32::MAX;
 
 const BITS: u32 = 15;
 
-/// The mappings of the last addresses, by their number and 2 MiB of addresses: a search in all mappings waits for
-/// memory several times.
+/// Cache of the mappings of recent addresses, keyed by the number of the address space and by 2 MiB of addresses. A
+/// search in all mappings waits for memory several times.
 #[derive(Debug)]
 pub struct Mappings {
     slots: Vec<Mapped>,
@@ -38,7 +38,7 @@ pub struct Mappings {
 struct Mapped {
     start: u64,
     end: u64,
-    /// Added to an address, this gives that of its frame.
+    /// Added to an address, this gives the address of its frame.
     to_frame: u64,
     space: u32,
     module: ModuleId,
@@ -52,7 +52,7 @@ impl Default for Mappings {
 }
 
 impl Mappings {
-    /// The frame of an address in a process, whose mappings have this number.
+    /// Frame of an address in `process`; `space` is the number of its address space.
     #[inline]
     pub fn frame(&mut self, space: u32, process: &AddressSpace, address: u64) -> RawFrame {
         let key = (address >> 21 ^ u64::from(space) << 43).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -78,7 +78,7 @@ impl Default for Lookups {
 }
 
 impl Lookups {
-    /// The frame of an address among mappings with a number, if it was put here lately.
+    /// Frame of an address in the address space with this number, if it is in the cache.
     #[inline]
     pub fn get(&self, space: u32, address: u64) -> Option<u32> {
         let slot = self.slots[slot_of(space, address)];
@@ -86,7 +86,7 @@ impl Lookups {
         is_it.then_some(slot.frame)
     }
 
-    /// This is its frame.
+    /// Stores the frame of an address, in place of the slot's earlier entry.
     #[inline]
     pub fn put(&mut self, space: u32, address: u64, frame: u32) {
         self.slots[slot_of(space, address)] = Slot { address, space, frame };

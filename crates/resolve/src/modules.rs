@@ -1,4 +1,4 @@
-//! The mapped files, each known once, held open from the moment it is first seen.
+//! Mapped files: each is opened when it is first seen, stays open, and is stored once.
 
 use std::collections::BTreeSet;
 use std::fs::{File, Metadata};
@@ -15,34 +15,34 @@ use crate::files::{Files, Identity, MappedFile};
 use crate::jit_tables::Tables;
 use crate::stacks::RawFrame;
 
-/// The kernel, as perf names it.
+/// Name of the kernel in perf's records.
 const KERNEL: &str = "[kernel.kallsyms]";
 
 mod jit;
 
 pub use self::jit::JitModules;
 
-/// A holder of code: a row of [`Modules`].
+/// Number of a module, an index into [`Modules`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ModuleId(pub u32);
 
 impl ModuleId {
     /// The kernel and its modules; addresses are absolute.
     pub const KERNEL: Self = Self(0);
-    /// Addresses at which nothing is known to be mapped; they are absolute.
+    /// Addresses without a known mapping; they are absolute.
     pub const UNKNOWN: Self = Self(1);
-    /// The kernel of a virtual machine that runs here; addresses are its own.
+    /// The kernel of a virtual machine that runs on this one; addresses are the guest's.
     pub const GUEST_KERNEL: Self = Self(2);
-    /// The programs of a virtual machine.
+    /// Programs of a virtual machine.
     pub const GUEST: Self = Self(3);
     /// The hypervisor of this machine.
     pub const HYPERVISOR: Self = Self(4);
 
-    /// The first of code that processes make as they run. Those of files are small numbers, which the
-    /// in-kernel engine has tables for.
+    /// First number for JIT-compiled code. Files have small numbers, because the in-kernel engine has tables that are
+    /// indexed by them.
     pub(crate) const JIT: u32 = 1 << 30;
 
-    /// Returns true if it is JIT-compiled code.
+    /// Returns true if the module is JIT-compiled code.
     pub(crate) fn is_jit(self) -> bool {
         (Self::JIT..2 * Self::JIT).contains(&self.0)
     }
@@ -52,20 +52,20 @@ impl ModuleId {
     }
 }
 
-/// The modules that some frames are in.
+/// Modules that some frames refer to, by number.
 pub type Held = HashMap<ModuleId, Arc<Module>>;
 
-/// Something that holds code.
+/// A file or memory range that holds code.
 #[derive(Debug)]
 pub struct Module {
-    /// Its path, as the process sees it, or its name in brackets.
+    /// Path of the file, as the process sees it, or a name in brackets.
     pub path: String,
-    /// Its kind.
+    /// Kind of the module.
     pub kind: ModuleKind,
 }
 
 impl Module {
-    /// In place of one that is not known any more.
+    /// Placeholder for a module that is no longer known.
     pub fn forgotten(id: ModuleId) -> Self {
         let kind = match id.is_jit() {
             true => ModuleKind::Jit { map: None, dump: None },
@@ -80,58 +80,57 @@ impl Module {
 pub enum ModuleKind {
     /// The kernel.
     Kernel,
-    /// A function that the kernel has compiled: a BPF program, a trampoline.
+    /// A function that the kernel has compiled: a BPF program or a trampoline.
     KernelCode {
-        /// Its name.
+        /// Name of the function.
         name: String,
-        /// Its first address.
+        /// Address of the function.
         start: u64,
     },
-    /// Nothing known.
+    /// Nothing is known about the code.
     Unknown,
-    /// Another kernel, of which no symbols are known.
+    /// Another kernel, without known symbols.
     OtherKernel,
     /// An ELF file or the vDSO. Addresses are file offsets.
     Elf {
-        /// Its symbols; `None` if the file could not be had, or is no ELF file.
+        /// Symbols; `None` if the file could not be opened or is not an ELF file.
         symbols: Option<Box<pyrograph_symbol::Module>>,
-        /// How to unwind its functions.
+        /// Unwind information.
         unwind: Option<Arc<UnwindInfo>>,
     },
     /// JIT-compiled code of one process. Addresses are absolute.
     Jit {
-        /// The symbols that it wrote, if it did.
+        /// Perf map with the process's symbols, if it wrote one.
         map: Option<Arc<File>>,
-        /// The file with symbols, times and lines that it wrote, if it did.
+        /// Jitdump file with symbols, times and lines, if the process wrote one.
         dump: Option<Arc<DumpFile>>,
     },
 }
 
-/// A jitdump file. Its writer maps a page of it, executable, so that recordings learn of it; there
-/// is no other sign.
+/// A jitdump file. Its writer maps one page of it as executable, so that recordings notice it; there is no other sign.
 #[derive(Debug)]
 pub struct DumpFile {
-    /// Its path, as the process sees it.
+    /// Path of the file, as the process sees it.
     pub path: String,
     /// The file.
     pub file: File,
-    /// The unwind tables in it.
+    /// Unwind tables in the file.
     pub tables: Tables,
 }
 
 impl DumpFile {
-    /// An open file.
+    /// Wraps an open file.
     pub fn new(path: &str, file: File) -> Self {
         Self { path: path.to_owned(), file, tables: Tables::default() }
     }
 }
 
-/// Facts of `fstat` that stay the same as long as a file's contents do.
+/// Fields of `fstat` that change whenever a file's contents do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FileKey {
-    /// The device.
+    /// Number of the device.
     pub device: u64,
-    /// The inode.
+    /// Number of the inode.
     pub inode: u64,
     /// Size in bytes.
     pub size: u64,
@@ -146,26 +145,26 @@ impl FileKey {
     }
 }
 
-/// Result of opening a mapped file; without a key, the vDSO.
+/// Result of opening a mapped file; the vDSO has no key.
 enum Opened {
-    /// A file that is a module already, under another name.
+    /// A file that is a module already, perhaps under another name.
     Known(FileKey, ModuleId),
-    /// A new one.
+    /// A new file.
     New(Option<FileKey>, ModuleKind),
 }
 
-/// A file that was mapped under a name before.
+/// A file that was mapped before, under a certain name.
 #[derive(Clone, Copy, Debug)]
 struct Named {
     id: ModuleId,
-    /// A process that has or had it.
+    /// ID of a process that has or had mapped it.
     pid: i32,
-    /// State of the file when it was opened, and when that was last checked.
+    /// State of the file when it was opened, and the time of the last check.
     file: Option<(FileKey, Instant)>,
 }
 
 impl Named {
-    /// How long a file is taken to be what it was, without a look at it.
+    /// Time for which a file is assumed to be unchanged since its last check.
     const TRUSTED: Duration = Duration::from_millis(50);
 
     /// Returns true if the file was written to since it was opened.
@@ -182,29 +181,29 @@ impl Named {
 /// All modules.
 #[derive(Debug)]
 pub struct Modules {
-    /// Where separate debug files are: some have the only unwind tables.
+    /// Finds separate debug files: some have the only unwind tables.
     locator: Locator,
-    /// By number, without code that processes make.
+    /// Modules by number, without JIT-compiled code.
     rows: Vec<Arc<Module>>,
-    /// JIT-compiled code.
+    /// Modules of JIT-compiled code.
     pub jit: JitModules,
-    /// By path and identity: what one mapping after the other names the same way.
+    /// Files by path and identity, which several mappings have in common.
     by_name: HashMap<(String, Identity), Named>,
-    /// By the file itself.
+    /// Files by device, inode and state.
     by_file: HashMap<FileKey, ModuleId>,
-    /// Files without a name, by process: whether they are ELF files.
+    /// Memory files (`memfd_create`), by process: true if they are ELF files.
     in_memory: HashMap<(i32, Identity), bool>,
     opened_lately: usize,
-    /// Files since these were last asked for; without a key, the vDSO.
+    /// Files that were opened since the last [`Modules::take_fresh`]; the vDSO has no key.
     fresh: Vec<(Option<FileKey>, ModuleId)>,
-    /// Functions that the kernel has compiled, by name, first address, and whether they are BPF programs.
+    /// Functions that the kernel has compiled, by name, address, and true if they are BPF programs.
     kernel_code: HashMap<(String, u64, bool), ModuleId>,
-    /// Files that could not be opened, or were not the mapped ones.
+    /// Files that could not be opened, or differ from the mapped ones.
     missing: BTreeSet<ModuleId>,
 }
 
 impl Modules {
-    /// None but those that need no mapping.
+    /// Creates the table with those modules that need no mapping.
     pub fn new(locator: Locator) -> Self {
         // In the order of the constants of `ModuleId`.
         let rows = [
@@ -231,17 +230,17 @@ impl Modules {
         }
     }
 
-    /// The module with this number, unless it is forgotten.
+    /// The module with this number; `None` if it was forgotten.
     pub fn get(&self, id: ModuleId) -> Option<&Arc<Module>> {
         if id.is_jit() { self.jit.get(id) } else { self.rows.get(id.index()) }
     }
 
-    /// Returns true if a number is that of a file, or of one of the few that need no mapping.
+    /// Returns true if a number belongs to a file or to one of the modules that need no mapping.
     pub fn is_known_file(&self, id: ModuleId) -> bool {
         id.index() < self.rows.len()
     }
 
-    /// The modules of frames.
+    /// Modules that the frames refer to.
     pub fn of<'a>(&self, frames: impl IntoIterator<Item = &'a RawFrame>) -> Held {
         let mut held = Held::new();
         for frame in frames {
@@ -254,13 +253,13 @@ impl Modules {
         held
     }
 
-    /// The paths of files that could not be opened, or were not the mapped ones.
+    /// Paths of files that could not be opened, or differ from the mapped ones.
     pub fn missing(&self) -> Vec<String> {
         self.missing.iter().map(|id| self.rows[id.index()].path.clone()).collect()
     }
 
-    /// The paths of files that were written over since they were opened, and are no others: what is read of them may not be what
-    /// ran.
+    /// Paths of files that were overwritten in place since they were opened: their contents may differ from the code
+    /// that ran.
     pub fn rewritten(&self, files: &dyn Files) -> BTreeSet<String> {
         let is_rewritten = |((path, identity), named): &(&(String, Identity), &Named)| {
             let mapped = MappedFile { pid: named.pid, range: 0..0, path, identity };
@@ -269,7 +268,7 @@ impl Modules {
         self.by_name.iter().filter(is_rewritten).map(|((path, _), _)| path.clone()).collect()
     }
 
-    /// The module's unwind information.
+    /// Unwind information of a module.
     pub fn unwind(&self, id: ModuleId) -> Option<&Arc<UnwindInfo>> {
         match &self.get(id)?.kind {
             ModuleKind::Elf { unwind, .. } => unwind.as_ref(),
@@ -277,7 +276,7 @@ impl Modules {
         }
     }
 
-    /// The module of a new mapping. Its file is opened now: later it may be gone.
+    /// Returns the module of a new mapping. Its file is opened now, because it may be gone later.
     pub fn mapped(&mut self, files: &mut dyn Files, mapped: &MappedFile<'_>) -> ModuleId {
         if is_anonymous(mapped.path) && !self.is_program_in_memory(files, mapped) {
             return self.jit.of_process(files, mapped.pid);
@@ -296,9 +295,9 @@ impl Modules {
                 matches!(self.rows[id.index()].kind, ModuleKind::Elf { symbols: Some(_), .. });
             match is_open {
                 true if !named.was_rewritten(files, mapped) => return id,
-                // Samples in it stay with the file that it was.
+                // Samples so far keep the module of the file's earlier contents.
                 true => {}
-                // Its process was gone when it was first seen, and this one may live.
+                // It could not be opened for an earlier process, which was gone. This one may live.
                 false => known = Some(id),
             }
         }
@@ -322,7 +321,7 @@ impl Modules {
                     let source = Source { path: mapped.path, ..Source::default() };
                     pyrograph_symbol::Module::open(&file, source).ok().map(Box::new)
                 });
-                // `[vsyscall]`, `[uprobes]`: the kernel's own, in no file.
+                // `[vsyscall]`, `[uprobes]`: the kernel's own mappings, in no file.
                 let is_missing = symbols.is_none() && !path.starts_with('[');
                 let kind = ModuleKind::Elf { symbols, unwind: None };
                 let id = known.unwrap_or_else(|| self.add(path, kind));
@@ -337,8 +336,8 @@ impl Modules {
         id
     }
 
-    /// The module of a file that is known by the process and the range where it is mapped; `None` if it
-    /// cannot be opened any more.
+    /// Returns the module of a file, given the process and the range where it is mapped; `None` if it can no longer be
+    /// opened.
     pub fn file_at(&mut self, files: &mut dyn Files, mapped: &MappedFile<'_>) -> Option<ModuleId> {
         match self.open(files, mapped)? {
             Opened::Known(_, id) => Some(id),
@@ -351,8 +350,8 @@ impl Modules {
         }
     }
 
-    /// Returns true if a file that has no name is an ELF file: programs and libraries are loaded from memory, too, where
-    /// compilers that make code as a program runs put only that.
+    /// Returns true if a memory file is an ELF file: programs and libraries can be loaded from memory files, too. JIT
+    /// compilers use them for code only.
     fn is_program_in_memory(&mut self, files: &mut dyn Files, mapped: &MappedFile<'_>) -> bool {
         const MOST: usize = 1 << 12;
         if !is_memory_file(mapped.path) {
@@ -367,7 +366,7 @@ impl Modules {
             file.read_exact_at(&mut magic, 0).is_ok().then_some(magic)
         });
         let is_program = magic == Some(*b"\x7fELF");
-        // Without an inode, the next one may be another.
+        // Without an inode, the next mapping may be of another file.
         if matches!(mapped.identity, Identity::Inode { .. }) {
             if self.in_memory.len() >= MOST {
                 self.in_memory.clear();
@@ -385,13 +384,13 @@ impl Modules {
         self.fresh.push((file, id));
     }
 
-    /// Files that were opened since the last call; without a key, the vDSO.
+    /// Returns the files that were opened since the last call; the vDSO has no key.
     pub fn take_fresh(&mut self) -> Vec<(Option<FileKey>, ModuleId)> {
         std::mem::take(&mut self.fresh)
     }
 
     fn add(&mut self, path: &str, kind: ModuleKind) -> ModuleId {
-        // Each row takes far more than a byte: there is no memory for 2^32 of them.
+        // Each row takes far more than a byte: there is no memory for 2^32 rows.
         let id = ModuleId(self.rows.len() as u32);
         self.rows.push(Arc::new(Module { path: path.to_owned(), kind }));
         id
@@ -423,13 +422,13 @@ impl Modules {
         Some(Opened::New(Some(key), kind))
     }
 
-    /// Gives back the pages of mapped files: most of what is read of an executable is read once, for its unwind
-    /// table. What is needed again is read again, most often from the kernel's page cache.
+    /// Releases the pages of mapped files: most parts of an executable are read only once, for its unwind table. Pages
+    /// are read again on access, most often from the kernel's page cache.
     pub fn give_pages_back(&self) {
         self.symbols().for_each(pyrograph_symbol::Module::give_pages_back);
     }
 
-    /// Lets go of the names that files keep for the next snapshot, if they take much memory.
+    /// Drops the names that files keep for the next snapshot, if they take much memory.
     pub fn limit_names(&self) {
         const MOST: usize = 64 << 20;
         if self.symbols().map(pyrograph_symbol::Module::kept_bytes).sum::<usize>() > MOST {
@@ -444,28 +443,28 @@ impl Modules {
         })
     }
 
-    /// The module of a function that the kernel has compiled, a BPF program or another. The same program may be loaded more than
-    /// once, at other addresses.
+    /// Returns the module of a function that the kernel has compiled: a BPF program or a trampoline. The same program
+    /// may be loaded several times, at different addresses.
     pub fn kernel_code(&mut self, name: &str, start: u64, is_bpf: bool) -> ModuleId {
         let key = (name.to_owned(), start, is_bpf);
         if let Some(&id) = self.kernel_code.get(&key) {
             return id;
         }
-        // As /proc/kallsyms has it.
+        // As `/proc/kallsyms` names it.
         let path = if is_bpf { "[bpf]" } else { KERNEL };
         let id = self.add(path, ModuleKind::KernelCode { name: name.to_owned(), start });
         self.kernel_code.insert(key, id);
         id
     }
 
-    /// How many files were opened since this was last [forgotten](Self::forget_files).
+    /// Number of files that were opened since the last [`Modules::forget_files`].
     pub fn opened_lately(&self) -> usize {
         self.opened_lately
     }
 
-    /// Closes files that are mapped nowhere: there are more, on a machine that makes programs all the time,
-    /// than can be open. They keep their numbers, and are opened again when they are mapped again. No frames
-    /// are in them that have no names yet.
+    /// Closes files that no process maps: a machine that builds programs all the time has more than can be open. They
+    /// keep their numbers, and are opened again when they are mapped again. No frame that is not symbolized yet may
+    /// refer to them.
     pub fn forget_files(&mut self, is_mapped: impl Fn(ModuleId) -> bool) {
         let rows = &mut self.rows;
         self.by_file.retain(|_, id| {
@@ -480,13 +479,13 @@ impl Modules {
         self.opened_lately = 0;
     }
 
-    /// Returns true if addresses in it are file offsets.
+    /// Returns true if addresses in the module are file offsets.
     pub fn is_file(&self, id: ModuleId) -> bool {
         self.get(id).is_some_and(|module| matches!(module.kind, ModuleKind::Elf { .. }))
     }
 }
 
-/// Returns true if a mapping's name stands for memory without a file that holds code.
+/// Returns true if a mapping's name means memory with code that is in no file.
 pub fn is_anonymous(path: &str) -> bool {
     const PREFIXES: [&str; 9] = [
         "//anon",
@@ -497,20 +496,19 @@ pub fn is_anonymous(path: &str) -> bool {
         "/dev/zero",
         "/SYSV",
         "anon_inode:",
-        // With MAP_HUGETLB.
+        // With `MAP_HUGETLB`.
         "/anon_hugepage",
     ];
     path.is_empty() || PREFIXES.iter().any(|prefix| path.starts_with(prefix))
 }
 
-/// Returns true if a mapping's name is that of a file that lies in memory and has no place (`memfd_create`).
+/// Returns true if a mapping's name is the name of a memory file (`memfd_create`), which has no path.
 pub fn is_memory_file(path: &str) -> bool {
     path.starts_with("/memfd:")
 }
 
-/// Returns true if a mapped file is by its name what a process writes about its run-time code:
-/// `jit-1234.dump`. The number is the process's in its own PID namespace, so it is not compared;
-/// that the process mapped the file shows that it is its own.
+/// Returns true if a mapped file has the name of a jitdump file: `jit-1234.dump`. The number is the process's ID in its
+/// own PID namespace, so it is not compared; the mapping shows that the file belongs to the process.
 fn is_jitdump(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     let pid = name.strip_prefix("jit-").and_then(|name| name.strip_suffix(".dump"));

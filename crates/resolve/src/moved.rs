@@ -1,5 +1,6 @@
-//! Code that a program has moved to memory of its own, at the same addresses: so it gets into huge pages (BOLT's `--hugify`, HHVM,
-//! Node's `--use-largepages`, libraries that do this for others). It is still the code of the file that was mapped there.
+//! Code that a program has moved to anonymous memory at the same addresses, to get it into huge pages (BOLT's
+//! `--hugify`, HHVM, Node's `--use-largepages`, libraries that do this for others). It is still the code of the file
+//! that was mapped there.
 
 use std::ops::Range;
 
@@ -7,34 +8,34 @@ use pyrograph_unwind::{AddressSpace, Mapping};
 
 use crate::collect::module_of_tag;
 
-/// Huge pages begin and end at multiples of this. A library that is gone may have left its mapping in the records, and memory of
-/// a compiler may lie there now: hardly ever exactly so.
+/// Size of a huge page, in bytes. Moved code begins and ends at multiples of it. This tells it apart from memory of a
+/// JIT compiler in place of an unloaded library whose mapping is still in the records: that is hardly ever so aligned.
 const HUGE: u64 = 2 << 20;
 
-/// More pieces of a file's code are not moved.
+/// Number of pieces of a file's code that are recognized as moved.
 const MOST: usize = 64;
 
-/// A mapping whose code is that of a file, after all.
+/// An anonymous mapping whose code belongs to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moved {
     pub range: Range<u64>,
-    /// Where its first byte is in the file.
+    /// File offset of its first byte.
     pub offset: u64,
-    /// The tag of the file's mapping.
+    /// Tag of the file's mapping.
     pub tag: u32,
 }
 
-/// Finds the file in whose place executable memory without a file is mapped.
+/// Finds the file in whose place executable anonymous memory is mapped.
 pub fn in_place_of(space: &AddressSpace, range: Range<u64>) -> Option<Moved> {
     let file = space.lookup(range.start).filter(|mapping| is_file(mapping))?;
     let is_huge = range.start.is_multiple_of(HUGE) && range.end.is_multiple_of(HUGE);
-    // The offset is whatever a file of records says.
+    // The offset comes from the input and may be any number.
     let offset = file.file_offset.checked_add(range.start - file.range.start)?;
     (is_huge && range.end <= file.range.end).then_some(Moved { offset, tag: file.tag, range })
 }
 
-/// The mappings between two parts of one file, of which the second was mapped last, as they are found where a program runs
-/// already: what was between these parts was moved.
+/// Returns the anonymous mappings between two parts of one file as moved code. `second` was mapped last. Mappings come
+/// in this order when a program already runs at the start of a recording.
 pub fn before(space: &AddressSpace, second: &Range<u64>) -> Vec<Moved> {
     let mut between = Vec::new();
     let Some(file) = space.lookup(second.start).filter(|mapping| is_file(mapping)) else {

@@ -1,4 +1,5 @@
-//! The end of a recording, or a pause in it: every distinct address gets its name, once, and a profile is made.
+//! Symbolization at the end of a recording or at a pause in it: every distinct address is symbolized once, and a
+//! profile is made.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -17,35 +18,36 @@ use crate::jit::{JitName, name_jit};
 use crate::modules::{Held, Module, ModuleId, ModuleKind};
 use crate::stacks::{Marker, RawFrame, RawStacks};
 
-/// Another name for a function, by the one that its symbol has.
+/// Function that maps the name of a symbol to another name.
 pub type Rename = fn(&str) -> Cow<'_, str>;
 
-/// How frames get their names.
+/// Options of symbolization.
 #[derive(Clone, Debug)]
 pub struct Naming {
-    /// How to find symbols.
+    /// Options for finding symbols.
     pub symbols: pyrograph_symbol::Options,
-    /// Functions without a symbol keep their address.
+    /// True if functions without a symbol keep their address.
     pub addresses: bool,
-    /// Samples keep the address of their leaf.
+    /// True if samples keep the address of their leaf.
     pub instructions: bool,
-    /// Names of functions by the names of their symbols.
+    /// Replacement for names of functions.
     pub rename: Option<Rename>,
-    /// The kernel's symbol table, if there is one that is right.
+    /// Path of the kernel's symbol table, if there is one for the kernel that ran.
     pub kallsyms: Option<PathBuf>,
-    /// The build ID of the kernel, if it is known.
+    /// Build ID of the kernel, if it is known.
     pub kernel_build_id: Option<BuildId>,
-    /// How many threads work on it.
+    /// Number of threads to use.
     pub threads: usize,
-    /// Which function was at an address may depend on the time, which is on the clock of the process that compiled it.
+    /// True if the function at an address may depend on the time. Then sample times are on the clock of the process
+    /// that compiled it.
     pub by_time: bool,
-    /// Samples keep their times.
+    /// True if samples keep their times.
     pub keep_time: bool,
-    /// Names are kept for the next time, which comes soon.
+    /// Names that are kept for the next pass, if one will come soon.
     pub kept: Option<Arc<KeptNames>>,
 }
 
-/// Names that stay until the next pass, beside those that modules keep.
+/// Names that are kept until the next pass, in addition to those that modules keep.
 #[derive(Debug, Default)]
 pub struct KeptNames {
     kernel: Mutex<Option<RunningKernel>>,
@@ -53,7 +55,7 @@ pub struct KeptNames {
 
 #[cfg(test)]
 impl Naming {
-    /// With no more than the modules have.
+    /// Options with defaults for everything: only the modules' own data is used.
     pub fn plain() -> Self {
         let symbols = pyrograph_symbol::Options::default();
         Self {
@@ -71,22 +73,22 @@ impl Naming {
     }
 }
 
-/// Counts of names.
+/// Counts of symbolization.
 #[derive(Clone, Debug, Default)]
 pub struct NameStats {
-    /// Distinct addresses in stacks. In a recording whose stacks got names several times, each of an
-    /// address's times counts: to know them again would need the memory that is to be saved.
+    /// Number of distinct addresses in stacks. In a recording with several naming passes, an address counts once for
+    /// each pass that it was in: to recognize it again would need the memory that the passes save.
     pub addresses: u64,
-    /// Those of them for which there was no symbol.
+    /// Number of these without a symbol.
     pub unknown: u64,
-    /// The kernel hides its addresses (`kernel.kptr_restrict`), and some were needed.
+    /// True if the kernel hides its addresses (`kernel.kptr_restrict`) and some were needed.
     pub kernel_hidden: bool,
-    /// Obstacles to better names.
+    /// Problems that kept names from being found or made them worse.
     pub warnings: Vec<Warning>,
 }
 
 impl NameStats {
-    /// Adds what others came to.
+    /// Adds the counts of another pass.
     pub fn add(&mut self, other: Self) {
         self.addresses += other.addresses;
         self.unknown += other.unknown;
@@ -99,8 +101,8 @@ impl NameStats {
     }
 }
 
-/// Names the frames of the tables and puts the samples into `profile`, whose threads the samples refer to.
-/// `labels`: the texts of those.
+/// Symbolizes the frames of the tables and puts the samples into `profile`, which has the threads that the samples
+/// refer to. `labels`: texts of label frames.
 pub fn name_stacks(
     tables: &[&RawStacks],
     labels: &Strings,
@@ -120,7 +122,7 @@ pub fn name_stacks(
     stats
 }
 
-/// The same with the stacks of a file, which are all that the profile is to have.
+/// Like [`name_stacks`], with the stacks of a file, which become the profile's only samples.
 pub fn name_chains(
     chains: Chains,
     modules: &Held,
@@ -132,7 +134,8 @@ pub fn name_chains(
     let names = Names { frames: chains.frames(), names: &named.tables[0], all: &named.names };
     let labels = Strings::default();
     let mut rows = FrameRows::new(names, &labels, modules, options);
-    // The last chain's frames, from the root on, and the stacks up to each: the next has mostly the same outer ones.
+    // Frames of the last chain, from the root on, with the stack up to each: the next chain mostly has the same outer
+    // frames.
     let mut path: Vec<(FrameId, StackId)> = Vec::new();
     let stack = |number| {
         let mut frames = chains.chain(number).rev();
@@ -170,7 +173,7 @@ pub fn name_chains(
 
 fn add_stacks(raw: &RawStacks, rows: &mut FrameRows<'_>, options: &Naming, profile: &mut Profile) {
     let mut stacks = vec![StackId::ROOT; raw.stacks.len()];
-    // Which ones end in the stack of a waker, which is turned round: callees stand below their callers.
+    // True for stacks that end in the stack of a waker, which is reversed: there, callees are below their callers.
     let mut turned = vec![false; raw.stacks.len()];
     for index in 1..raw.stacks.len() {
         if let Some((parent, frame)) = raw.stacks.get(StackId::from_index(index)) {
@@ -194,32 +197,32 @@ fn add_stacks(raw: &RawStacks, rows: &mut FrameRows<'_>, options: &Naming, profi
     }
 }
 
-/// Names of the addresses of some tables of frames.
+/// Names of the addresses in some tables of frames.
 pub(crate) struct Named {
     pub names: Vec<Name>,
-    /// By name, the address at which the symbol starts; [`NO_START`] if that is not known.
+    /// For each name, the start address of the symbol; [`NO_START`] if it is unknown.
     pub starts: Vec<u64>,
-    /// By table and frame, the row of its name, or [`NAMELESS`].
+    /// For each frame of each table, the index of its name, or [`NAMELESS`].
     pub tables: Vec<Vec<u32>>,
 }
 
-/// In place of where a symbol starts.
+/// Value in place of an unknown start address.
 pub const NO_START: u64 = u64::MAX;
 
-/// The name of an address: of all addresses in one module that have it.
+/// A name, shared by all addresses of one module that have it.
 pub enum Name {
-    /// Of an ELF file: innermost first.
+    /// Symbol in an ELF file: frames, innermost first.
     Elf(Arc<[pyrograph_symbol::Frame]>),
-    /// Of the kernel: function, and its module in brackets if it is in one.
+    /// Symbol in the kernel: the function, and its module in brackets if it is in one.
     Kernel(String, Option<String>),
-    /// Of JIT-compiled code.
+    /// Symbol of JIT-compiled code.
     Jit(JitName),
 }
 
-/// In place of the row of a name.
+/// Value in place of the index of a name.
 pub const NAMELESS: u32 = u32::MAX;
 
-/// An address in a module (64 bits), its version (32), and the frame: which of all tables' together (32). One number is
+/// An address in a module (64 bits), its version (32), and the index of the frame over all tables (32). One number is
 /// sorted in half the time of three.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Place(u128);
@@ -257,7 +260,7 @@ pub(crate) fn name_addresses(
         }
     }
     let mut work: Vec<(ModuleId, Vec<Place>)> = by_module.into_iter().collect();
-    // The largest first, so that no thread is left with one at the end; the number settles ties.
+    // The largest first, so that no thread is left with a large one at the end; the module number settles ties.
     work.sort_by_key(|(module, places)| (std::cmp::Reverse(places.len()), *module));
 
     let next = AtomicUsize::new(0);
@@ -307,12 +310,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Names of one module's frames.
+/// Names of the frames in one module.
 struct PlaceNames {
     names: ModuleNames,
-    /// How many distinct addresses there are.
+    /// Number of distinct addresses.
     addresses: usize,
-    /// Frames with the rows of their names.
+    /// Indices of frames, with the indices of their names.
     frames: Vec<(u32, u32)>,
 }
 
@@ -325,7 +328,7 @@ fn name_places(
     places.sort_unstable();
     let mut distinct: Vec<(u64, u32)> =
         places.iter().map(|place| (place.address(), place.version())).collect();
-    // Each table has an address once.
+    // The same address can be in several tables.
     distinct.dedup();
     let names = module.map(|module| name_module(id, module, &distinct, options));
     let names = names.unwrap_or_default();
@@ -341,32 +344,32 @@ fn name_places(
     PlaceNames { frames: frames.collect(), addresses: distinct.len(), names }
 }
 
-/// Result of one module's pass.
+/// Result of symbolizing one module.
 #[derive(Default)]
 struct ModuleNames {
     names: Vec<Name>,
-    /// By name, where its symbol starts.
+    /// For each name, the start address of its symbol.
     starts: Vec<u64>,
-    /// By address and version that was asked for, the row of its name, or [`NAMELESS`]; empty if none has one.
+    /// For each requested address and version, the index of its name, or [`NAMELESS`]; empty if no address has a name.
     of: Vec<u32>,
     warnings: Vec<Warning>,
     kernel_hidden: bool,
 }
 
 impl ModuleNames {
-    /// For so many addresses, of which none has a name yet.
+    /// Creates a result for `count` addresses without names.
     fn nameless(count: usize) -> Self {
         Self { of: vec![NAMELESS; count], ..Self::default() }
     }
 
-    /// An address has a new name.
+    /// Adds a name and assigns it to an address.
     fn add(&mut self, at: usize, name: Name, start: u64) {
         self.of[at] = self.names.len() as u32;
         self.names.push(name);
         self.starts.push(start);
     }
 
-    /// An address has the last of all names.
+    /// Assigns the last name to an address.
     fn add_last(&mut self, at: usize) {
         self.of[at] = self.names.len().wrapping_sub(1) as u32;
     }
@@ -442,7 +445,7 @@ fn name_elf(symbols: &pyrograph_symbol::Module, offsets: &[u64], options: &Namin
     for (address, at) in known {
         while found.next_if(|(other, _)| **other < address).is_some() {}
         let Some((_, Symbolized { frames, start })) = found.peek() else { break };
-        // As a file offset, like those of frames.
+        // Converted to a file offset, as the addresses of frames are.
         let into = start.and_then(|start| address.checked_sub(start));
         let start = into.map_or(NO_START, |into| offsets[at].wrapping_sub(into));
         match names.names.last() {

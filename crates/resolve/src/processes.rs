@@ -1,4 +1,4 @@
-//! Processes with their mappings, threads with their names, as the events have them.
+//! Processes with their mappings and threads with their names, as events report them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,44 +7,46 @@ use hashbrown::hash_map::Entry;
 use hashbrown::{HashMap, HashSet};
 use pyrograph_unwind::AddressSpace;
 
-/// A thread that was seen.
+/// State of a thread.
 #[derive(Clone, Debug)]
 struct ThreadState {
     pid: i32,
-    /// Which of the processes that had this number it is counted in.
+    /// Incarnation of the process that the thread is counted in ([`ProcessState::incarnation`]).
     incarnation: u32,
     name: Name,
 }
 
-/// A thread's name, which goes with it: of most that run for a moment no sample is taken.
+/// A thread's name. It is dropped with the thread's state: most short-lived threads are never sampled.
 type Name = Option<Arc<str>>;
 
-/// A process that was seen.
+/// State of a process.
 #[derive(Clone, Debug, Default)]
 struct ProcessState {
     space: AddressSpace,
-    /// Which of the processes that had its number.
+    /// Serial number that tells processes with the same process ID apart.
     incarnation: u32,
-    /// How many threads are in [`Processes::threads`] with this process's number and incarnation.
+    /// Number of threads in [`Processes::threads`] with this process ID and incarnation.
     threads: u32,
-    /// When it started, if that was announced; 0 if it was found in `/proc`.
+    /// Time of the start, if an event reported it; 0 if the process was found in `/proc`.
     started: Option<u64>,
-    /// The process that it descends from, as far as starts were announced; 0: none was, and it is one itself.
+    /// Oldest known ancestor, as far as events reported starts; 0 if no start was reported, so that the process is
+    /// itself the oldest.
     ancestor: i32,
     cgroup: Inherited,
     command_line: Inherited,
 }
 
-/// What a process has from its parent until it changes: its control group, its command line.
+/// Text that a process inherits from its parent until it changes: its control group or its command line.
 #[derive(Clone, Debug, Default)]
 struct Inherited {
-    /// That of its parent, until it is known.
+    /// The parent's text, until the process's own is known.
     text: Option<Arc<str>>,
     is_known: bool,
 }
 
 impl Inherited {
-    /// The text: `read`, where it was not read since it may have changed; the parent's, where the process is gone by now.
+    /// Returns the text: from `read`, if it was not read since it may have changed; the parent's, if the process is
+    /// gone by now.
     fn get(&mut self, read: impl FnOnce() -> Option<String>) -> Option<Arc<str>> {
         if !self.is_known {
             self.text = read().map(Arc::from).or_else(|| self.text.take());
@@ -54,8 +56,8 @@ impl Inherited {
     }
 }
 
-/// A text of each of the processes that have ended, as far as there is room: what is counted in the kernel is asked about at
-/// the end.
+/// Texts of processes that have ended, as far as there is room. Counts made in the kernel are processed only at the
+/// end, when these processes are gone.
 #[derive(Debug, Default)]
 struct OfEnded {
     texts: HashMap<i32, Arc<str>>,
@@ -63,7 +65,7 @@ struct OfEnded {
 }
 
 impl OfEnded {
-    /// The most that all of them take, in bytes; then those before are forgotten.
+    /// Limit to the size of all texts, in bytes. Once it is reached, all earlier ones are dropped.
     const MOST_BYTES: usize = 4 << 20;
 
     fn keep(&mut self, pid: i32, text: Option<Arc<str>>) {
@@ -79,15 +81,15 @@ impl OfEnded {
 /// The start of a process or thread.
 #[derive(Clone, Copy, Debug)]
 pub struct Start {
-    /// Process and thread that started it.
+    /// Process ID and thread ID of the parent.
     pub parent: (i32, i32),
-    /// Process and thread that started.
+    /// Process ID and thread ID of the new process or thread.
     pub child: (i32, i32),
-    /// When; 0 if it was found in `/proc`, sometime after it had started.
+    /// Time of the start; 0 if it was found in `/proc`, some time after it had started.
     pub time: u64,
 }
 
-/// All processes and threads that live now.
+/// All processes and threads that are running.
 #[derive(Debug, Default)]
 pub struct Processes {
     processes: HashMap<i32, ProcessState>,
@@ -99,7 +101,7 @@ pub struct Processes {
     incarnations: u32,
 }
 
-/// Names of threads that have ended: the kernel still works for them after their EXIT record.
+/// Names of threads that have ended: samples of the kernel's work for them still come after their EXIT record.
 #[derive(Debug, Default)]
 struct RetiredThreads {
     names: HashMap<i32, Name>,
@@ -107,8 +109,8 @@ struct RetiredThreads {
 }
 
 impl RetiredThreads {
-    /// As many are remembered. On a machine that forks thousands of processes a second that is
-    /// still a second or two, when it is milliseconds that matter.
+    /// Number of names that are kept. On a machine that forks thousands of processes a second this covers a second or
+    /// two; milliseconds are needed.
     const MOST: usize = 1 << 12;
 
     fn add(&mut self, tid: i32, name: Name) {
@@ -124,18 +126,18 @@ impl RetiredThreads {
 }
 
 impl Processes {
-    /// The process's mappings; none if it was never seen.
+    /// Mappings of a process; none if it is unknown.
     pub fn space(&self, pid: i32) -> &AddressSpace {
         self.processes.get(&pid).map_or(&self.nowhere, |process| &process.space)
     }
 
-    /// The tags of all that is mapped anywhere.
+    /// Tags of all mappings of all processes.
     pub fn tags(&self) -> HashSet<u32> {
         let spaces = self.processes.values().map(|process| &process.space);
         spaces.flat_map(|space| space.mappings()).map(|mapping| mapping.tag).collect()
     }
 
-    /// The processes that descend from one, itself left out, and that have not ended; each with its name.
+    /// Running descendants of a process, without itself, each with its name.
     pub fn descendants(&self, of: i32) -> Vec<(i32, Option<Arc<str>>)> {
         let descend =
             self.processes.iter().filter(|(pid, process)| process.ancestor == of && **pid != of);
@@ -149,25 +151,25 @@ impl Processes {
         self.processes.contains_key(&pid)
     }
 
-    /// The process's mappings, to be changed.
+    /// Mappings of a process, mutable.
     pub fn space_mut(&mut self, pid: i32) -> &mut AddressSpace {
         &mut self.processes.entry(pid).or_default().space
     }
 
-    /// The thread's name, if an event had it.
+    /// Name of a thread, if an event reported it.
     pub fn name(&self, tid: i32) -> Option<Arc<str>> {
         let alive = self.threads.get(&tid).map(|thread| &thread.name);
         let name = alive.or_else(|| self.retired.names.get(&tid))?.as_ref();
         name.filter(|name| !name.is_empty()).cloned()
     }
 
-    /// The thread has this name from now on.
+    /// Sets a thread's name.
     pub fn named(&mut self, pid: i32, tid: i32, name: &str) {
         self.thread(pid, tid).name = Some(Arc::from(name));
     }
 
-    /// The process runs another program, with this command line if that is known: nothing of the old one is mapped any more. Who
-    /// starts services moves them to their control group before.
+    /// The process has called `exec`: the mappings of the old program are gone. `command_line` is the new one, if it is
+    /// known. Service managers move a process to its control group before `exec`, so the control group is read again.
     pub fn executed(&mut self, pid: i32, command_line: Option<String>) {
         let process = self.processes.entry(pid).or_default();
         process.space = AddressSpace::new();
@@ -176,8 +178,8 @@ impl Processes {
             Inherited { is_known: command_line.is_some(), text: command_line.map(Arc::from) };
     }
 
-    /// The control group of a process: `read`, where it was not read since the process began or ran another program; its
-    /// parent's, where the process is gone by now.
+    /// Control group of a process: from `read`, if it was not read since the process began or called `exec`; its
+    /// parent's, if the process is gone by now.
     pub fn cgroup(&mut self, pid: i32, read: impl FnOnce() -> Option<String>) -> Option<Arc<str>> {
         let Some(process) = self.processes.get_mut(&pid) else {
             return read().map(Arc::from).or_else(|| self.ended_groups.texts.get(&pid).cloned());
@@ -185,8 +187,8 @@ impl Processes {
         process.cgroup.get(read)
     }
 
-    /// The command line of a process, as [`Processes::cgroup`] has its control group. The number of one that has ended may be
-    /// another's by now, so that what was known before counts first.
+    /// Command line of a process, found as in [`Processes::cgroup`]. The ID of a process that has ended may belong to
+    /// another one by now, so a known command line takes precedence over `read`.
     pub fn command_line(
         &mut self,
         pid: i32,
@@ -200,7 +202,7 @@ impl Processes {
         }
     }
 
-    /// The process is in this control group from now on. Returns true if that is new.
+    /// Sets a process's control group. Returns true if it differs from the previous one.
     pub fn moved(&mut self, pid: i32, path: &Arc<str>) -> bool {
         let group = &mut self.processes.entry(pid).or_default().cgroup;
         let is_new = group.text.as_ref() != Some(path);
@@ -208,12 +210,12 @@ impl Processes {
         is_new
     }
 
-    /// A thread or process started. A new process begins with its parent's mappings, a new thread with its
-    /// parent's name. Returns whether it is a process that was not known, or had another's number.
+    /// Handles the start of a thread or process. A new process begins with its parent's mappings, a new thread with its
+    /// parent's name. Returns true if it is a new process, which may have the ID of an earlier one.
     ///
-    /// While a recording starts, processes are found in `/proc` that the kernel announces, too: they start
-    /// twice, first at time 0. They are the same, with the same threads, but what they map follows from what
-    /// the kernel records.
+    /// While a recording starts, the kernel may also announce processes that are found in `/proc`. They start twice,
+    /// first with time 0. Both starts are the same process with the same threads, but its mappings are taken from the
+    /// kernel's records.
     pub fn started(&mut self, start: &Start) -> bool {
         let Start { parent: (parent_pid, parent_tid), child: (pid, tid), time } = *start;
         let name = self.threads.get(&parent_tid).and_then(|thread| thread.name.clone());
@@ -240,7 +242,7 @@ impl Processes {
                 process.incarnation = self.incarnations;
                 process.threads = 0;
             }
-            // If the parent is not recorded, what was found is all that is known.
+            // If the parent is not recorded, the mappings found in `/proc` are all that is known.
             if is_new || !space.is_empty() {
                 process.space = space;
             }
@@ -249,7 +251,8 @@ impl Processes {
         is_new
     }
 
-    /// The thread is gone; with its last thread, so is the process. Returns whether it is.
+    /// Handles the exit of a thread, which ends the process if it was the last one. Returns true if the process has
+    /// ended.
     pub fn exited(&mut self, pid: i32, tid: i32) -> bool {
         if self.threads.get(&tid).is_none_or(|thread| thread.pid != pid) {
             return false;
@@ -270,7 +273,7 @@ impl Processes {
         gone
     }
 
-    /// The state of a thread, which is counted in its process.
+    /// State of a thread. A new thread is counted in its process.
     fn thread(&mut self, pid: i32, tid: i32) -> &mut ThreadState {
         let process = self.processes.entry(pid).or_default();
         let incarnation = process.incarnation;
@@ -283,7 +286,7 @@ impl Processes {
             Entry::Occupied(entry) => {
                 let state = entry.into_mut();
                 if (state.pid, state.incarnation) != (pid, incarnation) {
-                    // The exit of a thread that had this number before was lost.
+                    // The exit of an earlier thread with this ID was lost.
                     process.threads += 1;
                     *state = fresh;
                 }

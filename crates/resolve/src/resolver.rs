@@ -1,4 +1,4 @@
-//! Records, one after the other, to stacks.
+//! Processing of records, one after the other, into stacks.
 
 use std::sync::Arc;
 
@@ -28,10 +28,10 @@ use crate::stacks::{Marker, RawFrame, Weight};
 
 mod records;
 
-/// The same of control groups.
+/// Number of control groups whose paths are kept. A damaged file must not use memory without bound.
 const MOST_CGROUPS: usize = 1 << 16;
 
-/// In place of a name that was new when there was no memory left for one.
+/// Replacement for a new name when no memory is left for it.
 const NAME_LEFT_OUT: &str = "[name left out]";
 
 /// Options of a [`Resolver`].
@@ -39,124 +39,122 @@ const NAME_LEFT_OUT: &str = "[name left out]";
 pub struct Options {
     /// Type of the samples' periods.
     pub value_type: ValueType,
-    /// Count samples, not their periods.
+    /// Count samples instead of summing their periods.
     pub count_samples: bool,
-    /// The name of a second column: the number of samples, waits, calls … behind each value. `None`: there is none.
+    /// Name of a second column: the number of samples, waits, calls … behind each value. `None` for no such column.
     pub number_of: Option<String>,
     /// Keep each sample with its time and CPU. Otherwise only a total for each stack and thread is
     /// kept, so that a long recording needs no more memory than a short one.
     pub keep_time: bool,
-    /// The most bytes that stacks may take, with names and without, if no times are kept; then new ones end
-    /// where they leave those that are known ([`Stats::left_out`]). `None`: as many as it takes. See
-    /// [`Resolver::settle`].
+    /// Limit to the size of stacks in bytes, raw and symbolized, if no times are kept. At the limit, new stacks are cut
+    /// where they depart from known ones ([`Stats::left_out`]). `None` for no limit. See [`Resolver::settle`].
     pub stack_memory: Option<usize>,
-    /// Times are those of `CLOCK_MONOTONIC`, by which processes date the code that they compile.
+    /// True if times are on `CLOCK_MONOTONIC`, the clock of the times in jitdump files.
     pub monotonic_time: bool,
-    /// How far threads are kept apart. By name, a long recording of a machine that starts many
-    /// processes needs no more memory than a short one, either.
+    /// How far threads are distinguished. By name only, a long recording of a machine that starts many processes needs
+    /// no more memory than a short one.
     pub threads: ThreadDetail,
-    /// Leave the kernel's frames out.
+    /// Leave out the kernel's frames.
     pub user_only: bool,
-    /// Tell functions without a symbol apart by their addresses; otherwise they are named by their
-    /// module alone.
+    /// Distinguish functions without a symbol by their addresses; otherwise they are named by their module alone.
     pub addresses: bool,
-    /// Keep the address of each sample's leaf: which instruction it was.
+    /// Keep the address of each sample's leaf, which identifies the instruction.
     pub instructions: bool,
-    /// Find the callers of code that has no unwind table by its instructions.
+    /// Find the callers of code without an unwind table by analysing its instructions.
     pub guessing: bool,
     /// Architecture of the programs.
     pub arch: Arch,
-    /// Languages whose calls are wanted.
+    /// Languages whose calls are to be read.
     pub languages: Vec<Language>,
-    /// How to find symbols.
+    /// Options for finding symbols.
     pub symbols: SymbolOptions,
 }
 
 /// Counts of a [`Resolver`].
 #[derive(Clone, Debug, Default)]
 pub struct Stats {
-    /// Samples.
+    /// Number of samples.
     pub samples: u64,
-    /// Samples that have a user stack.
+    /// Number of samples with a user stack.
     pub user_stacks: u64,
-    /// User stacks whose copy was too small to hold them whole.
+    /// Number of user stacks whose copy was too small for the whole stack.
     pub truncated: u64,
-    /// User stacks whose outer frames, for which the copy was too small, were read from the process
-    /// when its sample was taken up: a fraction of a second later.
+    /// Number of user stacks whose copy was too small and whose outer frames were read from the process when the sample
+    /// was processed, a fraction of a second later.
     pub completed: u64,
-    /// Of these, those of recursions deeper than the copy: what led to the recursion may be of that later moment.
+    /// Number of these with recursion deeper than the copy: the frames that led into it may be from that later moment.
     pub of_recursions: u64,
-    /// User stacks that could not be unwound to their end for another reason.
+    /// Number of user stacks that could not be unwound to the end for another reason.
     pub broken: u64,
-    /// All user stacks that end early, by cause.
+    /// All user stacks that end early, by reason.
     pub cuts: Cuts,
-    /// User stacks with a frame that was guessed, for want of an unwind table: its caller was found by what its
-    /// instructions, or by a word on the stack.
+    /// Number of user stacks with a guessed frame. Its caller was found by analysing its instructions, or by a word on
+    /// the stack, because there was no unwind table.
     pub guessed: u64,
-    /// User stacks of which nothing could be read; not counted among `user_stacks`.
+    /// Number of user stacks that could not be read at all; not counted in `user_stacks`.
     pub unreadable_stacks: u64,
-    /// Samples that were lost because a buffer was full.
+    /// Number of samples that were lost because a buffer was full.
     pub lost: u64,
-    /// Times that the kernel stopped sampling for a while.
+    /// Number of times that the kernel throttled sampling.
     pub throttled: u64,
-    /// Records that could not be read.
+    /// Number of records that could not be read.
     pub unreadable: u64,
-    /// How calls of interpreted languages were found.
+    /// Counts of stacks with calls of interpreted languages.
     pub languages: LanguageStats,
-    /// The value of samples whose stacks were left out, or end early with `[stack left out]`, since there was
+    /// Sum of the values of samples whose stacks were left out, or end early with `[stack left out]`, because there was
     /// no memory for more: [`Options::stack_memory`].
     pub left_out: u64,
-    /// The paths of mapped files that could not be opened, or were replaced since.
+    /// Paths of mapped files that could not be opened or were replaced.
     pub missing_files: Vec<String>,
-    /// The paths of files in the profile that were written over while they were mapped.
+    /// Paths of files in the profile that were overwritten while they were mapped.
     pub rewritten_files: Vec<String>,
-    /// Counts of names.
+    /// Counts of symbolization.
     pub names: NameStats,
 }
 
-/// The profile, and what was counted on the way.
+/// The profile and its counts.
 #[derive(Debug)]
 pub struct Resolved {
     /// The profile.
     pub profile: Profile,
-    /// The counts.
+    /// Counts of samples, stacks and names.
     pub stats: Stats,
 }
 
-/// State of a process with which its stacks are collected.
+/// State of a process at the time of its samples.
 pub(crate) struct Present {
-    /// Its mappings.
+    /// Mappings of the process.
     pub process: AddressSpace,
-    /// The kernel's own code.
+    /// Code that the kernel has compiled.
     pub kernel: AddressSpace,
     /// The jitdump file of the process.
     pub dump: Option<Dump>,
-    /// Each sample is kept with its time.
+    /// True if each sample is kept with its time.
     pub keep_time: bool,
 }
 
-/// Takes records, gives a profile.
+/// Turns records into a profile.
 pub struct Resolver<F> {
     pub(crate) files: F,
     pub(crate) options: Options,
     pub(crate) modules: Modules,
     pub(crate) processes: Processes,
     announced: Announced,
-    /// Paths of control groups by their numbers, in recordings whose samples have these.
+    /// Paths of control groups by number, in recordings whose samples have these numbers.
     cgroups: HashMap<u64, Arc<str>>,
-    /// The code that the kernel has compiled.
+    /// Code that the kernel has compiled.
     pub(crate) kernel: AddressSpace,
-    /// Names, from one snapshot to the next.
+    /// Names that are kept from one snapshot to the next.
     pub(crate) kept: Arc<KeptNames>,
     collector: Collector,
     pub(crate) unnamed: Unnamed,
-    /// Processes that have mapped what somebody asked for.
+    /// Processes that have mapped a file that is watched for.
     pub(crate) watch: Watch,
     pub(crate) settler: Settler,
     pub(crate) profile: Profile,
     pub(crate) stats: Stats,
     rename: Option<Rename>,
-    /// For one stack, so that it need not be allocated for each.
+    /// Buffer for one stack, kept to avoid an allocation for each.
     pub(crate) frames: Vec<RawFrame>,
     pub(crate) copied: CopiedStacks,
     pub(crate) jit_code: JitCode,
@@ -164,7 +162,7 @@ pub struct Resolver<F> {
 }
 
 impl<F: Files> Resolver<F> {
-    /// Nothing is known yet; `files` finds what will be mapped.
+    /// Creates a resolver without processes; `files` opens the files that processes map.
     pub fn new(files: F, options: Options) -> Self {
         let copied = CopiedStacks::new(options.arch);
         let value_type =
@@ -194,17 +192,17 @@ impl<F: Files> Resolver<F> {
         }
     }
 
-    /// Functions get other names than their symbols have.
+    /// Replaces the names of functions with others.
     pub fn with_names(self, rename: Rename) -> Self {
         Self { rename: Some(rename), ..self }
     }
 
-    /// The counts so far.
+    /// Counts so far.
     pub fn stats(&self) -> &Stats {
         &self.stats
     }
 
-    /// Takes a record. Records of all CPUs must come in the order of time.
+    /// Processes a record. Records of all CPUs must come in the order of time.
     pub fn record(&mut self, record: &Record<'_>) {
         match record {
             Record::Sample(sample) => self.sample(sample),
@@ -230,10 +228,10 @@ impl<F: Files> Resolver<F> {
         self.stats.unreadable += 1;
     }
 
-    /// Keeps the memory of a long recording small; call it now and then. If stacks without names take more
-    /// than a small part of [`Options::stack_memory`], a background thread begins to name them, and a later call
-    /// puts them into the profile, where stacks with equal names are one. The result is the same, but for the
-    /// order of samples. Returns whether much memory was just given up.
+    /// Keeps the memory of a long recording small; call it now and then. If stacks that are not symbolized take more
+    /// than a small part of [`Options::stack_memory`], a background thread begins to symbolize them. A later call puts
+    /// them into the profile, where stacks with equal names are merged. The result is the same, except for the order of
+    /// samples. Returns true if much memory was just freed.
     pub fn settle(&mut self) -> bool {
         let done = self.settler.done();
         let mut has_settled = done.is_some();
@@ -256,12 +254,13 @@ impl<F: Files> Resolver<F> {
         has_settled
     }
 
-    /// Returns true if a process has written down which functions it compiles, and when.
+    /// Returns true if a process has written a jitdump file, which gives functions with the times at which they were
+    /// compiled.
     pub fn has_timed_code(&self) -> bool {
         self.modules.jit.has_dumps()
     }
 
-    /// Gives back the pages of mapped files; they are read again where they are needed.
+    /// Releases the pages of mapped files; they are read again on access.
     pub fn give_pages_back(&self) {
         self.modules.give_pages_back();
     }
@@ -292,7 +291,7 @@ impl<F: Files> Resolver<F> {
         }
     }
 
-    /// Puts stacks that have names into the profile.
+    /// Puts symbolized stacks into the profile.
     fn take(&mut self, part: Option<Part>) {
         if let Some(part) = part {
             self.settler.add(&part, &mut self.profile);
@@ -300,18 +299,18 @@ impl<F: Files> Resolver<F> {
         }
     }
 
-    /// Names what was collected since the last call, and returns it as a profile of its own; the first time, all
-    /// until now. [`Self::finish`] still returns everything.
+    /// Symbolizes the stacks collected since the last call, and returns them as a profile of their own; the first call
+    /// returns everything so far. [`Self::finish`] still returns everything.
     ///
-    /// JIT-compiled code has the names that its process has written down until now.
+    /// JIT-compiled code gets the names that its process has written so far.
     pub fn snapshot(&mut self) -> Profile {
         self.name_collected();
         let profile = self.settler.snapshot(&self.profile);
         self.only_shown(profile)
     }
 
-    /// The same, and forgets it, threads included: a recording that is only watched needs no more memory, however
-    /// long it goes on. [`Self::finish`] returns what came after it.
+    /// Like [`Self::snapshot`], but drops the stacks and threads that it returns: a recording that is only watched
+    /// needs no more memory, however long it goes on. [`Self::finish`] returns the rest.
     pub fn take_collected(&mut self) -> Profile {
         self.name_collected();
         self.settler.forget();
@@ -320,7 +319,8 @@ impl<F: Files> Resolver<F> {
         self.only_shown(profile)
     }
 
-    /// Names what was collected and puts it into the profile. No sample refers to its threads from elsewhere then.
+    /// Symbolizes the collected stacks and puts them into the profile. After that, no sample outside of it refers to
+    /// its threads.
     fn name_collected(&mut self) {
         let before = self.settler.wait();
         self.take(before);
@@ -339,13 +339,13 @@ impl<F: Files> Resolver<F> {
         profile
     }
 
-    /// The processes that descend from one, itself left out, and of which no end was seen; each with its name. Starts and ends
-    /// must have been recorded.
+    /// Descendants of a process, without itself, whose end was not recorded; each with its name. Starts and ends of
+    /// processes must have been recorded.
     pub fn descendants(&self, of: i32) -> Vec<(i32, Option<Arc<str>>)> {
         self.processes.descendants(of)
     }
 
-    /// Names all addresses and makes the profile.
+    /// Symbolizes all addresses and makes the profile.
     pub fn finish(mut self) -> Resolved {
         let before = self.settler.wait();
         self.take(before);
@@ -378,7 +378,7 @@ impl<F: Files> Resolver<F> {
         Resolved { profile: self.profile, stats: self.stats }
     }
 
-    /// The same with the stacks that were collected elsewhere.
+    /// Makes the profile from stacks that were collected by other threads.
     pub(crate) fn finish_with(mut self, chains: Chains, stats: &Stats) -> Resolved {
         self.stats.add(stats);
         if self.options.monotonic_time && self.modules.jit.has_dumps() {
@@ -393,12 +393,12 @@ impl<F: Files> Resolver<F> {
         self.resolved()
     }
 
-    /// Options for collecting frames elsewhere: the architecture, and whether to leave out the kernel's frames.
+    /// Options for collecting frames on other threads: the architecture, and true to leave out the kernel's frames.
     pub(crate) fn collecting(&self) -> (Arch, bool) {
         (self.options.arch, self.options.user_only)
     }
 
-    /// The thread as it is now, and what there is to know about its process.
+    /// Current ID of the thread, and the current state of its process.
     pub(crate) fn at_present(&mut self, pid: i32, tid: i32) -> (ThreadId, Present) {
         let present = Present {
             process: self.processes.space(pid).clone(),
@@ -409,21 +409,21 @@ impl<F: Files> Resolver<F> {
         (self.thread(pid, tid), present)
     }
 
-    /// The jitdump file of a process, if the tables in it can be used.
+    /// Jitdump file of a process, if its unwind tables can be used.
     pub(crate) fn dump(&self, pid: i32) -> Option<Dump> {
         let file = self.modules.jit.dump(self.processes.space(pid))?;
         let by_time = self.options.monotonic_time;
         (self.options.arch == Arch::X86_64).then_some(Dump { file, by_time })
     }
 
-    /// The process is in a control group, by its number. Returns true if that is new.
+    /// Sets the control group of a process by its number. Returns true if it differs from the previous one.
     pub(crate) fn in_cgroup(&mut self, pid: i32, cgroup: u64) -> bool {
         let path = self.cgroups.get(&cgroup);
         path.is_some_and(|path| self.processes.moved(pid, path))
     }
 
-    /// Returns true if times of the process's samples are kept, if only to the end: which function was at an
-    /// address may depend on them.
+    /// Returns true if times of the process's samples are kept, if only until the end: the function at an address may
+    /// depend on them.
     pub(crate) fn keeps_time(&self, pid: i32) -> bool {
         let Options { keep_time, monotonic_time, .. } = self.options;
         keep_time || monotonic_time && self.modules.jit.has_dump(pid)
@@ -439,7 +439,7 @@ impl<F: Files> Resolver<F> {
         let thread = self.thread(pid, tid);
         let (all_times, keeps_time) = (self.options.keep_time, self.keeps_time(pid));
         let is_jit = Unnamed::is_jit(&self.frames);
-        // With times, they are in the order of time.
+        // If all times are kept, samples stay in the order of time, in one table.
         let raw = self.unnamed.table(is_jit && !all_times);
         let stack = raw.intern(&self.frames);
         let (cpu, time) = (sample.id.cpu, sample.id.time);
@@ -451,7 +451,7 @@ impl<F: Files> Resolver<F> {
         }
     }
 
-    /// Collects the frames of a sample, in `frames`.
+    /// Collects the frames of a sample into `frames`.
     fn collect(&mut self, sample: &Sample<'_>, thread: (i32, i32)) -> Collected {
         let process = self.processes.space(thread.0);
         let (dump, time) = (self.dump(thread.0), sample.id.time);
@@ -472,19 +472,19 @@ impl<F: Files> Resolver<F> {
         let idle = (pid == 0).then(|| Arc::from("swapper"));
         let name = idle.or_else(|| self.processes.name(tid));
         let process = self.processes.name(pid).or_else(|| name.clone());
-        // Its name was in a record that got lost: the number is all that is left.
+        // The record with its name was lost: the number is all that is left.
         let process = process.unwrap_or_else(|| Arc::from(format!(":{pid}")));
         self.thread_named((pid, tid), &process, name.as_ref().unwrap_or(&process))
     }
 
-    /// The control group of a process, where processes are kept apart.
+    /// Control group of a process, if processes are distinguished.
     fn cgroup(&mut self, pid: i32) -> Option<Arc<str>> {
         let is_kept = self.options.threads != ThreadDetail::Name;
         is_kept.then(|| self.processes.cgroup(pid, || self.files.control_group(pid))).flatten()
     }
 
-    /// A process has begun to run a program, at a time of the clock of samples, with these words, each of which ends with a NUL.
-    /// Call this before [`Self::record`] with what the kernel says about it.
+    /// Adds the command line of a program that a process has begun to run. `time` is on the clock of samples; each of
+    /// the words ends with a NUL. Call this before [`Self::record`] with the kernel's record of the `exec`.
     pub fn add_command_line(&mut self, pid: i32, time: u64, words: &[u8]) {
         if self.keeps_command_lines()
             && pid > 0
@@ -498,14 +498,14 @@ impl<F: Files> Resolver<F> {
         self.options.threads != ThreadDetail::Name
     }
 
-    /// The command line of a process, where processes are kept apart.
+    /// Command line of a process, if processes are distinguished.
     fn command_line(&mut self, pid: i32) -> Option<Arc<str>> {
         let is_kept = self.keeps_command_lines() && pid > 0;
         is_kept.then(|| self.processes.command_line(pid, || self.files.command_line(pid))).flatten()
     }
 
-    /// The thread with these numbers, as far as they are to be kept apart, and names: its process's and its
-    /// own.
+    /// The thread with these numbers, as far as threads are distinguished by them, and these names of its process and
+    /// itself.
     pub(crate) fn thread_named(
         &mut self,
         (pid, tid): (i32, i32),
@@ -522,7 +522,7 @@ impl<F: Files> Resolver<F> {
         let (process, name) = (intern(process), intern(name));
         let mut known = |text: Option<Arc<str>>| text.map_or(StringId::EMPTY, |text| intern(&text));
         let (cgroup, command_line) = (known(cgroup), known(command_line));
-        // In another PID namespace, they have no numbers here.
+        // Threads in another PID namespace have no numbers here.
         let [pid, tid] = [pid, tid].map(|id| Some(id).filter(|&id| id >= 0));
         let thread = Thread { pid, tid, process, name, cgroup, command_line, ..Thread::default() };
         let thread = self.options.threads.keep(thread);
@@ -535,7 +535,7 @@ impl<F: Files> Resolver<F> {
 }
 
 impl Stats {
-    /// Adds what was counted of other samples.
+    /// Adds the counts of other samples.
     pub(crate) fn add(&mut self, other: &Self) {
         self.samples += other.samples;
         self.user_stacks += other.user_stacks;
@@ -553,7 +553,7 @@ impl Stats {
         self.count_stacks(collected, 1);
     }
 
-    /// Counts as many stacks that are the same.
+    /// Counts `times` equal stacks.
     pub(crate) fn count_stacks(&mut self, collected: Collected, times: u64) {
         let Collected { user, marker, cut, guessed, completed, of_recursion } = collected;
         self.completed += u64::from(completed) * times;
@@ -579,5 +579,5 @@ pub(crate) fn available_threads() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The architecture this was built for: that of live samples.
+/// Architecture of this build, and so of live samples.
 pub const NATIVE: Arch = if cfg!(target_arch = "aarch64") { Arch::Aarch64 } else { Arch::X86_64 };

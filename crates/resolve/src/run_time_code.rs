@@ -1,4 +1,4 @@
-//! Code that processes compile as they run, for those who ask them for its names.
+//! JIT-compiled code of processes, for callers that request its names from the processes.
 
 use std::fs::File;
 
@@ -6,14 +6,14 @@ use crate::files::Files;
 use crate::modules::ModuleId;
 use crate::resolver::Resolver;
 
-/// The code that one process compiles as it runs.
+/// JIT-compiled code of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunTimeCode(ModuleId);
 
-/// Processes that have mapped a file of one name.
+/// Processes that have mapped a file with a certain name.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
-    /// The end of the path; none if nobody asked.
+    /// End of the path; `None` if no file is watched for.
     suffix: Option<String>,
     pids: Vec<i32>,
 }
@@ -28,30 +28,30 @@ impl Watch {
 }
 
 impl<F: Files> Resolver<F> {
-    /// From now on remembers the processes that map code of a file whose path ends so.
+    /// Starts to watch for processes that map code of a file whose path ends with `suffix`.
     pub fn watch_for(&mut self, suffix: &str) {
         self.watch.suffix = Some(suffix.to_owned());
     }
 
-    /// The processes that have mapped such a file since the last call, some maybe several times.
+    /// Returns the processes that have mapped such a file since the last call. One may be listed several times.
     pub fn take_watched(&mut self) -> Vec<i32> {
         std::mem::take(&mut self.watch.pids)
     }
 
-    /// The code that the program compiles that a process now runs.
+    /// JIT-compiled code of the program that a process currently runs.
     pub fn run_time_code(&mut self, pid: i32) -> RunTimeCode {
         RunTimeCode(self.modules.jit.of_process(&mut self.files, pid))
     }
 
-    /// Names a program's code by this perf map from now on, and not by one that the program writes. What has names
-    /// already keeps them.
+    /// Sets the perf map that symbolizes a program's code from now on, in place of one that the program writes. Frames
+    /// that are symbolized already keep their names.
     pub fn set_perf_map(&mut self, code: RunTimeCode, map: File) {
         self.modules.jit.set_map(code.0, map);
     }
 
-    /// Addresses in a program's code which samples that have no names yet lead through, in any order.
+    /// Addresses in a program's JIT-compiled code in stacks that are not symbolized yet, in any order.
     pub fn run_time_addresses(&self, code: RunTimeCode) -> impl Iterator<Item = u64> {
-        // With times, all stacks are in one table.
+        // If times are kept, all stacks are in one table.
         let files = self.options.keep_time.then(|| self.unnamed.files.frames());
         let frames = self.unnamed.jit.frames().iter().chain(files.into_iter().flatten());
         frames.filter(move |frame| frame.module == code.0).map(|frame| frame.address)

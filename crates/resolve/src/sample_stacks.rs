@@ -1,4 +1,4 @@
-//! The stack of each sample of a file, with addresses and offsets: for those who print one sample after the other.
+//! Stack of each sample of a file, with addresses and offsets: for output that prints one sample after the other.
 
 use pyrograph_profile::{FrameId, Location, Locations, Profile, Strings};
 
@@ -12,36 +12,36 @@ use crate::resolver::{Resolver, Stats, available_threads};
 use crate::stacks::RawStacks;
 use crate::versions::split_versions;
 
-/// The stacks of samples.
+/// Stacks of samples.
 #[derive(Debug)]
 pub struct SampleStacks {
-    /// The places that stacks lead through.
+    /// Code locations that the stacks refer to.
     pub locations: Locations,
-    /// Counts of what is not whole.
+    /// Counts of incomplete stacks and other losses.
     pub stats: Stats,
     pub(crate) chains: Chains,
 }
 
 impl SampleStacks {
-    /// How many samples there are.
+    /// Number of samples.
     pub fn len(&self) -> usize {
         self.chains.samples().len()
     }
 
-    /// Returns true if there is none.
+    /// Returns true if there are no samples.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The places of a sample's stack, innermost first. Samples are numbered in the order in which they were fed,
-    /// without those that could not be read.
+    /// Locations of a sample's stack, innermost first. Samples are numbered in the order in which they were fed,
+    /// without unreadable ones.
     pub fn of(&self, sample: usize) -> impl DoubleEndedIterator<Item = FrameId> {
         self.chains.chain(self.chains.samples().get(sample).stack.index())
     }
 }
 
 impl<F: Files> Resolver<F> {
-    /// As [`Resolver::resolve`], to the stack of each sample. The options must ask for times.
+    /// Like [`Resolver::resolve`], but returns the stack of each sample. The options must ask for times.
     pub fn resolve_stacks<S: SampleSource, T>(
         self,
         source: &S,
@@ -89,7 +89,7 @@ pub(crate) fn locate(chains: &Chains, named: &Named, modules: &Held, naming: &Na
     let mut profile = Profile::default();
     let mut locations = Locations::default();
     for (at, (frame, &name)) in frames.iter().zip(numbers).enumerate() {
-        // Each row takes more than a byte: there is no memory for 2^32 of them.
+        // Each row takes more than a byte: there is no memory for 2^32 rows.
         let first = locations.rows.len() as u32;
         locations.rows.extend(rows.of(FrameId::from_index(at), &mut profile));
         let start = named.starts.get(name as usize).copied().filter(|&start| start != NO_START);

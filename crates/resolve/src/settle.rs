@@ -1,13 +1,13 @@
-//! A long recording: as it goes on, stacks get their names and are forgotten.
+//! Long recordings: stacks are symbolized and dropped while the recording goes on.
 //!
-//! Before they have names, stacks differ by the addresses in them, and a long recording has new
-//! addresses without end. With names they differ by functions, of which programs have so many and no
-//! more. So once the first kind takes much memory, it is named on a background thread, and the result is added
-//! to the profile, in which equal stacks are one. That is bounded, too: when it is full, new stacks end where
-//! they leave those that are known.
+//! Before symbolization, stacks differ by the addresses in them, and a long recording has new addresses all the time.
+//! After it, they differ by functions, of which programs have a limited number. So once raw stacks take much memory,
+//! they are symbolized on a background thread (a naming pass), and the result is added to the profile, in which equal
+//! stacks are merged. The profile is bounded, too: when it is full, new stacks are cut where they depart from known
+//! ones.
 //!
-//! Names of JIT-compiled code may come late, at worst when the process ends. So stacks that
-//! lead through such code stand in a table of their own, which has more room.
+//! Names of JIT-compiled code may come late, at worst when the process ends. So stacks that lead through such code are
+//! in a table of their own, which has more room.
 
 use std::sync::mpsc::sync_channel;
 use std::thread::JoinHandle;
@@ -23,25 +23,25 @@ use crate::names::{NameStats, Naming, name_stacks};
 use crate::stacks::{Marker, RawFrame, RawStacks, Totals, Weight};
 use crate::versions::split_versions;
 
-/// Unless stacks take four times as much as they should, they wait for their names until the last ones have
-/// taken no more than this part of a CPU: each time whole tables of symbols are read.
+/// Limits the CPU time of naming passes to one part in this many: the next pass starts only when that share is kept,
+/// unless stacks take four times their share of memory. Each pass reads whole symbol tables.
 const MOST_CPU: u32 = 20;
 
-/// More modules of processes that are gone are not kept for long ([`crate::modules::JitModules::gone`]).
+/// Number of modules of ended processes that start a naming pass ([`crate::modules::JitModules::gone`]).
 const MOST_GONE: usize = 2048;
 
-/// When so many files were opened, those are closed that are mapped nowhere: each is mapped here, most with a debug file, and
-/// Linux permits 65,530 mappings (`vm.max_map_count`).
+/// Number of opened files at which files without mappings in any process are closed. Each is mapped into our own
+/// memory, most with a debug file, and Linux permits 65,530 mappings (`vm.max_map_count`).
 pub const MOST_OPENED: usize = 4096;
 
-/// How the memory for stacks is shared out.
+/// Thresholds for the memory of stacks, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Shares {
-    /// Stacks without names get them when they take this.
+    /// Raw stacks that take this much are symbolized.
     unnamed: usize,
-    /// The same for those with JIT-compiled code.
+    /// The same for stacks with JIT-compiled code.
     jit: usize,
-    /// A profile that takes this takes no more stacks: tables that are full double.
+    /// A profile that takes this much accepts no more stacks: its tables double when they are full.
     profile: usize,
 }
 
@@ -51,27 +51,27 @@ impl Shares {
     }
 }
 
-/// Memory of stacks, and the work to keep it small.
+/// Memory of stacks, and the work that keeps it small.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StackMemory {
-    /// Bytes that stacks take, with and without names.
+    /// Size of all stacks, raw and symbolized, in bytes.
     pub bytes: usize,
-    /// The most that they may take.
+    /// Limit to the size, in bytes.
     pub limit: Option<usize>,
-    /// How often stacks got names before the end.
+    /// Number of naming passes before the end.
     pub settled: u32,
-    /// How long that took, on a background thread.
+    /// Time that these took on a background thread.
     pub took: Duration,
 }
 
-/// Stacks that have no names yet.
+/// Stacks that are not symbolized yet.
 #[derive(Debug, Default)]
 pub struct Unnamed {
-    /// Those of files and of the kernel.
+    /// Stacks without JIT-compiled code.
     pub files: RawStacks,
-    /// Those that lead through JIT-compiled code.
+    /// Stacks that lead through JIT-compiled code.
     pub jit: RawStacks,
-    /// The texts of labels in both.
+    /// Texts of labels in both.
     pub labels: Strings,
 }
 
@@ -81,12 +81,12 @@ impl Unnamed {
         frames.iter().any(|frame| frame.module.is_jit())
     }
 
-    /// The table for such stacks, or for the others.
+    /// Table for stacks with or without JIT-compiled code.
     pub fn table(&mut self, is_jit: bool) -> &mut RawStacks {
         if is_jit { &mut self.jit } else { &mut self.files }
     }
 
-    /// All of its frames.
+    /// All distinct frames.
     pub fn frames(&self) -> impl Iterator<Item = &RawFrame> {
         self.files.frames().iter().chain(self.jit.frames())
     }
@@ -95,7 +95,7 @@ impl Unnamed {
         self.files.bytes() + self.jit.bytes() + self.labels.bytes()
     }
 
-    /// Takes out the stacks that are to get names: all, or all without JIT-compiled code.
+    /// Takes out the stacks that are due: all, or all without JIT-compiled code.
     fn take(&mut self, with_jit: bool) -> Self {
         match with_jit {
             true => std::mem::take(self),
@@ -107,7 +107,7 @@ impl Unnamed {
         }
     }
 
-    /// Names all addresses and puts the samples into `profile`.
+    /// Symbolizes all addresses and puts the samples into `profile`.
     pub fn name(mut self, modules: &Held, naming: &Naming, profile: &mut Profile) -> NameStats {
         if naming.by_time {
             for raw in [&mut self.files, &mut self.jit] {
@@ -121,18 +121,18 @@ impl Unnamed {
     }
 }
 
-/// Stacks that are to get names.
+/// Stacks to symbolize, with everything needed for it.
 pub struct Order {
     pub unnamed: Unnamed,
-    /// The modules that they lead through.
+    /// Modules that the stacks lead through.
     pub modules: Held,
     pub naming: Naming,
-    /// Types of their samples' values and numbers.
+    /// Types of the values in the samples' columns.
     pub values: Vec<ValueType>,
 }
 
 impl Order {
-    /// Names them.
+    /// Symbolizes the stacks.
     pub fn run(self) -> Part {
         let begun = Instant::now();
         let mut profile = Profile::new(self.values);
@@ -140,7 +140,7 @@ impl Order {
         Part { profile, stats, took: begun.elapsed() }
     }
 
-    /// The same, after which debug information takes no memory any more, which it would for as long as the
+    /// Symbolizes the stacks, and then frees debug information. Otherwise it would stay in memory for as long as the
     /// modules are kept.
     fn run_and_forget(self) -> Part {
         let modules = self.modules.clone();
@@ -154,11 +154,11 @@ impl Order {
     }
 }
 
-/// Stacks that have names, in a profile of their own. Its samples refer to the threads of the whole.
+/// Symbolized stacks, in a profile of their own. Its samples refer to the threads of the whole profile.
 #[derive(Debug)]
 pub struct Part {
     profile: Profile,
-    /// Counts of names.
+    /// Counts of the symbolization.
     pub stats: NameStats,
     took: Duration,
 }
@@ -166,65 +166,65 @@ pub struct Part {
 /// Keeps the memory of a recording small.
 #[derive(Debug, Default)]
 pub struct Settler {
-    /// None: stacks take as much as it takes.
+    /// Thresholds; `None` if the memory is not limited.
     shares: Option<Shares>,
     work: Option<JoinHandle<Option<Part>>>,
-    /// Bytes of the stacks that it works on.
+    /// Size of the stacks that the background thread works on, in bytes.
     in_work: usize,
-    /// When the last names were there, and how long they took.
+    /// End of the last naming pass, and the time that it took.
     last: Option<(Instant, Duration)>,
-    /// Rows of the profile's samples, once stacks got names before the end.
+    /// Index of the profile's samples, once a naming pass has added some.
     totals: Totals,
     memory: StackMemory,
-    /// The profile takes no more stacks.
+    /// True if the profile accepts no more stacks.
     is_full: bool,
-    /// The value of samples whose stacks were left out, or ended early.
+    /// Sum of the values of samples whose stacks were left out or cut.
     left_out: u64,
-    /// Stacks since the last snapshot, once one was taken.
+    /// Stacks since the last snapshot, once a snapshot was taken.
     fresh: Option<Fresh>,
 }
 
-/// Stacks with names since the last snapshot.
+/// Symbolized stacks since the last snapshot.
 #[derive(Debug)]
 struct Fresh {
     profile: Profile,
     totals: Totals,
 }
 
-/// Work that is due.
+/// Urgency of a naming pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Due {
     Nothing,
-    /// Names, when they are not too dear.
+    /// A pass is due if its cost is acceptable.
     Names,
-    /// Names, before anything else goes on.
+    /// A pass is due now; nothing else may go on before it.
     Now,
 }
 
 impl Settler {
-    /// Keeps to so many bytes; `None`: as many as it takes.
+    /// Creates a settler with a limit in bytes; `None` for no limit.
     pub fn new(limit: Option<usize>) -> Self {
         let memory = StackMemory { limit, ..StackMemory::default() };
         Self { shares: limit.map(Shares::of), memory, ..Self::default() }
     }
 
-    /// Memory of stacks.
+    /// Current memory of stacks.
     pub fn memory(&self, unnamed: &Unnamed, profile: &Profile) -> StackMemory {
         let unnamed = unnamed.bytes() + self.in_work;
         StackMemory { bytes: unnamed + profile.bytes() + self.totals.bytes(), ..self.memory }
     }
 
-    /// Returns true if stacks got names already.
+    /// Returns true if a naming pass was begun.
     pub fn has_settled(&self) -> bool {
         self.memory.settled > 0 || self.work.is_some()
     }
 
-    /// Returns true if there is no more memory for anything new.
+    /// Returns true if there is no more memory for new stacks.
     pub fn is_full(&self) -> bool {
         self.is_full
     }
 
-    /// The value of samples whose stacks were left out, or ended early.
+    /// Sum of the values of samples whose stacks were left out or cut.
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
@@ -239,7 +239,7 @@ impl Settler {
         }
     }
 
-    /// Takes what is to get names now, if anything is, and whether all of it.
+    /// Takes out the stacks that are due for a naming pass, if any. The flag is true if these are all stacks.
     pub fn take_due(
         &mut self,
         unnamed: &mut Unnamed,
@@ -255,8 +255,8 @@ impl Settler {
         (with_jit || files != Due::Nothing).then(|| (unnamed.take(with_jit), with_jit))
     }
 
-    /// Has stacks named on a background thread, whose earlier result must have been taken. Without a thread it
-    /// is done at once.
+    /// Symbolizes stacks on a background thread, whose earlier result must have been taken. If no thread can be
+    /// started, it is done at once and the result returned.
     pub fn begin(&mut self, order: Order) -> Option<Part> {
         let (sender, receiver) = sync_channel(1);
         let work = move || {
@@ -267,7 +267,7 @@ impl Settler {
             Ok(thread) => {
                 self.in_work = order.unnamed.bytes();
                 self.work = Some(thread);
-                // It waits for nothing else.
+                // The thread waits for nothing else.
                 let _ = sender.send(order);
                 None
             }
@@ -275,19 +275,19 @@ impl Settler {
         }
     }
 
-    /// The stacks that the background thread has named, if it is done.
+    /// Result of the background thread, if it has finished.
     pub fn done(&mut self) -> Option<Part> {
         self.work.as_ref().is_some_and(JoinHandle::is_finished).then(|| self.wait()).flatten()
     }
 
-    /// Waits for the stacks that the background thread names; `None` if it has nothing to do.
+    /// Waits for the background thread's result; `None` if it has no work.
     pub fn wait(&mut self) -> Option<Part> {
         let part = self.work.take()?.join();
         self.in_work = 0;
         part.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 
-    /// Adds stacks that have names to the whole.
+    /// Adds symbolized stacks to the whole profile.
     pub fn add(&mut self, part: &Part, profile: &mut Profile) {
         self.memory.settled += 1;
         self.memory.took += part.took;
@@ -304,19 +304,19 @@ impl Settler {
         }
     }
 
-    /// Nothing was added to the whole yet, which is empty now.
+    /// Resets the state, for a whole profile that is empty again.
     pub fn forget(&mut self) {
         self.totals = Totals::default();
         self.is_full = false;
         self.fresh = None;
     }
 
-    /// The stacks that were added to the whole since the last call, as a profile of their own.
+    /// Stacks that were added to the whole profile since the last call, as a profile of their own.
     pub fn snapshot(&mut self, whole: &Profile) -> Profile {
         let profile = Profile::new(whole.value_types.clone());
         let fresh = self.fresh.replace(Fresh { profile, totals: Totals::default() });
         let Some(Fresh { mut profile, .. }) = fresh else { return whole.clone() };
-        // In the same order they have the same numbers.
+        // Interned in the same order, threads have the same numbers.
         for thread in whole.threads.iter() {
             let strings = &mut profile.strings;
             let same = thread.map_texts(|id| strings.intern(whole.strings.get(id)));
@@ -326,24 +326,24 @@ impl Settler {
     }
 }
 
-/// The background thread is not to take time from what is recorded, nor from the thread that records, whose
-/// priority it has inherited.
+/// Lowers the priority of the background thread, which it has inherited from the recording thread. It must not take
+/// time from the recorded programs or from the recording thread.
 fn step_back() {
-    // SAFETY: it bears on this thread only.
+    // SAFETY: it affects only this thread.
     unsafe { libc::nice(10) };
 }
 
-/// Room that a profile has for more stacks.
+/// Room of a profile for more stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Room {
     Enough,
-    /// Only those that are there, and one below each, as marker that others are left out.
+    /// Only for known stacks, and for one marker frame below each, which says that others are left out.
     Scarce,
-    /// Nor for those that are there, of other threads.
+    /// Not even for known stacks in combination with another thread.
     None,
 }
 
-/// The profile of the whole recording, in which equal stacks are one.
+/// The profile of the whole recording, in which equal stacks are merged.
 struct Whole<'a> {
     profile: &'a mut Profile,
     totals: &'a mut Totals,
@@ -359,7 +359,7 @@ impl Whole<'_> {
         }
     }
 
-    /// Adds all samples of a part. Returns the value of those whose stacks were left out, or end early.
+    /// Adds all samples of a part. Returns the sum of the values of those whose stacks were left out or cut.
     fn add(&mut self, part: &Profile) -> u64 {
         let strings: Vec<_> = part.strings.iter().map(|text| self.string(text)).collect();
         let frames: Vec<_> = part
@@ -381,7 +381,7 @@ impl Whole<'_> {
                 self.address(Address { module, build_id, function, ..address })
             })
             .collect();
-        // Where each stack went, and whether it ends early.
+        // For each stack of the part: its stack in the whole profile, and true if it was cut.
         let mut stacks = vec![(StackId::ROOT, false)];
         for (caller, frame) in part.stacks.rows() {
             let at = match stacks[caller.index()] {
@@ -424,7 +424,7 @@ impl Whole<'_> {
         if self.room == Room::Enough { Some(frames.intern(frame)) } else { frames.find(frame) }
     }
 
-    /// Which instruction it was is forgotten first.
+    /// The exact instruction is the first detail that is dropped when room is scarce.
     fn address(&mut self, address: Address) -> Option<AddressId> {
         (self.room == Room::Enough).then(|| self.profile.addresses.intern(address))
     }
@@ -437,7 +437,7 @@ impl Whole<'_> {
         }
     }
 
-    /// In place of a stack that leads on from a caller.
+    /// Stack that ends with a marker, in place of one that goes on from `caller`.
     fn ended(&mut self, caller: StackId) -> StackId {
         let text = self.profile.strings.intern(Marker::LeftOut.label());
         let frame =

@@ -1,4 +1,4 @@
-//! Stacks of single moments of what runs, which get their names soon after: for those who print one after the other.
+//! Stacks of single events in running processes, symbolized soon after: for output that prints one after the other.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use crate::settle::MOST_OPENED;
 use crate::stacks::{RawStacks, Weight};
 use crate::versions::split_versions;
 
-/// Addresses from here on are the kernel's.
+/// First address of the kernel's half of the address space.
 const KERNEL_HALF: u64 = 1 << 63;
 
-/// Stacks that have no names yet.
+/// Stacks that are not symbolized yet.
 #[derive(Debug, Default)]
 pub struct SingleStacks {
     raw: RawStacks,
@@ -28,32 +28,32 @@ pub struct SingleStacks {
     users: Vec<UserFrame>,
 }
 
-/// The user part of a stack.
+/// User part of a stack.
 #[derive(Clone, Copy, Debug)]
 pub enum UserPart<'a> {
-    /// There is none: a thread of the kernel.
+    /// There is none: a kernel thread.
     None,
     /// Registers and a piece of the stack.
     Copied(&'a CopiedStack<'a>),
-    /// It is of a program with 32 bits, whose stacks are not unwound.
+    /// The program is a 32-bit program, whose stacks are not unwound.
     Compat,
 }
 
 impl SingleStacks {
-    /// How many there are.
+    /// Number of stacks.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Returns true if there is none.
+    /// Returns true if there are no stacks.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 }
 
 impl<F: Files> Resolver<F> {
-    /// Adds the stack of a process's thread, which is unwound with the mappings that the process has now. `kernel`: the
-    /// addresses of its part in the kernel, the innermost first. Returns its number.
+    /// Adds the stack of a process's thread, unwound with the current mappings of the process. `kernel`: addresses of
+    /// the kernel part, leaf first. Returns the stack's number.
     pub fn add_single(
         &mut self,
         (pid, time): (i32, u64),
@@ -82,7 +82,7 @@ impl<F: Files> Resolver<F> {
         self.add_frames(time, stacks)
     }
 
-    /// Adds a single place of a process or the kernel, as a stack of one frame. Returns its number.
+    /// Adds a single address of a process or the kernel, as a stack of one frame. Returns the stack's number.
     pub fn add_place(
         &mut self,
         (pid, time): (i32, u64),
@@ -109,8 +109,8 @@ impl<F: Files> Resolver<F> {
         stacks.count - 1
     }
 
-    /// Names stacks, and takes them: they keep their numbers. JIT-compiled code has the names that its process has
-    /// written down until now.
+    /// Symbolizes the stacks and takes them out; they keep their numbers. JIT-compiled code gets the names that its
+    /// process has written so far.
     pub fn name_singles(&mut self, stacks: &mut SingleStacks) -> SampleStacks {
         let raw = std::mem::take(&mut stacks.raw);
         stacks.count = 0;

@@ -1,8 +1,8 @@
 //! Calls of interpreters among native frames.
 //!
-//! A function of an interpreted language runs in the interpreter's loop: a native function, of which a stack has one frame
-//! for each time that the loop was entered. What one of these frames has called is one segment of calls. Each is put in the
-//! place of its frame.
+//! A function of an interpreted language runs in the interpreter's loop, a native function. A stack has one native
+//! frame for each time that the loop was entered. The calls made in one such run are a segment; each segment replaces
+//! its native frame.
 
 use pyrograph_language::Native;
 
@@ -10,24 +10,25 @@ use crate::languages::RawCall;
 use crate::modules::ModuleId;
 use crate::stacks::RawFrame;
 
-/// A stack with calls in it, leaf first.
+/// A native stack with interpreter calls in it, leaf first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Spliced {
     pub frames: Vec<RawFrame>,
-    /// There are as many segments as frames of loops, but for one that may just begin or end.
+    /// True if there are as many segments as frames of the loop, give or take one that is just beginning or ending.
     pub paired: bool,
-    /// It is whole, wherever the native frames lead: what runs began with code that switches stacks, and what is outside of that
-    /// is not of it, and left out.
+    /// True if the stack began with code that switches stacks. Then it is whole, wherever the native frames lead:
+    /// frames outside of that code do not belong to it and are left out.
     pub began: bool,
 }
 
-/// What one run of a loop has called, leaf first.
+/// The calls made in one run of the interpreter's loop, leaf first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Segment {
     calls: Vec<RawFrame>,
-    /// The native frame in which it runs, if that is known.
+    /// Index of the native frame in which the segment runs, if it is known.
     native: Option<usize>,
-    /// Of the evals among the calls, where they are, and the native frames that they are left to.
+    /// For each eval among the calls: its index in `calls`, and the index of the native frame that control returns to
+    /// when it fails.
     evals: Vec<(usize, usize)>,
 }
 
@@ -35,13 +36,13 @@ struct Segment {
 struct Part {
     module: ModuleId,
     segments: Vec<Segment>,
-    /// Before the end of this segment, calls are missing.
+    /// Index of the segment before whose end calls are missing.
     gap: Option<usize>,
-    /// The program's own frame.
+    /// The main program's frame.
     main: Option<RawFrame>,
 }
 
-/// Parts by interpreter, each with its segments from the leaf on.
+/// Splits calls by interpreter. The segments of each start at the leaf.
 fn parts(calls: &[RawCall]) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     let mut open = Segment::default();
@@ -83,15 +84,15 @@ fn parts(calls: &[RawCall]) -> Vec<Part> {
     parts
 }
 
-/// What native frames are of.
+/// Properties of the files that native frames belong to.
 pub(crate) struct FilesOfCode<'a> {
-    /// The functions of an interpreter's file.
+    /// Returns the functions of an interpreter's file; `None` for other files.
     pub interpreter: &'a dyn Fn(ModuleId) -> Option<&'a Native>,
-    /// Code of this file switches stacks (`pyrograph_language::switches_stacks`).
+    /// Returns true if code of this file switches stacks (`pyrograph_language::switches_stacks`).
     pub switches_stacks: &'a dyn Fn(ModuleId) -> bool,
 }
 
-/// Puts calls, leaf first, in the places of the native frames in which they run. `whole`: the native stack goes to its root.
+/// Replaces native frames with the calls, leaf first, that run in them. `whole`: the native stack reaches its root.
 pub(crate) fn splice(
     native: &[RawFrame],
     calls: &[RawCall],
@@ -103,7 +104,7 @@ pub(crate) fn splice(
         begin_of_stack(native, part, (files.interpreter)(part.module)?, files.switches_stacks)
     });
     let native = &native[..begin.unwrap_or(native.len())];
-    // By native frame: what is shown in its place; `None`: itself.
+    // Replacement for each native frame; `None`: the frame is kept.
     let mut shown: Vec<Option<Vec<RawFrame>>> = vec![None; native.len()];
     let mut paired = true;
     for part in parts {
@@ -123,8 +124,9 @@ pub(crate) fn splice(
     Spliced { frames, paired, began: begin.is_some() }
 }
 
-/// How many native frames are of the stack that runs, if code that switches stacks began it: up to its frames outside of as many
-/// runs of the loop as there are segments, or one more that just begins or ends.
+/// Number of native frames that belong to the running stack, if code that switches stacks began it. The stack ends with
+/// the frames of such code that follow as many runs of the loop as there are segments, or one more run if one is just
+/// beginning or ending.
 fn begin_of_stack(
     native: &[RawFrame],
     part: &Part,
@@ -144,7 +146,7 @@ fn begin_of_stack(
     })
 }
 
-/// Puts the segments of one interpreter in their places. Returns whether they agree with the native frames.
+/// Puts the segments of one interpreter in their places. Returns true if they agree with the native frames.
 fn place(
     native: &[RawFrame],
     mut part: Part,
@@ -153,7 +155,7 @@ fn place(
     shown: &mut [Option<Vec<RawFrame>>],
 ) -> bool {
     let is_own = |frame: &RawFrame| frame.module == part.module;
-    // Code that was made at run time is the loop's if calls are in it.
+    // JIT-compiled code counts as the loop if calls run in it.
     let in_trace: Vec<usize> = match functions.has_traces() {
         true => part.segments.iter().filter_map(|segment| segment.native).collect(),
         false => Vec::new(),
@@ -163,8 +165,7 @@ fn place(
             || frame.module.is_jit() && in_trace.contains(&at)
     };
     let mut loops: Vec<usize> = (0..native.len()).filter(|at| is_loop(*at, &native[*at])).collect();
-    // The program is compiled, and does not run yet: what it has called are its own `BEGIN` blocks. Or
-    // it has ended.
+    // The program is still being compiled, and the calls are its own `BEGIN` blocks; or it has ended.
     if part.segments.len() == loops.len() + 1
         && let Some(main) = part.main
         && part.segments.last().is_some_and(|last| last.calls == [main])
@@ -175,13 +176,14 @@ fn place(
         return part.segments.is_empty();
     }
     let segments = &mut part.segments;
-    // One segment more, and one without calls: it just begins, or has just ended.
+    // One extra segment, and one without calls: that run is just beginning, or has just ended.
     if segments.len() == loops.len() + 1
         && let Some(empty) = segments.iter().position(|segment| segment.calls.is_empty())
     {
         segments.remove(empty);
     }
-    // One segment more, and the interpreter's own code at the leaf: it is about to enter the loop, or has just left it.
+    // One extra segment, and the interpreter's own code at the leaf: it is about to enter the loop, or has just left
+    // it.
     if whole
         && part.gap.is_none()
         && segments.len() == loops.len() + 1
@@ -195,7 +197,7 @@ fn place(
         split_at_evals(segments, &loops);
     }
     let pairs = pairs(segments, &loops, whole, part.gap);
-    // One frame more, at the leaf, is in its first or last instructions.
+    // One extra frame, at the leaf: it is in its first or last instructions.
     let missing = loops.len().abs_diff(segments.len());
     let agrees = missing == 0
         || missing == 1 && loops.len() > segments.len()
@@ -223,11 +225,12 @@ fn place(
     agrees
 }
 
-/// Splits segments where an eval has a run of the loop for itself. That is the first one below the native frame that the eval
-/// is left to when it fails; evals that share a run with their callers are left to one further out.
+/// Splits segments at evals that have a run of the loop for themselves. Such a run is the first one below the native
+/// frame that control returns to when the eval fails. For evals that share a run with their callers, that native frame
+/// is farther out.
 fn split_at_evals(segments: &mut Vec<Segment>, loops: &[usize]) {
     let mut split = Vec::with_capacity(loops.len());
-    // From the root on: the run that a segment is of, of those that are left.
+    // Index of the run that the current segment belongs to; segments are visited from the root on.
     let mut left = loops.len();
     for mut segment in std::mem::take(segments).into_iter().rev() {
         let mut run = left.saturating_sub(1);
@@ -246,8 +249,8 @@ fn split_at_evals(segments: &mut Vec<Segment>, loops: &[usize]) {
     *segments = split;
 }
 
-/// Puts calls that have native frames of their own in the places of these. Returns whether each has one, and each frame of
-/// the loop has a call.
+/// Puts calls that have native frames of their own in their places. Returns true if each call has such a frame, and
+/// each frame of the loop has a call.
 fn place_each(
     native: &[RawFrame],
     part: Part,
@@ -269,14 +272,14 @@ fn place_each(
     for (at, (frame, calls)) in native.iter().zip(calls).enumerate() {
         if let Some(mut calls) = calls {
             is_inside = false;
-            // The innermost of the calls is the frame's own code: it is compiled if it is not the loop of the file.
+            // The innermost call is the frame's own code. It is compiled code if the frame is not the file's loop.
             if functions.has_loop()
                 && frame.module.is_jit()
                 && let Some(own) = calls.first_mut()
             {
                 *own = own.compiled();
             }
-            // A function without a frame of its own, called by the one that has the frame.
+            // A function without an interpreter frame, called by the function to which the frame belongs.
             if is_own(frame) && functions.is_shown(frame.address) {
                 calls.insert(0, *frame);
             }
@@ -284,7 +287,7 @@ fn place_each(
             continue;
         }
         let hides = match at {
-            // At the leaf, a run of the loop may just begin or end.
+            // At the leaf, a run of the loop may be just beginning or ending.
             _ if is_inside || !is_own(frame) => false,
             _ if functions.is_loop(frame.address) => {
                 agrees = false;
@@ -300,7 +303,7 @@ fn place_each(
     agrees
 }
 
-/// Native frames and the segments that run in them.
+/// Pairs of native frames and the segments that run in them, as indices.
 fn pairs(
     segments: &[Segment],
     loops: &[usize],
@@ -309,7 +312,7 @@ fn pairs(
 ) -> Vec<(usize, usize)> {
     let numbers = 0..segments.len();
     let is_exact = |segment: &Segment| segment.native.is_some_and(|native| loops.contains(&native));
-    // The outermost segment of a main thread may have no place of its own.
+    // The outermost segment of a main thread may have no known place.
     if segments.iter().any(is_exact) {
         return numbers
             .filter_map(|n| Some((segments[n].native.filter(|at| loops.contains(at))?, n)))

@@ -1,4 +1,4 @@
-//! Stacks before symbols: addresses in modules, each distinct one once.
+//! Stacks before symbolization: addresses in modules. Each distinct frame and stack is stored once.
 
 use std::hash::BuildHasher;
 
@@ -9,79 +9,81 @@ use pyrograph_profile::{FrameId, FrameKind, Sample, Samples, StackId, Stacks, St
 
 use crate::modules::ModuleId;
 
-/// One frame before it has a name.
+/// One frame before symbolization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RawFrame {
     /// The module that holds the code.
     pub module: ModuleId,
-    /// A file offset, or the address itself where the module is no file. Of a caller this is the
-    /// last byte of the call, not the address to return to, which may belong to another function.
+    /// A file offset, or the address itself if the module is not a file. For a caller this is the last byte of the call
+    /// instruction, not the return address, which may belong to another function.
     pub address: u64,
-    /// Which of the functions that were there one after the other: 0, or as `versions.rs` gives it. The highest bit
-    /// is set if the frame was guessed.
+    /// Version of the function, if several functions were at the address one after the other: 0, or as `versions.rs`
+    /// assigns it. The highest bit is set if the frame was guessed.
     bits: u32,
 }
 
-/// In [`RawFrame::bits`]: the frame was guessed.
+/// Flag in [`RawFrame::bits`]: the frame was guessed.
 const GUESSED: u32 = 1 << 31;
 
-/// What runs a function of a language with a virtual machine.
+/// Kind of code that runs a function of a language with a virtual machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum FunctionCode {
-    /// The interpreter.
+    /// Run by the interpreter.
     Interpreted = 2,
-    /// Code that was compiled at run time.
+    /// JIT-compiled code of the function itself.
     Compiled = 3,
-    /// Such code of a caller.
+    /// JIT-compiled code of a caller, into which the function was inlined.
     Inlined = 4,
 }
 
 impl RawFrame {
-    /// An address in a module.
+    /// Frame of an address in a module.
     pub const fn new(module: ModuleId, address: u64) -> Self {
         Self { module, address, bits: 0 }
     }
 
-    /// The same, found by a guess or not.
+    /// Returns the frame, marked as guessed or not.
     pub const fn guessed(self, guessed: bool) -> Self {
         let bits = if guessed { self.bits | GUESSED } else { self.bits & !GUESSED };
         Self { bits, ..self }
     }
 
-    /// Returns true if it was found by a guess.
+    /// Returns true if the frame was guessed.
     pub const fn is_guessed(self) -> bool {
         self.bits & GUESSED != 0
     }
 
-    /// Which of the functions that were at the address one after the other: 0, or as `versions.rs` gives it.
+    /// Version of the function, if several functions were at the address one after the other: 0, or as `versions.rs`
+    /// assigns it.
     pub const fn version(self) -> u32 {
         self.bits & !GUESSED
     }
 
-    /// The same, of another version, which must be below 2^31.
+    /// Returns the frame with another version, which must be below 2^31.
     pub const fn with_version(self, version: u32) -> Self {
         Self { bits: self.bits & GUESSED | version & !GUESSED, ..self }
     }
 
-    /// Stands at the root of a stack whose outer part is not there, or at the leaf of one that waits.
+    /// Marker frame, at the root of a stack whose outer part is missing, or at the leaf of a waiting thread's stack.
     pub const fn marker(marker: Marker) -> Self {
         Self::new(ModuleId(u32::MAX), marker as u64)
     }
 
-    /// Stands for no code of its own, and has this text of the table of labels: the name of who acts, or what
-    /// was asked of the kernel.
+    /// Frame that represents no code. Its text, in the table of labels, names a thread or process that acts, or a
+    /// request to the kernel.
     pub fn label(text: StringId, in_kernel: bool) -> Self {
         Self::new(LABEL, u64::from(text.0) << 3 | u64::from(in_kernel))
     }
 
-    /// A function of a language that is interpreted, or compiled at run time, whose
-    /// [`FunctionLabel`](crate::languages::FunctionLabel) this text is.
+    /// Frame of a function of a language that is interpreted or JIT-compiled. `text` is its
+    /// [`FunctionLabel`](crate::languages::FunctionLabel).
     pub fn function(text: StringId, code: FunctionCode) -> Self {
         Self::new(LABEL, u64::from(text.0) << 3 | code as u64)
     }
 
-    /// The same function of a language, in code that was compiled at run time; other frames are returned as they are.
+    /// Returns the frame of the same function in JIT-compiled code; frames other than interpreted functions are
+    /// returned unchanged.
     pub(crate) fn compiled(self) -> Self {
         match self.as_label() {
             Some((text, FrameKind::Interpreted)) => Self::function(text, FunctionCode::Compiled),
@@ -89,7 +91,7 @@ impl RawFrame {
         }
     }
 
-    /// Its text, if it is a label.
+    /// Text and kind of a label; `None` for other frames.
     pub fn as_label(self) -> Option<(StringId, FrameKind)> {
         let kind = match self.address & 7 {
             0 => FrameKind::User,
@@ -102,12 +104,12 @@ impl RawFrame {
         (self.module == LABEL).then_some((text, kind))
     }
 
-    /// Returns true if it is a place in code.
+    /// Returns true if the frame is an address in code.
     pub fn is_code(self) -> bool {
         self.as_marker().is_none() && self.as_label().is_none()
     }
 
-    /// Its marker, if it is one.
+    /// The marker; `None` for other frames.
     pub fn as_marker(self) -> Option<Marker> {
         (self.module.0 == u32::MAX).then(|| {
             Marker::ALL
@@ -118,15 +120,15 @@ impl RawFrame {
     }
 }
 
-/// The "module" of labels.
+/// Pseudo-module of labels.
 const LABEL: ModuleId = ModuleId(u32::MAX - 1);
 
-/// Facts about one sample.
+/// One sample with its weight.
 #[derive(Clone, Copy, Debug)]
 pub struct RawSample {
     /// Stack, thread, CPU and time.
     pub sample: Sample,
-    /// Its weight.
+    /// Weight of the sample.
     pub weight: Weight,
 }
 
@@ -135,30 +137,30 @@ pub struct RawSample {
 pub struct Weight {
     /// Sum of the event's periods.
     pub value: u64,
-    /// The number of samples.
+    /// Number of samples.
     pub samples: u64,
 }
 
 impl Weight {
-    /// The number of columns of values in tables of samples.
+    /// Number of value columns in tables of samples.
     pub const COLUMNS: usize = 2;
 
-    /// The weight of one sample.
+    /// Weight of one sample.
     pub const fn one(value: u64) -> Self {
         Self { value, samples: 1 }
     }
 
-    /// The weight in a row of a table of samples.
+    /// Weight in a row of a table of samples.
     pub fn at(samples: &Samples, row: usize) -> Self {
         Self { value: samples.values(0)[row], samples: samples.values(1)[row] }
     }
 
-    /// The values of its columns.
+    /// Values of the columns.
     pub const fn columns(self) -> [u64; Self::COLUMNS] {
         [self.value, self.samples]
     }
 
-    /// Adds it to a row of a table of samples.
+    /// Adds the weight to a row of a table of samples.
     pub fn add_to(self, samples: &mut Samples, row: usize) {
         for (column, value) in self.columns().into_iter().enumerate() {
             samples.add(row, column, value);
@@ -181,12 +183,12 @@ impl Default for RawFrames {
 }
 
 impl RawFrames {
-    /// The distinct frames; a [`FrameId`] is a row of these.
+    /// Distinct frames, indexed by [`FrameId`].
     fn rows(&self) -> &[RawFrame] {
         &self.rows
     }
 
-    /// The identifier of a frame, which is added if it is new.
+    /// Returns the ID of a frame, which is added if it is new.
     fn intern(&mut self, frame: RawFrame) -> FrameId {
         let (rows, hasher) = (&mut self.rows, &self.hasher);
         let hash = hasher.hash_one(frame);
@@ -204,20 +206,20 @@ impl RawFrames {
     }
 }
 
-/// The distinct frames and stacks, and the samples. A long recording of a machine meets new ones without end:
-/// each takes as little as it can.
+/// Distinct frames and stacks, and the samples. A system-wide recording that runs for long has new ones all the time,
+/// so each takes as little memory as possible.
 #[derive(Debug)]
 pub struct RawStacks {
     frames: RawFrames,
-    /// Their frames are rows of `frames`.
+    /// Distinct stacks; their frames are rows of `frames`.
     pub stacks: Stacks,
-    /// All samples, or, if times are not kept, one for each stack and thread.
+    /// All samples, or, if times are not kept, one total for each stack and thread.
     samples: Samples,
-    /// Rows of `samples`, if times are not kept.
+    /// Index of the rows of `samples`, if times are not kept.
     totals: Totals,
 }
 
-/// Rows of samples without times, to be found by stack, thread, CPU and address.
+/// Index of samples without times, by stack, thread, CPU and address.
 #[derive(Debug)]
 pub struct Totals {
     rows: HashTable<u32>,
@@ -231,18 +233,18 @@ impl Default for Totals {
 }
 
 impl Totals {
-    /// The row of a stack, thread, CPU and address.
+    /// Finds the row with the sample's stack, thread, CPU and address.
     pub fn find(&self, samples: &Samples, sample: Sample) -> Option<usize> {
         let is_it = |row: &u32| samples.get(*row as usize) == sample;
         self.rows.find(self.hash(sample), is_it).map(|row| *row as usize)
     }
 
-    /// Adds a weight to that of its stack, thread, CPU and address. The sample has no time.
+    /// Adds a weight to the row with the sample's stack, thread, CPU and address. The sample has no time.
     pub fn add(&mut self, samples: &mut Samples, sample: Sample, weight: Weight) {
         if let Some(row) = self.find(samples, sample) {
             return weight.add_to(samples, row);
         }
-        // Their stacks have numbers of the same size.
+        // The number of rows fits `u32`, as does the number of stacks.
         let row = samples.len() as u32;
         samples.push(sample, &weight.columns());
         let own = self.hash(sample);
@@ -250,7 +252,7 @@ impl Totals {
         self.rows.insert_unique(own, row, |row| hash(hasher, samples.get(*row as usize)));
     }
 
-    /// Bytes of memory that it takes.
+    /// Size in memory, in bytes.
     pub fn bytes(&self) -> usize {
         self.rows.allocation_size()
     }
@@ -276,12 +278,12 @@ impl Default for RawStacks {
 }
 
 impl RawStacks {
-    /// The distinct frames; a [`FrameId`] in `stacks` is a row of these.
+    /// Distinct frames; a [`FrameId`] in `stacks` is an index into them.
     pub fn frames(&self) -> &[RawFrame] {
         self.frames.rows()
     }
 
-    /// The identifier of a stack, given **leaf first**.
+    /// Returns the ID of a stack, given **leaf first**.
     pub fn intern(&mut self, leaf_first: &[RawFrame]) -> StackId {
         let mut stack = StackId::ROOT;
         for &frame in leaf_first.iter().rev() {
@@ -291,7 +293,8 @@ impl RawStacks {
         stack
     }
 
-    /// Adds a stack of another table. `moved` holds where each of that table's stacks went.
+    /// Adds a stack of another table. `moved` maps that table's stacks to the stacks here, as far as they have been
+    /// added.
     pub fn copy(&mut self, from: &Self, stack: StackId, moved: &mut [Option<StackId>]) -> StackId {
         let mut missing = Vec::new();
         let mut at = stack;
@@ -312,17 +315,17 @@ impl RawStacks {
         here
     }
 
-    /// The stack's frames, leaf first.
+    /// Frames of a stack, leaf first.
     pub fn leaf_first(&self, stack: StackId) -> impl Iterator<Item = RawFrame> {
         self.stacks.leaf_first(stack).map(|frame| self.frames()[frame.index()])
     }
 
-    /// Bytes of memory that all tables take.
+    /// Size of all tables in memory, in bytes.
     pub fn bytes(&self) -> usize {
         self.frames.bytes() + self.stacks.bytes() + self.samples.bytes() + self.totals.bytes()
     }
 
-    /// The samples.
+    /// All samples.
     pub fn samples(&self) -> impl ExactSizeIterator<Item = RawSample> + '_ {
         (0..self.samples.len()).map(|row| RawSample {
             sample: self.samples.get(row),
@@ -330,7 +333,7 @@ impl RawStacks {
         })
     }
 
-    /// Takes the samples out.
+    /// Removes all samples and returns them.
     pub fn take_samples(&mut self) -> impl ExactSizeIterator<Item = RawSample> + use<> {
         self.totals.rows.clear();
         let samples = std::mem::replace(&mut self.samples, Samples::new(Weight::COLUMNS));
@@ -340,7 +343,7 @@ impl RawStacks {
         })
     }
 
-    /// Keeps no times any more: a total for each stack and thread.
+    /// Drops the times: samples become one total for each stack and thread.
     pub fn forget_times(&mut self) {
         for row in self.take_samples() {
             self.add(row.sample, row.weight);
@@ -352,12 +355,12 @@ impl RawStacks {
         self.samples.push(sample, &weight.columns());
     }
 
-    /// Adds a sample's weight to that of its stack and thread; time and CPU are not kept.
+    /// Adds a sample's weight to the total of its stack and thread; time and CPU are not kept.
     pub fn add(&mut self, sample: Sample, weight: Weight) {
         self.add_on_cpu(Sample { cpu: None, ..sample }, weight);
     }
 
-    /// The same, with CPUs kept apart.
+    /// Like [`RawStacks::add`], but with a separate total for each CPU.
     pub fn add_on_cpu(&mut self, sample: Sample, weight: Weight) {
         self.totals.add(&mut self.samples, Sample { time: None, ..sample }, weight);
     }

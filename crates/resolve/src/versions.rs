@@ -1,9 +1,9 @@
-//! Which function it was, where a process puts one into the place of another.
+//! Versions of functions, for processes that put JIT-compiled functions into the place of earlier ones.
 //!
-//! Only the jitdump file shows which, and it may be written after the samples have come: so samples of a
-//! process that writes one keep their times to the end. Then, where more than one function was at an
-//! address, a frame becomes several, each with a version: the function's number in the file, and one
-//! more, so that 0 is any.
+//! Only the jitdump file shows which function was at an address at a time, and it may be written after the samples have
+//! arrived. So samples of a process that writes one keep their times to the end. Then, if more than one function was at
+//! an address, a frame becomes several, each with a version: the function's number in the file plus one. Version 0
+//! means that the function is not determined.
 
 use hashbrown::HashMap;
 use pyrograph_profile::StackId;
@@ -12,8 +12,8 @@ use pyrograph_symbol::JitDump;
 use crate::modules::{Held, ModuleId, ModuleKind};
 use crate::stacks::RawStacks;
 
-/// Gives versions to frames of samples whose times are known and on `CLOCK_MONOTONIC`, as by
-/// convention those in the files are.
+/// Assigns versions to frames of samples whose times are known and on `CLOCK_MONOTONIC`, the clock that jitdump files
+/// use by convention.
 pub fn split_versions(raw: RawStacks, modules: &Held) -> RawStacks {
     let dumps: HashMap<ModuleId, _> = modules
         .iter()

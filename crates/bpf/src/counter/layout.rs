@@ -4,7 +4,7 @@ use bytemuck::{Pod, Zeroable};
 
 pub const MAX_CALLS: u32 = 512;
 pub const MAX_VALUES: usize = 32;
-/// In place of this number in a program stands the index of its event.
+/// Placeholder in a program's instructions that is replaced by the index of its event.
 pub const EVENT_INDEX: i32 = 0x5059_0001;
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]

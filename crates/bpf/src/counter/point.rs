@@ -1,4 +1,4 @@
-//! A program for each tracepoint: copies of one, each with the index of its event in it.
+//! One program for each tracepoint: copies of a template with the index of the event patched in.
 
 use std::ffi::CString;
 use std::io;
@@ -14,7 +14,7 @@ use crate::object::program;
 /// `BPF_ALU64 | BPF_MOV | BPF_K`, include/uapi/linux/bpf.h
 const MOVE_NUMBER: u8 = 0xb7;
 
-/// The program that is copied, as the kernel took it.
+/// The program that is copied, with its instructions as they were loaded.
 pub struct Template {
     instructions: Vec<bpf_insn>,
 }
@@ -22,10 +22,10 @@ pub struct Template {
 /// A tracepoint that is counted.
 pub struct Point {
     pub event: usize,
-    /// The attachment goes first.
+    /// The attachment is dropped first.
     _link: OwnedFd,
     program: OwnedFd,
-    /// As [`Self::missed`], before it began to count.
+    /// Value of [`Self::all_missed`] when counting began.
     before: u64,
 }
 
@@ -35,11 +35,11 @@ impl Template {
         Ok(Self { instructions: program.insns().to_vec() })
     }
 
-    /// Counts a tracepoint.
+    /// Loads a copy of the program for an event, and attaches it to a tracepoint.
     pub fn attach(&self, event: usize, name: &str) -> io::Result<Point> {
         let program = self.load(event)?;
         let name = CString::new(name)?;
-        // SAFETY: the name ends with zero and outlives the call; the descriptor is a program's.
+        // SAFETY: the name ends with NUL and outlives the call; the descriptor belongs to a program.
         let link =
             unsafe { libbpf_sys::bpf_raw_tracepoint_open(name.as_ptr(), program.as_raw_fd()) };
         Ok(Point { event, _link: owned(link)?, program, before: 0 })
@@ -58,8 +58,8 @@ impl Template {
         if places != 1 {
             return Err(io::Error::other("no place for the index of an event"));
         }
-        // SAFETY: the strings end with zero, the instructions are as many as is said, and all outlive the call; there are no
-        // options.
+        // SAFETY: the strings end with NUL, the number of instructions is correct, and all outlive the call; there are
+        // no options.
         owned(unsafe {
             libbpf_sys::bpf_prog_load(
                 libbpf_sys::BPF_PROG_TYPE_RAW_TRACEPOINT,
@@ -74,12 +74,12 @@ impl Template {
 }
 
 impl Point {
-    /// How often it was hit while the program was at work on the same CPU.
+    /// Number of hits that were missed because the program was running on the same CPU.
     pub fn missed(&self) -> u64 {
         self.all_missed() - self.before
     }
 
-    /// Begins to count what is missed.
+    /// Resets the number of missed hits.
     pub fn forget_missed(&mut self) {
         self.before = self.all_missed();
     }
@@ -87,7 +87,7 @@ impl Point {
     fn all_missed(&self) -> u64 {
         let mut info = libbpf_sys::bpf_prog_info::default();
         let mut size = u32::try_from(size_of_val(&info)).unwrap_or(0);
-        // SAFETY: the kernel writes at most as many bytes as it has.
+        // SAFETY: the kernel writes at most `size` bytes.
         let result = unsafe {
             libbpf_sys::bpf_prog_get_info_by_fd(
                 self.program.as_raw_fd(),
@@ -103,6 +103,6 @@ fn owned(fd: i32) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::from_raw_os_error(-fd));
     }
-    // SAFETY: the kernel has just opened it for us.
+    // SAFETY: the kernel has just opened the descriptor for us.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

@@ -1,4 +1,4 @@
-//! Collection of counts from the kernel's tables.
+//! Collection of counts from the kernel's maps.
 
 use pyrograph_event::request::Waits;
 
@@ -10,17 +10,17 @@ use crate::object::monotonic_now;
 use crate::rows::{all_rows, take_rows};
 
 impl Engine {
-    /// Takes what was counted until the last call before this; at the end, after [`Self::stop`], call it
-    /// twice.
+    /// Takes the counts up to the previous call: of two maps, the one that programs do not write to is read. At the
+    /// end, after [`Self::stop`], call it twice.
     ///
     /// # Errors
     ///
-    /// If the kernel's tables cannot be read.
+    /// If the maps cannot be read.
     pub fn drain(&mut self, out: &mut dyn FnMut(Counted<'_>)) -> Result<(), Error> {
         let side = self.state.read(0).side & 1;
         let idle = &self.counts[1 - side as usize];
         let rows = take_rows(idle, "counts")?;
-        // The stacks of these counts were sent before they were counted.
+        // The stacks of these counts were sent before the events were counted.
         self.rings.consume().map_err(Error::map("stacks"))?;
         for (key, count) in self.stacks.late() {
             self.stacks.counted(&key, &count, out);
@@ -38,10 +38,10 @@ impl Engine {
         Ok(())
     }
 
-    /// Forgets stacks, so that a long recording needs no more memory than a short one; the programs send
-    /// again what they meet again.
+    /// Forgets stacks, so that a long recording needs no more memory than a short one. The programs emit a stack again
+    /// when it occurs again.
     fn forget_stacks(&mut self) {
-        /// Until then, counts may be of stacks from before the last time.
+        /// Number of drains between two calls: until then, counts may refer to stacks from before the previous one.
         const DRAINS_BETWEEN: u32 = 4;
         self.drains_since = self.drains_since.saturating_add(1);
         if self.may_forget && self.drains_since >= DRAINS_BETWEEN && self.stacks.are_many() {
@@ -52,14 +52,14 @@ impl Engine {
         }
     }
 
-    /// Takes what has not ended, threads that wait still and calls that have not returned: what they took
-    /// until now counts, too. Call this once, after [`Self::stop`] and the last [`Self::drain`].
+    /// Takes waits and calls that have not ended: the time that they have taken so far counts, too. Call this once,
+    /// after [`Self::stop`] and the last [`Self::drain`].
     ///
     /// # Errors
     ///
-    /// If they cannot be read.
+    /// If the maps cannot be read.
     pub fn unfinished(&mut self, out: &mut dyn FnMut(Counted<'_>)) -> Result<(), Error> {
-        // Nobody has woken these.
+        // These have no waker yet.
         if self.waits == Waits::Wakers {
             return Ok(());
         }
@@ -77,16 +77,16 @@ impl Engine {
         Ok(())
     }
 
-    /// Reads the memory that was given and not given back until now: where it was asked for. Call this after
-    /// [`Self::drain`], which takes the stacks; nothing is taken out.
+    /// Reads the memory that is allocated and not freed yet, by the stacks of the allocations. Call this after
+    /// [`Self::drain`], which takes the stacks. The counts stay in the map.
     ///
     /// # Errors
     ///
-    /// If it cannot be read.
+    /// If the map cannot be read.
     pub fn held(&mut self, out: &mut dyn FnMut(Counted<'_>)) -> Result<(), Error> {
         let Some(sites) = &self.sites else { return Ok(()) };
         let rows = all_rows(sites, "sites")?;
-        // The stacks of these sites were sent before they were counted.
+        // The stacks of these sites were sent before the allocations were counted.
         self.rings.consume().map_err(Error::map("stacks"))?;
         for (_, site) in rows {
             let Site { key, count } = bytemuck::pod_read_unaligned(&site);

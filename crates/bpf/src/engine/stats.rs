@@ -11,31 +11,30 @@ use crate::layout::{ENDS, Tick};
 
 use super::Engine;
 
-/// Events that the programs could not count, and how user stacks ended.
+/// Events that the programs could not count, and results of unwinding user stacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Events that were not counted.
+    /// Numbers of events that were not counted.
     pub lost: LostBy,
-    /// User stacks that were unwound in the kernel, by how they ended: the first number is that of whole ones,
-    /// the others are those of `enum end`.
+    /// Number of user stacks that were unwound in the kernel, indexed by `enum end`; the first is the number of whole
+    /// ones.
     pub ends: [u64; ENDS],
-    /// User stacks that ended early in the kernel and were copied out, to be unwound in user space.
+    /// Number of user stacks that ended early in the kernel and were copied, to be unwound in user space.
     pub copied: u64,
-    /// User stacks that ended early in the kernel and were not copied, for lack of room.
+    /// Number of user stacks that ended early in the kernel and were not copied because there was no room.
     pub copies_refused: u64,
-    /// Where a clock triggers: the stacks that were taken, how long that took in all, and the time of ticks that did not
-    /// come, which counts for the stack after, and how many that are.
+    /// Number of stacks that were taken, if a clock triggers.
     pub ticks: u64,
-    /// See [`Self::ticks`].
+    /// Time that taking these stacks took.
     pub spent: Duration,
-    /// See [`Self::ticks`].
+    /// Time of ticks of the clock that did not come; it counts for the following stack.
     pub skipped_time: Duration,
-    /// See [`Self::ticks`].
+    /// Number of ticks that did not come.
     pub skipped: u64,
 }
 
 impl Stats {
-    /// User stacks that ended so in the kernel.
+    /// Number of user stacks that ended for this reason in the kernel.
     pub fn ended(&self, cut: Cut) -> u64 {
         let end = usize::try_from(end_of(cut)).ok();
         end.and_then(|end| self.ends.get(end)).copied().unwrap_or(0)
@@ -43,19 +42,19 @@ impl Stats {
 }
 
 impl Engine {
-    /// The counts so far.
+    /// Counts so far.
     pub fn stats(&self) -> Stats {
         let state = self.state.read(0);
         let ticks = self.ticks.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY);
         let (mut taken, mut spent, mut skipped) = (0, 0, 0);
-        // The counts stay, though it could not be read.
+        // If these cannot be read, the other counts are still returned.
         for tick in ticks.ok().flatten().into_iter().flatten() {
             let tick: Tick = bytemuck::pod_read_unaligned(&tick);
             taken += tick.taken;
             spent += tick.spent;
             skipped += tick.skipped;
         }
-        // Of threads that take turns, some samples stand for less than a period.
+        // The sum may be negative: some samples of threads that take turns represent less than a period.
         let skipped = u64::try_from(skipped).unwrap_or(0);
         Stats {
             ticks: taken,

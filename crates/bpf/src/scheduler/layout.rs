@@ -18,7 +18,7 @@ pub const SCHED_FREQUENCY: u16 = 10;
 pub const WAITS_FOR_IO: u16 = 1;
 pub const WAITS_FOR_TIME: u16 = 2;
 pub const HAS_STACK: u16 = 4;
-/// `S_IFMT`
+/// Mask of the file type in a mode (`S_IFMT`).
 pub const FILE_TYPE: u16 = 0o170_000;
 pub const NO_CALL: u16 = 0xffff;
 

@@ -1,4 +1,4 @@
-//! Events that are traced beside calls: tracepoints, places in programs, page faults.
+//! Events that are traced in addition to calls: tracepoints, probes in programs, page faults.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd};
@@ -14,12 +14,12 @@ use crate::error::{Error, Reason};
 use crate::object::{handle, program};
 use crate::probes::probed;
 
-/// Returns true if it is a tracepoint, and not a place in a program.
+/// Returns true if the event is a tracepoint, not a probe in a program.
 pub fn is_tracepoint(event: &EventSource) -> bool {
     matches!(event.trigger, Trigger::Tracepoint { .. })
 }
 
-/// Says which bytes each tracepoint has.
+/// Tells the programs which bytes each tracepoint has.
 pub fn set_plans(object: &Object, events: &[EventSource]) -> Result<(), Error> {
     let plans = handle(object, "event_plans")?;
     for (number, event) in (0u32..).zip(events) {
@@ -35,7 +35,7 @@ pub fn set_plans(object: &Object, events: &[EventSource]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Attaches the programs of events; each gets the number of its event.
+/// Attaches the programs of events; each gets the number of its event as a cookie.
 pub fn attach(object: &Object, events: &[EventSource]) -> Result<Vec<Link>, Error> {
     let mut links = Vec::new();
     for (cookie, event) in (0u64..).zip(events) {
@@ -87,7 +87,7 @@ pub fn attach(object: &Object, events: &[EventSource]) -> Result<Vec<Link>, Erro
     Ok(links)
 }
 
-/// Attaches a program to perf events that count page faults, one a CPU.
+/// Attaches a program to perf events that count page faults, one for each CPU.
 pub fn attach_faults<'a>(
     object: &Object,
     major: bool,
@@ -96,7 +96,7 @@ pub fn attach_faults<'a>(
     let name = if major { "on_major_fault" } else { "on_minor_fault" };
     let program = program(object, name)?;
     let attach = |event: BorrowedFd<'_>| {
-        // The link closes its descriptor when it goes: the caller keeps its own.
+        // The link closes its descriptor when it is dropped: the caller keeps its own.
         let own = event.try_clone_to_owned().map_err(Error::map("events"))?;
         let link = program.attach_perf_event(own.as_raw_fd()).map_err(Error::attach(name))?;
         let _ = own.into_raw_fd();
@@ -105,7 +105,7 @@ pub fn attach_faults<'a>(
     events.map(attach).collect()
 }
 
-/// How many events the kernel did not hand to the programs, since one of them was just running on the CPU.
+/// Number of events that the kernel did not pass to the programs, because one of them was running on the CPU.
 pub fn missed(object: &Object, options: &CallOptions) -> u64 {
     let loaded = object.progs().filter(|program| options.loads(&program.name().to_string_lossy()));
     loaded.map(|program| misses_of(program.as_fd())).sum()
@@ -114,7 +114,7 @@ pub fn missed(object: &Object, options: &CallOptions) -> u64 {
 fn misses_of(program: BorrowedFd<'_>) -> u64 {
     let mut info = MaybeUninit::<libbpf_sys::bpf_prog_info>::zeroed();
     let mut len = size_of::<libbpf_sys::bpf_prog_info>() as u32;
-    // SAFETY: the kernel writes at most `len` bytes, all of whose patterns are valid numbers; the rest is 0.
+    // SAFETY: the kernel writes at most `len` bytes; any bytes are valid numbers, and the rest is 0.
     unsafe {
         let to = info.as_mut_ptr();
         match libbpf_sys::bpf_prog_get_info_by_fd(program.as_raw_fd(), to, &mut len) {

@@ -4,7 +4,7 @@ use bytemuck::{Pod, Zeroable};
 
 pub const MAX_CALLS: u32 = 512;
 pub const MAX_COPIES: usize = 4;
-/// Numbers of latencies in a row.
+/// Number of latency buckets in a row.
 pub const BUCKETS: usize = 4 * (40 - 4) + 2;
 
 pub const EXTENT_TEXT: u8 = 0;
@@ -68,7 +68,7 @@ pub struct State {
     pub pid_namespace: u64,
 }
 
-/// Kinds of records: `enum record_kind`, of which 1 is a call that has returned.
+/// Kinds of records: `enum record_kind`. Kind 1 is a call that has returned.
 pub const RECORD_LAST_CALL: u16 = 2;
 pub const RECORD_UNFINISHED: u16 = 3;
 pub const RECORD_RETURN: u16 = 4;
@@ -115,7 +115,7 @@ pub struct EventPlan {
     pub places: [EventPlace; MAX_PLACES],
 }
 
-/// Rows of `stacks` for each CPU.
+/// Number of rows of the map `stacks` for each CPU.
 pub const STACKS_A_CPU: u32 = 2;
 #[cfg(test)]
 pub const MAX_STACK: usize = 256 << 10;
@@ -123,7 +123,7 @@ pub const ROOT_STACK: usize = 16 << 10;
 pub const UNKNOWN_STACK: usize = 16 << 10;
 pub const MAX_KERNEL_FRAMES: usize = 64;
 
-/// The head behind the record in `struct stack`, before the bytes of the stack.
+/// The header in `struct stack`, between the record and the bytes of the stack.
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub struct Stack {

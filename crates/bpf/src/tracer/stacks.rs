@@ -1,4 +1,4 @@
-//! Stacks that come before the records that they belong to.
+//! Stacks that arrive before the records that they belong to.
 
 use std::collections::HashMap;
 
@@ -9,19 +9,19 @@ use super::layout::{self, Record};
 /// DWARF number of `rsp`.
 const SP: usize = 7;
 
-/// Stacks whose records have not come yet, by process and the record's time.
+/// Stacks whose records have not arrived yet, by process and the record's time.
 #[derive(Default)]
 pub struct Stacks {
     waiting: HashMap<(i32, u64), ThreadStack>,
 }
 
 impl Stacks {
-    /// More wait only where their records were lost.
+    /// Number of waiting stacks above which old ones are dropped: there are only more if their records were lost.
     const MOST: usize = 4096;
-    /// Programs are executed faster than this.
+    /// Age in nanoseconds at which a waiting stack is dropped: executing a program takes less.
     const LONGEST_WAIT: u64 = 10_000_000_000;
 
-    /// Adds a `struct stack`, of which this is the record.
+    /// Adds a `struct stack`; `record` is its record.
     pub fn add(&mut self, record: &Record, bytes: &[u8]) {
         if self.waiting.len() > Self::MOST {
             self.waiting.retain(|_, stack| stack.time + Self::LONGEST_WAIT > record.time);
@@ -31,7 +31,7 @@ impl Stacks {
         }
     }
 
-    /// Adds all of a batch that holds nothing else.
+    /// Adds all stacks of a batch that holds nothing else.
     pub fn add_all(&mut self, mut batch: &[u8]) {
         while let Some((record, behind)) = batch.split_at_checked(size_of::<Record>()) {
             let record: Record = bytemuck::pod_read_unaligned(record);
@@ -42,7 +42,7 @@ impl Stacks {
         }
     }
 
-    /// The stack of a record.
+    /// Removes and returns the stack of a record.
     pub fn take(&mut self, record: &Record) -> Option<ThreadStack> {
         if record.stack == 0 {
             return None;
@@ -50,13 +50,13 @@ impl Stacks {
         self.take_of((record.tgid, record.time))
     }
 
-    /// The stack of what has this process and time.
+    /// Removes and returns the stack for a process and time.
     pub fn take_of(&mut self, of: (i32, u64)) -> Option<ThreadStack> {
         self.waiting.remove(&of)
     }
 }
 
-/// The stack of a record, as far as it is known.
+/// State of a record's stack.
 pub fn state<'a>(record: &Record, stack: Option<&'a ThreadStack>) -> Stack<'a> {
     match stack {
         Some(stack) => Stack::Taken(stack),
@@ -75,7 +75,8 @@ fn read(record: &Record, bytes: &[u8]) -> Option<ThreadStack> {
     };
     let copied_to = head.registers[SP].saturating_add(head.len.into());
     let missing = match head.end {
-        // There may be more: what could not be read ends it, or there is no more room.
+        // The end of the stack is unknown, and the copy is full: there may be more, as an unreadable page or lack of
+        // room has ended the copy.
         0 if len == layout::UNKNOWN_STACK => layout::UNKNOWN_STACK as u64,
         end => end.saturating_sub(copied_to),
     };

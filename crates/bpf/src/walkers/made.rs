@@ -1,4 +1,4 @@
-//! The walkers over processes that are put together (`tests/made` of `pyrograph-language`): each language's, as it is and
+//! Tests the walkers on synthetic processes (`tests/made` of `pyrograph-language`): one for each language, intact and
 //! damaged. No interpreter is needed.
 
 #[path = "../../../language/tests/made/mod.rs"]
@@ -15,7 +15,7 @@ use super::{Thread, Walkers};
 use crate::layout::{FRAME_SHIFT, MODULE_ANONYMOUS};
 use made_by_language::{Damaged, FS, Made, START};
 
-/// A process that is put together, with what a walker needs of it.
+/// A synthetic process, with the data that a walker needs.
 struct Process {
     made: Made,
     runtime: Box<Runtime>,
@@ -32,7 +32,7 @@ impl Process {
         Self { runtime: made.runtime(), frames, made }
     }
 
-    /// It is mapped where it was linked for.
+    /// The interpreter is mapped at the address that it was linked for.
     fn thread(&self) -> Thread<'_> {
         let interpreter = &self.runtime.interpreter;
         let to_frame = interpreter.to_address.wrapping_neg();
@@ -40,7 +40,7 @@ impl Process {
     }
 }
 
-/// Calls as text: the name and the line of each function, the line of others, `|` where a run of the interpreter ends.
+/// Calls as text: name and line of each function, line of other calls, `|` at the end of a run of the interpreter.
 fn texts(
     walkers: &mut Walkers,
     process: &Process,
@@ -50,11 +50,11 @@ fn texts(
     let mut functions = process.made.functions.iter();
     let mut text = |call| match call {
         Call::Function { function, offset, .. } => {
-            // Which class a method is of is only emitted with its name.
+            // The class that a method belongs to is only emitted with its name.
             let owner = functions.next().map_or(0, |known| known.owner);
             let chunks = walkers.chunks(&process.runtime.interpreter, function, owner);
             let copied = Chunks { chunks: &chunks, rest: () };
-            // Java's methods are named while it runs.
+            // Java's methods are named from the memory of the running process.
             let memory = if chunks.is_empty() { memory } else { &copied };
             let name = process.runtime.name(memory, function, owner);
             let line = process.runtime.lines(memory, function).line(offset);
@@ -69,7 +69,7 @@ fn texts(
     Calls::new(words).iter().filter_map(&mut text).collect()
 }
 
-/// The calls of each process.
+/// Expected calls of each process.
 const CALLS: [(&str, &[&str]); 9] = [
     ("python", &["leaf:8", "Thing.call:8", "|", "<module>:8", "|"]),
     (
@@ -148,12 +148,12 @@ fn made_processes_have_the_calls_that_were_made() {
     }
 }
 
-/// The sanitizers end the walkers where they read or write what they should not; and they end themselves if they read more
-/// often than a stack can take.
+/// The sanitizers stop the walkers at an invalid read or write. The walkers stop themselves if they read more often
+/// than a stack can require.
 #[test]
 fn made_processes_that_are_damaged_have_fewer_calls() {
     let mut walkers = Walkers::start();
-    // A generator of numbers that are as good as random (Knuth's MMIX).
+    // A pseudo-random number generator (Knuth's MMIX).
     let mut state = 1u64;
     let mut random = || {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);

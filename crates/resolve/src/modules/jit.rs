@@ -1,4 +1,4 @@
-//! JIT-compiled code of processes, and what they write down about it: perf maps and jitdump files.
+//! JIT-compiled code of processes, and the files that they write about it: perf maps and jitdump files.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -11,35 +11,36 @@ use crate::files::Files;
 
 use super::{DumpFile, Held, Module, ModuleId, ModuleKind};
 
-/// An open file is as dear as so many modules without one: a process may have a thousand.
+/// Weight of a module with an open file, compared with one without: a process may have only a thousand open files.
 const OPEN_IS_AS_MANY: usize = 16;
 
 /// Modules of JIT-compiled code, one for each process, until they are forgotten.
 #[derive(Debug, Default)]
 pub struct JitModules {
     modules: Held,
-    /// The number of the next one.
+    /// Number of the next module, counted from [`ModuleId::JIT`].
     next: u32,
-    /// By process, until it runs another program.
+    /// Modules by process ID, until the process ends or calls `exec`.
     by_process: HashMap<i32, ModuleId>,
-    /// Of processes that are gone, or run another program.
+    /// Modules of processes that have ended or called `exec`.
     before: HashMap<i32, ModuleId>,
-    /// All of these, lately and since longer: several processes may have had one number.
+    /// All modules of such processes, those that ended lately and those that ended earlier. Several processes may have
+    /// had one ID.
     gone: Vec<ModuleId>,
     gone_long: Vec<ModuleId>,
-    /// How many of the former have files that are open.
+    /// Number of modules in `gone` that have open files.
     gone_open: usize,
-    /// There is a jitdump file.
+    /// True if there is a jitdump file.
     has_dumps: bool,
 }
 
 impl JitModules {
-    /// The module with this number, unless it is forgotten.
+    /// The module with this number; `None` if it was forgotten.
     pub fn get(&self, id: ModuleId) -> Option<&Arc<Module>> {
         self.modules.get(&id)
     }
 
-    /// The module of a process's JIT-compiled code.
+    /// Returns the module of a process's JIT-compiled code.
     pub fn of_process(&mut self, files: &mut dyn Files, pid: i32) -> ModuleId {
         let known = self.by_process.get(&pid).copied();
         let module = known.and_then(|id| Some((id, self.modules.get(&id)?)));
@@ -47,7 +48,7 @@ impl JitModules {
             Some((id, ModuleKind::Jit { map: None, dump })) => (id, dump.clone()),
             Some((id, _)) => return id,
             None => {
-                // After a billion of them, the first are long gone.
+                // After a billion modules, the first ones were forgotten long ago.
                 let id = ModuleId(ModuleId::JIT + self.next);
                 self.next = (self.next + 1) % ModuleId::JIT;
                 self.by_process.insert(pid, id);
@@ -62,7 +63,7 @@ impl JitModules {
         id
     }
 
-    /// The same for a process that may be gone: whether it `runs` is known.
+    /// Like [`JitModules::of_process`], for a process that may have ended. `runs`: it is known to run.
     pub fn at_last(&mut self, files: &mut dyn Files, pid: i32, runs: bool) -> ModuleId {
         match (self.by_process.get(&pid), self.before.get(&pid)) {
             (Some(&id), _) | (None, Some(&id)) => id,
@@ -76,7 +77,7 @@ impl JitModules {
         }
     }
 
-    /// The module of a process that writes this jitdump file.
+    /// Adds a jitdump file of a process, and returns the process's module.
     pub fn add_dump(
         &mut self,
         files: &mut dyn Files,
@@ -95,7 +96,7 @@ impl JitModules {
         id
     }
 
-    /// Names a module by this perf map from now on, unless it is forgotten.
+    /// Sets the perf map of a module, unless it was forgotten.
     pub fn set_map(&mut self, id: ModuleId, map: File) {
         let known = self.modules.get(&id).map(|module| &module.kind);
         if let Some(ModuleKind::Jit { dump, .. }) = known {
@@ -116,7 +117,7 @@ impl JitModules {
         self.has_dumps && matches!(kind(), Some(ModuleKind::Jit { dump: Some(_), .. }))
     }
 
-    /// The jitdump file of a process with these mappings, which may be that of its parent.
+    /// Jitdump file of a process with these mappings, which may be its parent's file.
     pub fn dump(&self, space: &AddressSpace) -> Option<Arc<DumpFile>> {
         if !self.has_dumps {
             return None;
@@ -130,14 +131,14 @@ impl JitModules {
         })
     }
 
-    /// Looks once more for the symbols of all processes with JIT-compiled code.
+    /// Tries again to open the perf maps of all processes with JIT-compiled code.
     pub fn refresh_all(&mut self, files: &mut dyn Files) {
         for pid in self.by_process.keys().copied().collect::<Vec<_>>() {
             self.of_process(files, pid);
         }
     }
 
-    /// The process runs another program now, or is gone: its number may come to mean another.
+    /// Handles a process that has ended or called `exec`: its ID may belong to another process later.
     pub fn forget_process(&mut self, files: &mut dyn Files, pid: i32) {
         if self.by_process.contains_key(&pid) {
             self.of_process(files, pid);
@@ -157,15 +158,14 @@ impl JitModules {
         self.modules.len()
     }
 
-    /// JIT-compiled code of processes that ended lately: as many, or more if it holds
-    /// files open.
+    /// Number of modules of processes that ended lately; those with open files count several times.
     pub fn gone(&self) -> usize {
         self.gone.len() + OPEN_IS_AS_MANY * self.gone_open
     }
 
-    /// Forgets JIT-compiled code of processes that had ended already when this was last called, unless it
-    /// `is_mapped` by their children. No frames are in it any more, and none will come that were counted
-    /// elsewhere and are late.
+    /// Forgets the modules of processes that had ended before the last call, unless their children have them mapped
+    /// (`is_mapped`). No frame may refer to them any more. Thanks to the delay, late stacks that were counted elsewhere
+    /// do not refer to them either.
     pub fn forget(&mut self, is_mapped: impl Fn(ModuleId) -> bool) {
         let mut stay = Vec::new();
         for id in self.gone_long.drain(..) {

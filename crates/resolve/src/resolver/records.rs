@@ -1,4 +1,4 @@
-//! Records of what processes do beside being sampled: they start, end, have names, and map files.
+//! Records of processes other than samples: start, end, names, and mappings of files.
 
 use pyrograph_event::{Comm, FileId, Ksymbol, Mmap, Mmap2, Task};
 
@@ -14,12 +14,13 @@ const PROT_EXEC: u32 = 4;
 /// The symbol of a BPF program (`PERF_RECORD_KSYMBOL_TYPE_BPF`).
 const KSYMBOL_BPF: u16 = 1;
 
-/// More than any machine has at once: a damaged file's are not remembered without end.
+/// Number of kernel symbols that are kept: more than any machine has at once. A damaged file must not use memory
+/// without bound.
 const MOST_KERNEL_SYMBOLS: usize = 1 << 13;
 
 impl<F: Files> Resolver<F> {
-    /// A BPF program or a trampoline came or went. What comes later at its address is another: the
-    /// kernel's symbol table, which is read at the end, does not have both.
+    /// Handles a BPF program or a trampoline that was loaded or unloaded. Another one may be at the same address later;
+    /// the kernel's symbol table, which is read at the end, does not have both.
     pub(super) fn kernel_symbol(&mut self, symbol: &Ksymbol<'_>) {
         let Some(end) = symbol.start.checked_add(symbol.len.into()) else { return };
         self.kernel.unmap(symbol.start..end);
@@ -39,20 +40,21 @@ impl<F: Files> Resolver<F> {
         }
         self.processes.named(comm.pid, comm.tid, &String::from_utf8_lossy(comm.name));
         if comm.pid == comm.tid {
-            // It may be gone before it is asked about.
+            // Read now, because the process may be gone by the time the command line is needed.
             self.command_line(comm.pid);
         }
     }
 
     pub(super) fn fork(&mut self, task: &Task) {
-        // A process that was found in `/proc` is followed by its own mappings; nothing else has the time 0.
+        // The mappings of a process that was found in `/proc` have records of their own; nothing else has time 0.
         let start = Start {
             parent: (task.parent_pid, task.parent_tid),
             child: (task.pid, task.tid),
             time: if task.synthesized { 0 } else { task.time.max(1) },
         };
         if task.pid != task.parent_pid {
-            // The child may be gone before it is asked about; its parent, which has the same, waits for it.
+            // Read now, because the child may be gone by the time they are needed. Its parent, which has the same ones,
+            // waits for it.
             self.cgroup(task.parent_pid);
             self.command_line(task.parent_pid);
         }
@@ -97,7 +99,7 @@ impl<F: Files> Resolver<F> {
         identity: &Identity,
         path: &[u8],
     ) {
-        // −1 is the kernel, whose symbols have the places of its modules.
+        // A PID of −1 means the kernel. Addresses of its modules are resolved by its symbol table.
         let (Some(end), 0..) = (start.checked_add(len), pid) else { return };
         let path = String::from_utf8_lossy(path);
         self.watch.mapped(pid, &path);
