@@ -1,7 +1,7 @@
 //! `pyrograph annotate`: the instructions and source lines of a function, with their shares.
 
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
@@ -14,6 +14,7 @@ use pyrograph_render::{
 };
 
 use crate::code::SourceArgs;
+use crate::ending;
 use crate::reading::ReadArgs;
 use crate::streams::{inputs, write_output};
 
@@ -83,7 +84,9 @@ enum Form {
 }
 
 /// Shows it.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    let Args { json, html, output, .. } = &mut args;
+    ending::set_flag(output.as_deref(), &mut [("json", json), ("html", html)])?;
     let options = Options { instructions: true, ..Options::default() };
     let inputs = inputs(&args.files)?;
     let profile = args.reading.read_events(inputs, options).context("failed to annotate")?;
@@ -120,7 +123,7 @@ fn write(annotation: &Annotation, args: &Args, column: usize) -> anyhow::Result<
             ColorChoice::Never => false,
         },
     };
-    match form(args, output) {
+    match form(args) {
         Form::Json => write_output(output, |out| annotation_json(annotation, out))?,
         Form::Html => write_output(output, |out| annotation_html(annotation, style, out))?,
         Form::Text if is_shown => {
@@ -133,11 +136,10 @@ fn write(annotation: &Annotation, args: &Args, column: usize) -> anyhow::Result<
     Ok(())
 }
 
-fn form(args: &Args, output: Option<&Path>) -> Form {
-    let ending = output.and_then(Path::extension).and_then(|ending| ending.to_str());
-    match (args.json, args.html, ending) {
-        (true, ..) | (false, false, Some("json")) => Form::Json,
-        (_, true, _) | (.., Some("html" | "htm")) => Form::Html,
+fn form(args: &Args) -> Form {
+    match (args.json, args.html) {
+        (true, _) => Form::Json,
+        (_, true) => Form::Html,
         _ => Form::Text,
     }
 }

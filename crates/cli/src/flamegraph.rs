@@ -15,6 +15,7 @@ use pyrograph_render::{
     subtitle, svg, svg_message,
 };
 
+use crate::ending;
 use crate::reading::ReadArgs;
 use crate::say::say;
 use crate::streams::{inputs, write_picture};
@@ -174,6 +175,7 @@ pub struct Args {
 
 /// Draws a flame graph.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    ending::check(args.output.as_deref(), &["svg"])?;
     let mut options = svg_options(&args)?;
     for (option, given, why) in [
         (

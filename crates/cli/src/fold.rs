@@ -9,6 +9,7 @@ use pyrograph_format::{
 };
 use pyrograph_profile::{Frame, FrameKind, LabelOptions, ProcessLabel, Profile, Tree};
 
+use crate::ending;
 use crate::reading::ReadArgs;
 use crate::say::say;
 use crate::streams::{inputs, write_output};
@@ -109,6 +110,7 @@ pub struct Args {
 
 /// Folds.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    ending::check(args.output.as_deref(), &["folded", "collapsed", "txt"])?;
     let (options, labels) = (read_options(&args), label_options(&args));
     if args.includeoffset {
         say!(

@@ -15,6 +15,7 @@ use pyrograph_output::{Output, Picture};
 use pyrograph_profile::LabelOptions;
 use pyrograph_render::{HeatMapLook, heat_map_svg};
 
+use crate::ending;
 use crate::reading::ReadArgs;
 use crate::say::say;
 use crate::streams::{inputs, write_picture};
@@ -166,6 +167,7 @@ const FINE_CELLS: usize = 20_000;
 
 /// Draws a heat map.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    ending::check(args.output.as_deref(), &["svg", "html", "htm"])?;
     let page = args.output.as_ref().is_some_and(|path| {
         path.extension().is_some_and(|ending| ending == "html" || ending == "htm")
     });

@@ -10,6 +10,7 @@ mod annotate;
 mod code;
 mod convert;
 mod diff;
+mod ending;
 mod filters;
 mod flamegraph;
 mod fold;

@@ -15,6 +15,7 @@ use pyrograph_profile::LabelOptions;
 use pyrograph_render::{ReportStyle, report_json, report_markdown, report_text};
 
 use crate::code::SourceArgs;
+use crate::ending;
 use crate::reading::ReadArgs;
 use crate::say::say;
 use crate::streams::{inputs, say_nameless, write_output};
@@ -107,7 +108,9 @@ enum Form {
 }
 
 /// Reports.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    let Args { json, markdown, output, .. } = &mut args;
+    ending::set_flag(output.as_deref(), &mut [("json", json), ("md", markdown)])?;
     let defaults = Options::default();
     let symbols = SymbolOptions { lines: args.lines, ..defaults.symbols.clone() };
     let options = Options { symbols, ..defaults };
@@ -134,7 +137,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         },
     };
     let output = args.output.as_deref();
-    let form = form(&args, output);
+    let form = form(&args);
     let is_short = form != Form::Json && args.reading.names().is_none();
     let names = is_short.then(|| ShownNames::new(&profile, AsOne::Tiers));
     let mut report = match &names {
@@ -191,13 +194,10 @@ fn write_text(report: &Report, args: &Args, output: Option<&Path>) -> anyhow::Re
     crate::show::page(&text).context("failed to write standard output")
 }
 
-fn form(args: &Args, output: Option<&Path>) -> Form {
-    let ending = output.and_then(Path::extension).and_then(|ending| ending.to_str());
-    match (args.json, args.markdown, ending) {
-        (true, ..) => Form::Json,
-        (_, true, _) => Form::Markdown,
-        (.., Some("json")) => Form::Json,
-        (.., Some("md" | "markdown")) => Form::Markdown,
+fn form(args: &Args) -> Form {
+    match (args.json, args.markdown) {
+        (true, _) => Form::Json,
+        (_, true) => Form::Markdown,
         _ => Form::Text,
     }
 }

@@ -15,6 +15,7 @@ use pyrograph_terminal::standard_output;
 
 use self::records::{RecordArgs, missing};
 use self::times::Times;
+use crate::ending;
 use crate::filters::cpus;
 use crate::reading::{format, limit_memory};
 use crate::say::say;
@@ -123,7 +124,8 @@ pub struct Args {
 /// # Errors
 ///
 /// If the input cannot be read, or standard output is closed.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    ending::set_flag(args.output.as_deref(), &mut [("json", &mut args.json)])?;
     limit_memory(args.max_memory);
     let mut fields = ScriptFields::default();
     args.fields.iter().try_for_each(|typed| fields.add(typed)).map_err(misuse)?;

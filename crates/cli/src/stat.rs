@@ -15,6 +15,7 @@ use pyrograph_recorder::{
 use pyrograph_render::{CountStyle, IntervalTable, not_counted, write_count_changes, write_counts};
 use pyrograph_terminal::{Interrupt, error_width};
 
+use crate::ending;
 use crate::other_rights;
 use crate::say::{misuse, say};
 use crate::streams::Destination;
@@ -153,6 +154,8 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
 ///
 /// If nothing can be counted, or the result cannot be written.
 pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    let Args { json, csv, markdown, output, .. } = &mut args;
+    ending::set_flag(output.as_deref(), &mut [("json", json), ("csv", csv), ("md", markdown)])?;
     let mut groups = Vec::new();
     if args.event.is_empty() {
         args.event.push(CountPlan::USUAL_EVENTS.to_owned());

@@ -18,6 +18,7 @@ use pyrograph_recorder::{
 use pyrograph_render::{CallStyle, write_call_table, write_thread_event};
 use pyrograph_terminal::Interrupt;
 
+use crate::ending;
 use crate::say::{misuse, say};
 use crate::streams::{Destination, open};
 use crate::targets::TargetArgs;
@@ -292,6 +293,12 @@ impl Args {
 ///
 /// If nothing can be traced, or the result cannot be written.
 pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    let Args { json, csv, markdown, output, summary, .. } = &mut args;
+    let mut tables = [("json", json), ("csv", csv), ("md", markdown)];
+    match summary {
+        true => ending::set_flag(output.as_deref(), &mut tables)?,
+        false => ending::check(output.as_deref(), &["txt"])?,
+    }
     args.input = args.input.take().or_else(|| args.file_of_command());
     if let Some(path) = &args.input {
         return read(&args, path);

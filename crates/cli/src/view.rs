@@ -13,6 +13,7 @@ use pyrograph_profile::LabelOptions;
 use pyrograph_terminal::{Screen, browser};
 
 use crate::code::CodeArgs;
+use crate::ending;
 use crate::reading::ReadArgs;
 use crate::say::{misuse, say};
 use crate::streams::{PictureArgs, inputs};
@@ -93,6 +94,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         return terminal::run(&args);
     }
+    ending::check(args.output.as_deref(), &["html", "htm"])?;
     let path = path(&args);
     let output = Output::named(path.as_deref(), "html").context("failed to make a page")?;
     let options = Options {

@@ -10,6 +10,7 @@ use pyrograph_recorder::SchedKey;
 use pyrograph_render::{LatencyStyle, write_latency};
 
 use super::source::SourceArgs;
+use crate::ending;
 use crate::units::{one_of, parse_interval};
 
 /// Show how long each task ran, and how long it waited for a CPU when it could have run
@@ -72,7 +73,11 @@ const BY: [(LatencyBy, &str, &str); 4] = [
 /// # Errors
 ///
 /// If the input cannot be read, or the table cannot be written.
-pub fn run(args: LatencyArgs) -> anyhow::Result<ExitCode> {
+pub fn run(mut args: LatencyArgs) -> anyhow::Result<ExitCode> {
+    ending::set_flag(
+        args.output.as_deref(),
+        &mut [("json", &mut args.json), ("csv", &mut args.csv)],
+    )?;
     let by = match (args.by, args.pids, args.histogram) {
         (Some(by), ..) => by,
         (None, true, _) => LatencyBy::Thread,

@@ -9,6 +9,7 @@ use pyrograph_recorder::Cpus;
 use pyrograph_render::{MapLook, write_map_line};
 
 use super::source::SourceArgs;
+use crate::ending;
 
 /// Show which task each CPU had over time, as letters: a line for each switch
 ///
@@ -45,6 +46,7 @@ pub struct MapArgs {
 ///
 /// If the input cannot be read, or the map cannot be written.
 pub fn run(args: MapArgs) -> anyhow::Result<ExitCode> {
+    ending::check(args.output.as_deref(), &["txt"])?;
     let mut source = args.source.open()?;
     if let Some(cpus) = args.cpus {
         source.choose_cpus(cpus);

@@ -9,6 +9,7 @@ use pyrograph_profile::SchedAction;
 use pyrograph_render::{SchedScriptStyle, write_sched_event};
 
 use super::source::SourceArgs;
+use crate::ending;
 use crate::say::misuse;
 
 /// Print the scheduler's events one by one, as perf script does
@@ -37,7 +38,8 @@ pub struct ScriptArgs {
 /// # Errors
 ///
 /// If the input cannot be read, or the events cannot be written.
-pub fn run(args: ScriptArgs) -> anyhow::Result<ExitCode> {
+pub fn run(mut args: ScriptArgs) -> anyhow::Result<ExitCode> {
+    ending::set_flag(args.output.as_deref(), &mut [("json", &mut args.json)])?;
     let mut source = args.source.open()?;
     if args.call_graph && !source.is_file() {
         misuse!(

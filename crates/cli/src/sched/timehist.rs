@@ -10,6 +10,7 @@ use pyrograph_render::{
 };
 
 use super::source::SourceArgs;
+use crate::ending;
 
 /// Show each switch: what the task that left its CPU had waited for, and how long it ran
 ///
@@ -78,7 +79,11 @@ pub struct TimehistArgs {
 /// # Errors
 ///
 /// If the input cannot be read, or the history cannot be written.
-pub fn run(args: TimehistArgs) -> anyhow::Result<ExitCode> {
+pub fn run(mut args: TimehistArgs) -> anyhow::Result<ExitCode> {
+    ending::set_flag(
+        args.output.as_deref(),
+        &mut [("json", &mut args.json), ("csv", &mut args.csv)],
+    )?;
     let mut source = args.source.open()?;
     let look = TimehistLook {
         style: match (args.json, args.csv) {

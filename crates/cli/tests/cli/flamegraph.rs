@@ -248,3 +248,27 @@ fn a_good_picture_stays_if_there_is_nothing_to_draw() {
     assert!(done.code == Some(1) && new.contains("unrecognized format"), "{new}");
     assert!(flamegraph(directory.path(), "junk\n", &[]).out.contains("unrecognized format"));
 }
+
+/// SVG in a file that ends in `.html`, folded text in one that ends in `.svg`.
+#[test]
+fn endings_of_other_formats_are_refused_in_every_verb() {
+    let directory = directory();
+    std::fs::write(directory.path().join("x.folded"), FOLDED).expect("a file");
+    for (verb, output, endings) in [
+        ("flamegraph", "x.html", "ends in .svg"),
+        ("fold", "x.svg", "ends in .folded, .collapsed, .txt"),
+        ("view", "x.svg", "ends in .html, .htm"),
+        ("report", "x.svg", "ends in .json, .md, .txt"),
+        ("heatmap", "x.csv", "ends in .svg, .html, .htm"),
+    ] {
+        let output = Command::cargo_bin("pyrograph")
+            .expect("the binary is built")
+            .current_dir(directory.path())
+            .args([verb, "x.folded", "-o", output])
+            .output()
+            .expect("the binary runs");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{verb}: {said}");
+        assert!(said.contains(endings), "{verb}: {said}");
+    }
+}
