@@ -106,7 +106,9 @@ impl State {
         let now = Instant::now();
         let Ok(len) = file.metadata().map(|data| data.len()) else { return };
         let before = self.read.map(|(before, ..)| before);
-        if before != Some(len) {
+        // A look that finds nothing new says nothing of what a read takes.
+        let known = self.read.filter(|(before, ..)| *before == len).map(|(.., took)| took);
+        if known.is_none() {
             // A jitdump file only grows; a shorter file is another one.
             if before.is_some_and(|before| len < before) {
                 self.tables.clear();
@@ -116,7 +118,7 @@ impl State {
             let dump = copy.and_then(|file| JitDump::open(At { file, at: 0 }).ok());
             self.dump = dump.filter(JitDump::has_unwinding);
         }
-        self.read = Some((len, now, now.elapsed()));
+        self.read = Some((len, now, known.unwrap_or_else(|| now.elapsed())));
     }
 }
 
