@@ -22,6 +22,8 @@ mod languages;
 mod list;
 mod manual;
 mod names;
+#[cfg(test)]
+mod options_table;
 mod other_rights;
 mod reading;
 mod record;
