@@ -1,4 +1,4 @@
-//! The instructions and source lines of one function, each with its samples: the view that `pyrograph annotate` shows.
+//! Instructions and source lines of one function with their samples: the view behind `pyrograph annotate`.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,107 +9,107 @@ mod arrows;
 
 pub use arrows::{Arrow, arrows};
 
-/// A function, annotated.
+/// An annotated function.
 #[derive(Clone, Debug, Default)]
 pub struct Annotation {
-    /// Its name.
+    /// Function name.
     pub function: String,
-    /// The file that holds it.
+    /// File that contains the function.
     pub module: String,
-    /// Types of the values, of which the function and each instruction have one each.
+    /// Value types; the function and each instruction have one value of each.
     pub value_types: Vec<ValueType>,
-    /// The function's own values.
+    /// Sums of the function's own values, one per value type.
     pub totals: Vec<u64>,
-    /// Those of the whole profile.
+    /// Totals of the whole profile, one per value type.
     pub wholes: Vec<u64>,
-    /// The instructions, in the order of their addresses.
+    /// Instructions in address order.
     pub instructions: Vec<AnnotatedInstruction>,
-    /// Whose code instructions are: the function's own first.
+    /// Scopes that instructions belong to; the function itself comes first.
     pub scopes: Vec<Scope>,
     /// Source files.
     pub files: Vec<SourceFile>,
-    /// The line on which the function begins, if it is known.
+    /// Source line on which the function starts, if known.
     pub start: Option<SourcePlace>,
-    /// The build ID of the file, in hexadecimal digits; empty if it is not known.
+    /// Build ID of the file in hexadecimal; empty if unknown.
     pub build_id: String,
-    /// Address of an instruction less the [`Address::offset`](pyrograph_profile::Address::offset) of its samples.
+    /// Address of an instruction minus the [`Address::offset`](pyrograph_profile::Address::offset) of its samples.
     pub bias: u64,
-    /// What is less than it could be, a line each, with cause and remedy.
+    /// Limitations of this annotation, one line each, with cause and remedy.
     pub notes: Vec<String>,
 }
 
-/// An instruction.
+/// An instruction with its values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnnotatedInstruction {
-    /// Its address in its file, or in memory where there is no file.
+    /// Address in the file, or in memory if there is no file.
     pub address: u64,
-    /// Mnemonic and operands; where they name a function, its name behind them.
+    /// Mnemonic and operands, followed by the name of the function that the operands refer to, if any.
     pub text: String,
-    /// The instruction of the function that it may jump to.
+    /// Index of the instruction of this function that it may jump to.
     pub target: Option<usize>,
-    /// Its values.
+    /// Values, one per value type.
     pub values: Vec<u64>,
-    /// Its source line.
+    /// Source line, if known.
     pub place: Option<SourcePlace>,
-    /// Whose code it is, in [`Annotation::scopes`].
+    /// Index into [`Annotation::scopes`].
     pub scope: usize,
 }
 
-/// A line of a file in [`Annotation::files`].
+/// A source line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourcePlace {
-    /// The file.
+    /// Index into [`Annotation::files`].
     pub file: usize,
-    /// The line, from 1.
+    /// Line number, starting at 1.
     pub line: u32,
 }
 
-/// Inlined functions, the outermost first; none for the function's own code.
+/// A chain of inlined functions, outermost first; empty for the function's own code.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Scope {
-    /// Their names, and from where each is called.
+    /// Function names, each with its call site.
     pub inlined: Vec<(String, Option<SourcePlace>)>,
 }
 
-/// A source file, with the lines that are of interest.
+/// A source file, with only the lines that are needed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceFile {
-    /// Its path, as the compiler wrote it.
+    /// Path as recorded by the compiler.
     pub path: String,
-    /// Text by line, without tabs and line ends; empty if the file was not found.
+    /// Text by line number, without tabs and line ends; empty if the file was not found.
     pub lines: BTreeMap<u32, String>,
 }
 
-/// Lines of one function in one file.
+/// Lines of one function in one file, with their values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceBlock {
-    /// The inlined function, or `None` for the annotated function itself.
+    /// Name of the inlined function, or `None` for the annotated function itself.
     pub inlined: Option<String>,
-    /// The file, in [`Annotation::files`].
+    /// Index into [`Annotation::files`].
     pub file: usize,
-    /// The lines, with their values: all those between the first and the last that have text.
+    /// Values by line number. Lines without values between two lines with code are included if their text is known.
     pub lines: BTreeMap<u32, Vec<u64>>,
-    /// The sums of these values.
+    /// Sums of the values of all lines.
     pub totals: Vec<u64>,
 }
 
-/// Values by line.
+/// Values by line number.
 type LineValues = BTreeMap<u32, Vec<u64>>;
 
-/// Farther apart are lines of different regions: instructions without samples between those that have some.
+/// Maximum number of instructions without samples inside a hot region; a longer gap ends the region.
 const LONGEST_GAP: usize = 8;
 
-/// Longer runs of source lines without code are left out of a block.
+/// Maximum distance between two lines with code for the lines in between to be included in a block.
 const LONGEST_RUN_WITHOUT_CODE: u32 = 20;
 
 impl Annotation {
-    /// Share of a column that an instruction or line has of the function, from 0 to 1.
+    /// Returns the share of the function's total in a column, from 0 to 1.
     pub fn share(&self, values: &[u64], column: usize) -> f64 {
         share(values[column], self.totals[column])
     }
 
-    /// The instructions around the one with the most samples, up to gaps of a few instructions without any; `None` if none has
-    /// any.
+    /// Returns the region around the instruction with the highest value, including gaps of up to [`LONGEST_GAP`]
+    /// instructions without samples; `None` if no instruction has a value.
     pub fn hottest(&self, column: usize) -> Option<Range<usize>> {
         let value = |at: &usize| self.instructions[*at].values[column];
         let count = self.instructions.len();
@@ -129,7 +129,7 @@ impl Annotation {
         Some(region)
     }
 
-    /// The sums of instructions.
+    /// Sums the values of a range of instructions.
     pub fn sums(&self, of: Range<usize>) -> Vec<u64> {
         let mut sums = vec![0u64; self.value_types.len()];
         for instruction in &self.instructions[of] {
@@ -138,13 +138,13 @@ impl Annotation {
         sums
     }
 
-    /// The text of a line; `None` if it is not known.
+    /// Returns the text of a line, if known.
     pub fn text(&self, place: SourcePlace) -> Option<&str> {
         self.files.get(place.file)?.lines.get(&place.line).map(String::as_str)
     }
 
-    /// The source lines of the function, each with what was inlined there; then the own lines of the functions that were
-    /// inlined, most samples first.
+    /// Returns the source lines of the function, each including the code inlined there, followed by the lines of the
+    /// inlined functions, highest value first.
     pub fn source_blocks(&self) -> Vec<SourceBlock> {
         let mut blocks: BTreeMap<(Option<&str>, usize), LineValues> = BTreeMap::new();
         let none = vec![0u64; self.value_types.len()];

@@ -1,25 +1,26 @@
-//! The functions of a profile below each root label: of each process, thread or whatever labels name there.
+//! Functions by root label: per process, per thread, or per other label at the root.
 
 use pyrograph_profile::{LabelOptions, Labels, Profile, StringId};
 
 use crate::TopRow;
 use crate::functions::{Functions, NO_FRAME, ends};
 
-/// One function below one root label.
+/// A function below one root label.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RootedRow {
-    /// The label at the root; empty where there is none.
+    /// Root label; empty if there is none.
     pub root: String,
     /// The function, without source lines.
     pub row: TopRow,
 }
 
-/// The functions as [`top`](crate::top) has them, those of each root label
-/// ([`LabelOptions::process`](pyrograph_profile::LabelOptions)) apart. Equal ones are by name, module and root label.
+/// Returns the same functions as [`top`](crate::top), separately for each root label
+/// ([`LabelOptions::process`](pyrograph_profile::LabelOptions)). Rows are sorted by self value, then by total,
+/// highest first; rows with equal values by name, module and root label.
 ///
 /// # Panics
 ///
-/// When there is no such column.
+/// Panics if there is no such column.
 pub fn top_by_root(profile: &Profile, labels: &LabelOptions, column: usize) -> Vec<RootedRow> {
     let labels = Labels::new(profile, labels);
     let functions = Functions::new(profile, &labels);
@@ -39,7 +40,7 @@ pub fn top_by_root(profile: &Profile, labels: &LabelOptions, column: usize) -> V
                 if is_leaf {
                     sum.own = sum.own.saturating_add(end.value);
                 }
-                // Of a recursion each stack counts once.
+                // A recursive function counts once per stack.
                 if std::mem::replace(&mut sum.last, number) != number {
                     sum.total = sum.total.saturating_add(end.value);
                 }
@@ -72,20 +73,20 @@ pub fn top_by_root(profile: &Profile, labels: &LabelOptions, column: usize) -> V
     rows
 }
 
-/// Values of a function below the present root.
+/// Values of a function below the current root label.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     own: u64,
     total: u64,
-    /// The number of the last stack that it was in, from 1.
+    /// Number of the last stack that the function was seen in, starting at 1; 0 if it was not seen.
     last: u32,
 }
 
-/// The value below each root label, the highest first; equal ones by label.
+/// Returns the total of each root label, highest first; equal totals are sorted by label.
 ///
 /// # Panics
 ///
-/// When there is no such column.
+/// Panics if there is no such column.
 pub fn root_totals(profile: &Profile, labels: &LabelOptions, column: usize) -> Vec<(String, u64)> {
     let labels = Labels::new(profile, labels);
     let ends = ends(profile, &labels, column);

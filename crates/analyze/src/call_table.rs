@@ -1,63 +1,63 @@
-//! System calls as a table: for each thread, process or control group, or for all together.
+//! Tables of system calls: per thread, process or control group, or for all together.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use pyrograph_profile::{CallCount, Durations};
 
-/// By what calls are kept apart.
+/// How calls are grouped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CallKey {
-    /// By thread.
+    /// One group per thread.
     Thread,
-    /// By process.
+    /// One group per process.
     #[default]
     Process,
-    /// By control group.
+    /// One group per control group.
     Group,
-    /// They are not.
+    /// One group for all calls.
     None,
 }
 
-/// System calls, counted.
+/// Table of counted system calls.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallTable {
-    /// The time that passed, if it is known.
+    /// Elapsed time, if known.
     pub elapsed: Option<Duration>,
-    /// The end of its interval since the beginning of the trace, if it is one of several tables.
+    /// End of this table's interval, measured from the start of the trace, if there are several tables.
     pub end: Option<Duration>,
-    /// Those of each thread, process or control group: most time first.
+    /// One group per thread, process or control group, most time first.
     pub groups: Vec<CallGroup>,
 }
 
-/// The calls of a thread, process or control group.
+/// Calls of a thread, process or control group.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallGroup {
-    /// Whose they are: `ls (1234)`; empty for all together.
+    /// Title, such as `ls (1234)`; empty if all calls are in one group.
     pub title: String,
-    /// Those of each name: most time first.
+    /// One row per system call, most time first.
     pub rows: Vec<CallRow>,
-    /// All of them.
+    /// Sums over all rows.
     pub all: CallRow,
 }
 
-/// Calls of one name.
+/// Calls of one system call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CallRow {
-    /// The name.
+    /// Name of the system call.
     pub name: String,
-    /// How many there were.
+    /// Number of calls.
     pub calls: u64,
-    /// How many of these failed, by the error's name.
+    /// Number of failed calls by error name.
     pub errors: BTreeMap<String, u64>,
-    /// The time that they took, as far as it is known.
+    /// Durations of the calls, as far as they are known.
     pub times: Durations,
-    /// This time as a share of the time that passed, which several threads together may exceed.
+    /// Total duration as a share of the elapsed time; above 1 if several threads together took longer.
     pub share: Option<f64>,
 }
 
 impl CallRow {
-    /// How many failed.
+    /// Returns the number of failed calls.
     pub fn failed(&self) -> u64 {
         self.errors.values().sum()
     }
@@ -71,7 +71,7 @@ impl CallRow {
     }
 }
 
-/// `ls (1234)`, or `process 1234` if its name is not known, as in text of strace.
+/// Formats a title: `ls (1234)`, or `process 1234` if the name is not known, as in text of strace.
 fn title(kind: &str, name: &str, number: i32) -> String {
     match name {
         "" => format!("{kind} {number}"),
@@ -79,9 +79,9 @@ fn title(kind: &str, name: &str, number: i32) -> String {
     }
 }
 
-/// Makes a table of counts.
+/// Builds a table from call counts.
 pub fn call_table(counts: &[CallCount], by: CallKey, elapsed: Option<Duration>) -> CallTable {
-    /// A title, and rows by names of calls.
+    /// Title of a group, and its rows by name of the system call.
     type Rows<'a> = (String, BTreeMap<&'a str, CallRow>);
     let mut groups: BTreeMap<(i32, &str), Rows<'_>> = BTreeMap::new();
     for count in counts {
@@ -96,7 +96,7 @@ pub fn call_table(counts: &[CallCount], by: CallKey, elapsed: Option<Duration>) 
             CallKey::None => ((0, ""), String::new()),
         };
         let (known, rows) = groups.entry(key).or_default();
-        // A process that executes another program has that program's name.
+        // After `execve`, a process has the name of the new program; the last name wins.
         *known = title;
         rows.entry(&count.name).or_default().add(count);
     }

@@ -1,4 +1,4 @@
-//! The call trees that a flame graph is drawn from: as folded, leaf first, or sample by sample.
+//! Call trees that flame graphs are laid out from: folded, reversed (leaf first), or in sample order.
 
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
@@ -9,32 +9,31 @@ use pyrograph_profile::{
     Frame, FrameKind, Labels, NodeId, Profile, StackId, StringId, Strings, Tree, ValueType,
 };
 
-/// A call tree, as far as the layout needs it. Node 0 is the root; a parent's number is below its
-/// children's.
+/// A call tree, as far as the layout needs it. Node 0 is the root; a parent's number is below those of its children.
 pub(crate) trait Calls {
     fn len(&self) -> usize;
     fn parent(&self, node: usize) -> usize;
     fn name(&self, node: usize) -> &str;
-    /// The number of its name, in whatever table: the same for the same name.
+    /// ID of the node's name; equal for equal names, in a table that depends on the tree.
     fn name_id(&self, node: usize) -> StringId;
     fn kind(&self, node: usize) -> FrameKind;
-    /// The modules of its frames, as far as they are known: texts of the profile.
+    /// Modules of the node's frames, as far as they are known, as strings of the profile.
     fn modules(&self, node: usize) -> Vec<StringId>;
-    /// The values of the samples that end in each node.
+    /// Self value of each node: the sum over the samples that end in it.
     fn self_values(&self, column: usize) -> &[u64];
     fn value_types(&self) -> &[ValueType];
 
-    /// The value of the samples whose frame in a node was found by a guess.
+    /// Value of the samples whose frame in this node was found by a guess, not from a table.
     fn guessed(&self, _column: usize, _node: usize) -> u64 {
         0
     }
 
-    /// The sum of a column's values before the node's first sample, where there is such an order.
+    /// Sum of a column's values before the node's first sample, if the tree is in sample order.
     fn start(&self, _column: usize, _node: usize) -> Option<u64> {
         None
     }
 
-    /// The values of the samples that end in each node or below it. Saturated sums.
+    /// Total value of each node: the sum over the samples that end in it or below it, saturated.
     fn total_values(&self, column: usize) -> Vec<u64> {
         let mut totals = self.self_values(column).to_vec();
         for node in (1..totals.len()).rev() {
@@ -83,20 +82,20 @@ impl Calls for Tree {
     }
 }
 
-/// A call tree of its own, over the labels of a [`Tree`].
+/// A newly built call tree over the labels of a [`Tree`] or profile.
 pub(crate) struct Regrown<'a> {
     names: &'a Strings,
     value_types: &'a [ValueType],
     parent: Vec<u32>,
     label: Vec<Label>,
-    /// Further modules of nodes that have several.
+    /// Additional modules of nodes that have several.
     modules: BTreeMap<u32, Vec<StringId>>,
     values: Vec<Vec<u64>>,
-    /// By node, then by column; empty where there is no order.
+    /// Starts by node, then by column; empty if the tree is not in sample order.
     starts: Vec<Vec<u64>>,
 }
 
-/// Text of a node.
+/// Label of a node.
 #[derive(Clone, Copy, Default)]
 struct Label {
     name: StringId,
@@ -178,7 +177,7 @@ impl Calls for Regrown<'_> {
     }
 }
 
-/// The same stacks, leaf first: below each function stand its callers.
+/// Builds the reversed tree (leaf first): below each function are its callers.
 pub(crate) fn reversed(tree: &Tree) -> Regrown<'_> {
     let columns = tree.value_types.len();
     let mut calls = Regrown::new(&tree.names, &tree.value_types);
@@ -211,7 +210,7 @@ pub(crate) fn reversed(tree: &Tree) -> Regrown<'_> {
     calls
 }
 
-/// The samples as given; neighbours that begin alike share their callers.
+/// Builds a tree in sample order, in which consecutive samples share their common outer frames.
 pub(crate) fn in_order<'a>(profile: &'a Profile, labels: &'a Labels) -> Regrown<'a> {
     let mut calls = Regrown::new(&labels.names, &profile.value_types);
     let columns = profile.value_types.len();
@@ -248,7 +247,7 @@ pub(crate) fn in_order<'a>(profile: &'a Profile, labels: &'a Labels) -> Regrown<
     calls
 }
 
-/// The labels of a stack's frames, leaf first.
+/// Collects the labels of a stack's frames, leaf first.
 fn stack_labels(profile: &Profile, labels: &Labels, stack: StackId, path: &mut Vec<Label>) {
     path.clear();
     path.extend(profile.stacks.leaf_first(stack).map(|id| {

@@ -1,4 +1,4 @@
-//! The call tree as text shows it: node after node, the heaviest first, light ones left out.
+//! Call tree for text output: nodes in depth-first order, heaviest first, with light nodes left out.
 
 use std::cmp::Reverse;
 
@@ -6,76 +6,75 @@ use pyrograph_profile::{FrameKind, LabelOptions, NodeId, Profile, Tree};
 
 use crate::calls::Calls;
 
-/// Which way a call tree grows.
+/// Direction of a call tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direction {
-    /// From the root of stacks: below each function stands what it calls.
+    /// From the roots of stacks: below each function are its callees.
     #[default]
     Callees,
-    /// From the leaves: below each function, with its own value, stand those that call it.
+    /// From the leaves of stacks: below each function, with its self value, are its callers.
     Callers,
 }
 
-/// Parts of a call tree to keep.
+/// Options of a call tree.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CallTreeOptions {
-    /// The value type.
+    /// Column of the value type.
     pub column: usize,
-    /// Which way it grows.
+    /// Direction of the tree.
     pub direction: Direction,
     /// Nodes below this share of the whole (see [`Profile::whole`]) are left out and counted.
     pub min_share: f64,
-    /// Number of levels that are kept; all if there is no number.
+    /// Maximum number of levels; unlimited if `None`.
     pub depth: Option<u32>,
 }
 
 /// A call tree.
 #[derive(Clone, Debug, Default)]
 pub struct CallTree {
-    /// Which way it grows.
+    /// Direction of the tree.
     pub direction: Direction,
-    /// Each node before those below it; siblings by value, the highest first, then by name.
+    /// Nodes in depth-first order, parents first; siblings by value, highest first, then by name.
     pub nodes: Vec<CallNode>,
-    /// Nodes left out of the first level.
+    /// Nodes left out at the first level.
     pub left_out: LeftOut,
 }
 
-/// One node.
+/// A node of a call tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallNode {
-    /// The label.
+    /// Label of the function.
     pub name: String,
-    /// Module that holds the code; empty if not known.
+    /// Module that contains the code; empty if unknown.
     pub module: String,
-    /// Kind of its code.
+    /// Kind of code.
     pub kind: FrameKind,
-    /// The level, from 0.
+    /// Level, starting at 0.
     pub depth: u32,
-    /// The value of the samples that end in this very node; among callers, of those whose stack
-    /// begins with it.
+    /// Value of the samples that end in this node; in a tree of callers, of the samples whose stack begins with it.
     pub self_value: u64,
-    /// The value of the samples that end in this node or below it.
+    /// Value of the samples that end in this node or below it.
     pub total: u64,
-    /// Number of nodes that are kept right below it.
+    /// Number of kept child nodes.
     pub children: u32,
-    /// Nodes left out right below it.
+    /// Child nodes that were left out.
     pub left_out: LeftOut,
 }
 
 /// Nodes that were left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Their number; those below them are not counted.
+    /// Number of nodes, not counting their descendants.
     pub count: u64,
-    /// The sum of their values. Saturated.
+    /// Sum of their values, saturated.
     pub value: u64,
 }
 
-/// The call tree of a profile.
+/// Builds the call tree of a profile.
 ///
 /// # Panics
 ///
-/// When there is no such column.
+/// Panics if there is no such column.
 pub fn call_tree(profile: &Profile, labels: &LabelOptions, options: &CallTreeOptions) -> CallTree {
     let tree = Tree::new(profile, labels);
     match options.direction {
@@ -92,7 +91,7 @@ fn callees<C: Calls>(profile: &Profile, calls: &C, options: &CallTreeOptions) ->
     let mut children: Vec<Vec<u32>> = vec![Vec::new(); calls.len()];
     let mut left_out = vec![LeftOut::default(); calls.len()];
     let mut depth = vec![0u32; calls.len()];
-    // Parents come before their children, whose values are not higher.
+    // Parents come before their children, and a child's value is never above its parent's.
     for node in 1..calls.len() {
         let parent = calls.parent(node);
         depth[node] = depth[parent].saturating_add(1);
@@ -110,7 +109,7 @@ fn callees<C: Calls>(profile: &Profile, calls: &C, options: &CallTreeOptions) ->
     while let Some(step) = steps.pop() {
         let node = step as usize;
         let below = &mut children[node];
-        // The last is taken first.
+        // Ascending, because the last element is popped first.
         below.sort_by_key(|&child| {
             let child = child as usize;
             (totals[child], Reverse(calls.name(child)))
@@ -134,11 +133,11 @@ fn callees<C: Calls>(profile: &Profile, calls: &C, options: &CallTreeOptions) ->
     grown
 }
 
-/// The tree of callers, of which only what is kept is ever made: with the light and the deep it would
-/// have a node for nearly every frame of every stack.
+/// Builder of a tree of callers that creates only the nodes to keep. The full tree would have a node for nearly every
+/// frame of every stack.
 ///
-/// The samples of a node are a run of `ends`. What calls it is found by taking each to its caller and
-/// sorting the run by name; its parts are the nodes below.
+/// The samples of a node are a contiguous range of `ends`. To find the node's callers, each entry is moved to its
+/// caller, and the range is sorted by name; each group of equal names is a child node.
 struct Callers<'a> {
     profile: &'a Profile,
     tree: &'a Tree,
@@ -147,17 +146,17 @@ struct Callers<'a> {
     ends: Vec<End>,
 }
 
-/// Samples that end in one node of the tree from the root.
+/// Samples that end in one node of the top-down tree.
 #[derive(Clone, Copy)]
 struct End {
-    /// That node.
+    /// The node that the samples end in.
     leaf: u32,
-    /// The node among its callers that has been reached; 0 beyond the outermost.
+    /// The ancestor of `leaf` that has been reached; 0 beyond the outermost frame.
     at: u32,
     value: u64,
 }
 
-/// A node to be grown: the run of its samples, whose `at` is the function that it stands for.
+/// A node to be expanded: the range of its samples in `ends`, whose `at` is the node's function.
 struct Branch {
     first: usize,
     end: usize,
@@ -180,7 +179,7 @@ impl<'a> Callers<'a> {
         let mut branches = Vec::new();
         (_, grown.left_out) = self.branch(0, self.ends.len(), 0, &mut branches);
         while let Some(Branch { first, end, depth, total }) = branches.pop() {
-            // The function as it was seen first.
+            // Name, kind and module come from the first occurrence of the function in the tree.
             let seen = self.ends[first..end].iter().min_by_key(|end| end.leaf);
             let function = seen.map_or(NodeId::ROOT, |end| NodeId(end.at));
             let mut outermost = first;
@@ -210,8 +209,8 @@ impl<'a> Callers<'a> {
         grown
     }
 
-    /// Sorts a run by where its samples are, and adds its parts to the branches, the heaviest last:
-    /// those that are kept. How many they are, and what was left out.
+    /// Sorts a range by the functions of its samples, and appends a branch for each function to keep, heaviest last.
+    /// Returns the number of kept functions, and what was left out.
     fn branch(
         &mut self,
         first: usize,

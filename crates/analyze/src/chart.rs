@@ -1,7 +1,7 @@
-//! Flame charts in true time: a group of rows a thread, and gaps where nothing was sampled.
+//! Flame charts with a true time axis: one group of rows per thread, with gaps where nothing was sampled.
 //!
-//! [`spans`] gives the span that each sample stands for. Neighbours with the same callers share them if
-//! one begins where the other ends.
+//! [`spans`] determines the time span of each sample. Consecutive samples with common callers share their frames if
+//! one span begins where the other ends.
 
 use pyrograph_profile::{
     FrameKind, LabelOptions, Labels, Profile, Span, StringId, Strings, Thread, ThreadId, ValueType,
@@ -11,7 +11,7 @@ use pyrograph_profile::{
 use crate::flame::full_names;
 use crate::{FlameFrame, FlameGraph, FlameOptions};
 
-/// A frame whose parent is not known yet.
+/// A frame before its parent is known.
 struct Drawn {
     depth: u32,
     start: u64,
@@ -21,7 +21,7 @@ struct Drawn {
     kind: FrameKind,
 }
 
-/// Lays out a profile all of whose samples have a time; `None` if one has none, or all count nothing.
+/// Lays out a profile in which every sample has a time. Returns `None` if a sample has no time, or if all values are 0.
 pub(crate) fn time_chart(
     profile: &Profile,
     labels: &LabelOptions,
@@ -40,7 +40,7 @@ pub(crate) fn time_chart(
         drawn: Vec::new(),
         narrow: 0,
     };
-    // Row 0 is the whole.
+    // Row 0 is the whole chart.
     let mut rows = 1;
     let mut groups = Vec::with_capacity(threads.len());
     for (thread, spans) in &threads {
@@ -68,7 +68,7 @@ struct Chart<'a> {
     profile: &'a Profile,
     labels: Labels,
     names: Strings,
-    /// Shorter frames are left out and counted.
+    /// Minimum duration of a frame; shorter frames are left out and counted.
     least: u64,
     start: u64,
     drawn: Vec<Drawn>,
@@ -76,7 +76,7 @@ struct Chart<'a> {
 }
 
 impl Chart<'_> {
-    /// Draws a thread from row `first` on, and returns the row above it.
+    /// Adds the frames of a thread from row `first` on, and returns the first row after them.
     fn thread(&mut self, thread: ThreadId, spans: &[Span], first: u32) -> u32 {
         let (Some(begin), Some(end)) = (spans.first(), spans.last()) else { return first };
         let name = thread_label(self.profile, self.profile.threads.get(thread));
@@ -143,7 +143,7 @@ fn close(drawn: &mut Vec<Drawn>, narrow: &mut u64, least: u64, frame: Drawn) {
     }
 }
 
-/// `name-PID/TID`, as far as it is known.
+/// Label of a thread: `name-PID/TID`, as far as these are known.
 fn thread_label(profile: &Profile, thread: Thread) -> String {
     let name = if thread.name.is_empty() { thread.process } else { thread.name };
     let name = match profile.strings.get(name) {
@@ -157,7 +157,7 @@ fn thread_label(profile: &Profile, thread: Thread) -> String {
     }
 }
 
-/// Row by row, each frame with its caller: the one below it at the same time.
+/// Orders the frames row by row and sets their parents: the frame one row below at the same time.
 fn linked(mut drawn: Vec<Drawn>, total: u64) -> Vec<FlameFrame> {
     drawn.sort_by_key(|frame| (frame.depth, frame.start));
     let frame = |drawn: &Drawn, parent: usize| FlameFrame {
@@ -183,7 +183,7 @@ fn linked(mut drawn: Vec<Drawn>, total: u64) -> Vec<FlameFrame> {
         kind: FrameKind::User,
     };
     let mut frames = vec![frame(&whole, 0)];
-    // Where the row below begins in `frames`, and where it ends.
+    // Start and end of the previous row in `frames`, and the current depth.
     let (mut below, mut row, mut depth) = (0, 0, 0);
     for drawn in &drawn {
         if drawn.depth != depth {
@@ -195,7 +195,7 @@ fn linked(mut drawn: Vec<Drawn>, total: u64) -> Vec<FlameFrame> {
             let caller = &frames[at];
             caller.depth + 1 == drawn.depth && caller.start + caller.value >= drawn.end
         });
-        // The first row of a thread stands above another's last.
+        // The row below the first row of a thread belongs to another thread; such frames have no caller.
         frames.push(frame(drawn, caller.unwrap_or(0)));
     }
     frames

@@ -1,9 +1,9 @@
-//! Counts of events without stacks: what they come to, over several runs, and between two commands.
+//! Statistics of event counts without stacks: summaries of several runs, and comparisons of two commands.
 //!
-//! Means have intervals of 95 % by Student's t; the change between two commands has Welch's, relative to the mean before
-//! (B. L. Welch, "The generalization of Student's problem when several different population variances are involved",
-//! 1947). Outliers are values further from the median than four and a half of what the median absolute deviation
-//! makes a standard deviation.
+//! Means have 95 % confidence intervals by Student's t. The change between two commands has the interval of Welch's t
+//! test, relative to the mean before (B. L. Welch, "The generalization of Student's problem when several different
+//! population variances are involved", 1947). Outliers are values more than 4.5 standard deviations from the median,
+//! with the standard deviation estimated from the median absolute deviation.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -13,65 +13,65 @@ use pyrograph_profile::{CommandUsage, CountRun, Counter};
 use crate::Verdict;
 use crate::diff::spread::student_quantile;
 
-/// A value of several runs.
+/// Mean of the values of several runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mean {
     /// The mean.
     pub mean: f64,
-    /// Half of the interval of 95 % around it; `None` for one run.
+    /// Half width of the 95 % confidence interval; `None` for a single run.
     pub half_width: Option<f64>,
-    /// Runs that are far off, from 1 on, with their values.
+    /// Outliers: run number, starting at 1, and value.
     pub outliers: Vec<(usize, f64)>,
 }
 
 /// A derived value that explains a count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CountNote {
-    /// How many CPUs it kept busy.
+    /// Average number of CPUs in use.
     CpusUsed(f64),
-    /// How often a second, of the time that it had a CPU, or, where that is not counted, of the time that passed.
+    /// Rate per second of CPU time or, if CPU time is not counted, of elapsed time.
     PerSecond(f64),
-    /// Cycles a nanosecond.
+    /// Cycles per nanosecond.
     Gigahertz(f64),
-    /// Instructions a cycle.
+    /// Instructions per cycle.
     PerCycle(f64),
-    /// A share of another counter, from 0 to 1.
+    /// Name of another counter, and the ratio to it: a share from 0 to 1.
     ShareOf(&'static str, f64),
 }
 
-/// The value of a counter.
+/// Value of one counter for one key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CountRow {
-    /// As [`CountValue::key`](pyrograph_profile::CountValue::key).
+    /// Key, as in [`CountValue::key`](pyrograph_profile::CountValue::key).
     pub key: String,
-    /// Index of the counter.
+    /// Index into [`CountSummary::counters`].
     pub counter: usize,
-    /// Its value; `None` if it had no time on the hardware.
+    /// Value per run; `None` if the counter was never scheduled on the hardware.
     pub value: Option<Mean>,
-    /// The share of the time in which it counted; the value is scaled where this is less than 1.
+    /// Share of the enabled time in which the counter was running; values are scaled if this is less than 1.
     pub running: f64,
-    /// A derived value.
+    /// Derived value, if there is one for this counter.
     pub note: Option<CountNote>,
 }
 
-/// The counts of one or several runs.
+/// Counts of one or several runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CountSummary {
     /// The counters.
     pub counters: Vec<Counter>,
-    /// By key, and in the order of the counters.
+    /// Rows sorted by key, then in the order of the counters.
     pub rows: Vec<CountRow>,
     /// Number of runs.
     pub runs: usize,
-    /// Seconds that passed.
+    /// Elapsed time in seconds.
     pub elapsed: Mean,
-    /// Seconds of CPU time in user mode, in kernel mode, and bytes of memory at most, if a command ran.
+    /// CPU time in user mode and in kernel mode, in seconds, and peak memory in bytes, if a command was run.
     pub usage: Option<[Mean; 3]>,
 }
 
 impl CountSummary {
-    /// Orders the keys by the values of the first counter, largest first; those of equal values by the next counter, and
-    /// then by their names.
+    /// Sorts keys by the value of the first counter, largest first; keys with equal values by the next counter, and
+    /// finally by name.
     pub fn order_by_value(&mut self) {
         let mut values: BTreeMap<String, Vec<f64>> = BTreeMap::new();
         for row in &self.rows {
@@ -79,7 +79,7 @@ impl CountSummary {
             of_key.resize(self.counters.len().max(row.counter + 1), 0.0);
             of_key[row.counter] = row.value.as_ref().map_or(0.0, |mean| mean.mean);
         }
-        // The sort is stable: rows of a key stay in the order of the counters, and keys in that of their names.
+        // The sort is stable: rows of a key stay in the order of the counters, and equal keys in alphabetical order.
         self.rows.sort_by(|a, b| {
             let pairs = values[&a.key].iter().zip(&values[&b.key]);
             let order = pairs.map(|(a, b)| b.total_cmp(a)).find(|order| order.is_ne());
@@ -88,28 +88,28 @@ impl CountSummary {
     }
 }
 
-/// A counter of two commands.
+/// Change of one counter between two commands.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CountChange {
-    /// Its name.
+    /// Name of the counter.
     pub name: String,
-    /// Its unit: `ns`, `s`, `bytes`, or nothing.
+    /// Unit: `ns`, `s`, `bytes`, or empty.
     pub unit: &'static str,
-    /// Of the one.
+    /// Mean of the first command.
     pub before: Mean,
-    /// Of the other.
+    /// Mean of the second command.
     pub after: Mean,
-    /// The change relative to the mean before, and its interval of 95 %; `None` where that is 0.
+    /// Relative change, and the lower and upper bound of its 95 % confidence interval; `None` if the mean before is 0.
     pub change: Option<[f64; 3]>,
-    /// More, less, or nothing beyond noise.
+    /// Whether the count rose, fell, or changed by no more than noise.
     pub verdict: Verdict,
 }
 
-/// The mean of values, one a run.
+/// Computes the mean of values, one per run.
 ///
 /// # Panics
 ///
-/// Never; of no values it is 0.
+/// Never; the mean of no values is 0.
 pub fn mean(values: &[f64]) -> Mean {
     let count = values.len() as f64;
     let mean = if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / count };
@@ -132,7 +132,7 @@ fn median(values: &mut [f64]) -> f64 {
     }
 }
 
-/// Of fewer runs nobody can say which is off.
+/// Minimum number of runs for detecting outliers; fewer do not show which run is the outlier.
 const FEWEST_RUNS: usize = 5;
 
 fn outliers(values: &[f64]) -> Vec<(usize, f64)> {
@@ -141,14 +141,14 @@ fn outliers(values: &[f64]) -> Vec<(usize, f64)> {
     }
     let middle = median(&mut values.to_vec());
     let spread = median(&mut values.iter().map(|value| (value - middle).abs()).collect::<Vec<_>>());
-    // 1.4826: of a normal distribution, the standard deviation in median absolute deviations.
+    // For a normal distribution, the standard deviation is 1.4826 times the median absolute deviation.
     let limit = 4.5 * 1.4826 * spread;
     let is_far = |value: f64| spread > 0.0 && (value - middle).abs() > limit;
     let numbered = values.iter().enumerate().filter(|&(_, &value)| is_far(value));
     numbered.map(|(run, &value)| (run + 1, value)).collect()
 }
 
-/// Sum of a counter, and the share of the time in which it counted, by key and counter.
+/// Sum of a counter, its enabled time and its running time, by key and counter.
 fn sums(run: &CountRun) -> BTreeMap<(&str, usize), (f64, u64, u64)> {
     let mut sums: BTreeMap<(&str, usize), (f64, u64, u64)> = BTreeMap::new();
     for value in &run.values {
@@ -162,7 +162,7 @@ fn sums(run: &CountRun) -> BTreeMap<(&str, usize), (f64, u64, u64)> {
     sums
 }
 
-/// The values of the counters over all runs. Values of counters that share the hardware's are scaled.
+/// Summarizes the counters over all runs. Values of multiplexed counters are scaled by enabled over running time.
 pub fn summarize(counters: Vec<Counter>, runs: &[CountRun]) -> CountSummary {
     let sums: Vec<_> = runs.iter().map(sums).collect();
     let keys: std::collections::BTreeSet<(&str, usize)> =
@@ -202,14 +202,14 @@ pub fn summarize(counters: Vec<Counter>, runs: &[CountRun]) -> CountSummary {
     CountSummary { counters, rows, runs: runs.len(), elapsed, usage }
 }
 
-/// Names with their numbers in order: `CPU 2` before `CPU 10`.
+/// Sort key that orders trailing numbers by value: `CPU 2` before `CPU 10`.
 fn natural(text: &str) -> (String, u64, String) {
     let digits = text.trim_end_matches(|letter: char| letter.is_ascii_digit()).len();
     let number = text[digits..].parse().unwrap_or(0);
     (text[..digits].to_owned(), number, text.to_owned())
 }
 
-/// Adds derived values.
+/// Adds derived values to rows.
 fn annotate(counters: &[Counter], rows: &mut [CountRow], elapsed: f64) {
     let base = |name: &str| name.split(':').next().unwrap_or(name).to_owned();
     let values: BTreeMap<(String, String), f64> = rows
@@ -241,7 +241,7 @@ fn annotate(counters: &[Counter], rows: &mut [CountRow], elapsed: f64) {
     }
 }
 
-/// Compares the counters, and the time and memory, of two commands.
+/// Compares the counters, elapsed and CPU times, and peak memory of two commands.
 pub fn compare_counts(
     counters: &[Counter],
     before: &[CountRun],
@@ -278,7 +278,7 @@ pub fn compare_counts(
 }
 
 impl CountChange {
-    /// Returns true if it is more beyond noise, by over this percentage.
+    /// Returns true if the count rose beyond noise, and by more than this percentage.
     pub fn is_over(&self, percent: f64) -> bool {
         let share = self.change.map_or(f64::INFINITY, |[change, ..]| change);
         self.verdict == Verdict::More && share * 100.0 > percent
@@ -288,7 +288,7 @@ impl CountChange {
 fn change(name: String, unit: &'static str, before: &[f64], after: &[f64]) -> CountChange {
     let (mean_before, mean_after) = (mean(before), mean(after));
     let difference = mean_after.mean - mean_before.mean;
-    // The half of Welch's interval; endless where a side has one run.
+    // Half width of Welch's interval; infinite if a side has only one run.
     let half = match (before.len(), after.len()) {
         (0 | 1, _) | (_, 0 | 1) => f64::INFINITY,
         (count_before, count_after) => {
@@ -297,7 +297,7 @@ fn change(name: String, unit: &'static str, before: &[f64], after: &[f64]) -> Co
             let b = variance(after, mean_after.mean) / count_after;
             let freedom = (a + b).powi(2)
                 / (a.powi(2) / (count_before - 1.0) + b.powi(2) / (count_after - 1.0));
-            // All runs alike: there is no spread, and any difference is one.
+            // Without any spread between runs, every difference counts.
             if a + b == 0.0 { 0.0 } else { student_quantile(0.05, freedom) * (a + b).sqrt() }
         }
     };

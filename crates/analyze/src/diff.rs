@@ -1,7 +1,7 @@
-//! Two profiles, or two groups of them: what changed, and what of it is more than chance.
+//! Comparison of two profiles or two groups of profiles: what changed, and which changes exceed sampling noise.
 //!
-//! [`diff`] brings all runs into one tree and tests each of its nodes, and each function;
-//! [`DiffGraph`] is that tree laid out for a picture. `noise.rs` describes the tests.
+//! [`diff`] unites all runs in one tree, and tests each node and each function; [`DiffGraph`] is the tree laid out as
+//! a flame graph. `noise.rs` describes the tests.
 
 mod alike;
 mod functions;
@@ -32,7 +32,7 @@ use union::NameRules;
 use verdict::Judge;
 use weight::{Weights, sample_value};
 
-/// One run: a profile, its tree, and the value type to compare.
+/// One run: a profile, its call tree, and the column to compare.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
     /// The profile.
@@ -49,45 +49,45 @@ impl Run<'_> {
     }
 }
 
-/// The value of a frame that is compared.
+/// Which value of a frame is compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Measure {
-    /// The samples that end in it or in its callees.
+    /// Total: the samples that end in the frame or in its callees.
     #[default]
     Total,
-    /// The samples that end in it.
+    /// Self: the samples that end in the frame.
     OwnSelf,
 }
 
-/// By what runs of different lengths are compared.
+/// How runs of different lengths are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
-    /// As shares of their whole: for runs that were sampled for a while.
+    /// Values are compared as shares of the whole: for runs that were sampled for some time.
     #[default]
     Shares,
-    /// As they are: for runs that did the same work.
+    /// Values are compared directly: for runs that did the same work.
     Values,
 }
 
 /// Options of a comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct DiffOptions {
-    /// The value of each frame.
+    /// The value to compare.
     pub measure: Measure,
-    /// By what.
+    /// How runs of different lengths are compared.
     pub scale: Scale,
     /// Confidence level, between 0 and 1.
     pub confidence: f64,
-    /// Each frame by itself, as if no other had been looked at: of frames that did not change, up
-    /// to `1 - confidence` are called changed. Otherwise of those that are called changed, at most
-    /// `1 - confidence` did not.
+    /// If true, each frame is tested by itself at the given confidence: up to `1 - confidence` of the unchanged
+    /// frames are reported as changed. If false, the false discovery rate is controlled: at most `1 - confidence` of
+    /// the frames reported as changed are unchanged.
     pub each: bool,
-    /// The value of one sample, in units, where it is known.
+    /// Value of one sample, in units of the value type, if the user gave it.
     pub sample: Option<f64>,
-    /// Take all hexadecimal numbers in names for the same one.
+    /// Treats all hexadecimal numbers in names as equal.
     pub strip_addresses: bool,
-    /// Take names that differ only in what a build or run numbers for the same one: clones, closures, generated classes,
-    /// tiers, hashes, lines.
+    /// Treats names as equal if they differ only in what varies between builds or runs: clones, closures, generated
+    /// classes, tiers, hashes, line numbers.
     pub by_identity: bool,
 }
 
@@ -105,19 +105,19 @@ impl Default for DiffOptions {
     }
 }
 
-/// Why two sides cannot be compared.
+/// Reasons why two sides cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DiffError {
-    /// There is no run on one side.
+    /// One side has no runs.
     #[error("there is nothing to compare with")]
     NoRuns,
-    /// They count different things, such as bytes and time.
+    /// The sides have incompatible values, such as bytes and time.
     #[error("one counts {0}, another {1}: only what counts the same can be compared")]
     DifferentValues(String, String),
-    /// Only their shares can be compared: one counts samples, another time.
+    /// The values differ, such as samples and time; only their shares can be compared.
     #[error("one counts {0}, another {1}: of these only shares can be compared")]
     OnlyShares(String, String),
-    /// Runs of one side count different things.
+    /// Runs of one side have different value types.
     #[error("of the runs on one side one counts {0}, another {1}: they do not add up")]
     DifferentRuns(String, String),
     /// All values are 0.
@@ -128,22 +128,22 @@ pub enum DiffError {
 /// One side of a comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Side {
-    /// Type of its values; the other side may count something else, as [`Side::unlike`] says.
+    /// Value type; that of the other side may differ, see [`Side::unlike`].
     pub value_type: ValueType,
     /// Number of runs.
     pub runs: usize,
-    /// Sum of their values, before any filter.
+    /// Sum of the totals of the runs, before any filter.
     pub total: u64,
-    /// Number of independent samples that it stands for.
+    /// Estimated number of independent samples.
     pub samples: f64,
-    /// Name of these: `samples`, `waits`, `allocations` …
+    /// Name of the samples: `samples`, `waits`, `allocations` …
     pub sample_name: String,
-    /// Source of that number.
+    /// Source of the number of samples.
     pub basis: SampleBasis,
 }
 
 impl Side {
-    /// A remark where the sides count different things.
+    /// Returns a remark if the two sides have different value types.
     pub fn unlike(&self, after: &Self) -> Option<String> {
         let (old, new) = (&self.value_type, &after.value_type);
         let words = union::words;
@@ -153,34 +153,34 @@ impl Side {
     }
 }
 
-/// A comparison.
+/// Result of a comparison.
 #[derive(Clone, Debug)]
 pub struct Diff {
-    /// Options that it was made with.
+    /// Options of the comparison.
     pub options: DiffOptions,
     /// The side before.
     pub before: Side,
     /// The side after.
     pub after: Side,
-    /// All paths of frames, one column a run, those before first. Frames are labels.
+    /// All stacks of both sides, with one column per run, runs before first. Frames have labels as names.
     pub profile: Profile,
-    /// The same as a tree; its nodes are those of [`Diff::nodes`].
+    /// Call tree of the profile; node numbers are indices into [`Diff::nodes`].
     pub tree: Tree,
     /// Verdict on each node of the tree.
     pub nodes: Vec<Verdict>,
-    /// Judgement of nodes.
+    /// Test results of the nodes as a family.
     pub frames: Family,
-    /// Change of each function, of those that are on any stack, sorted by name.
+    /// Changes of all functions that are on any stack, sorted by name.
     pub functions: Vec<FunctionChange>,
-    /// Judgement of functions.
+    /// Test results of the functions as a family.
     pub functions_family: Family,
     rows: Rows,
     judge: Judge,
 }
 
 impl Diff {
-    /// Both sides as a profile with two columns, the sums of the runs before and of those after. Its stacks have the
-    /// numbers of the tree's nodes.
+    /// Returns both sides as a profile with two columns: the sums of the runs before and of the runs after. Stack IDs
+    /// equal the node numbers of the tree.
     pub fn sides(&self) -> Profile {
         let [_, after] = [&self.before, &self.after].map(|side| &side.value_type);
         let mut sides = Profile::new(after.before_and_after().to_vec());
@@ -210,7 +210,7 @@ impl Diff {
     }
 }
 
-/// Name of the samples of a side, as its runs name their numbers.
+/// Name of a side's samples, if the columns of sample counts of all its runs have the same name; otherwise `samples`.
 fn sample_name(runs: &[Run<'_>], options: &DiffOptions) -> String {
     let name = |run: &Run<'_>| {
         let numbers = run.profile.numbers_beside(run.column)?;
@@ -222,11 +222,11 @@ fn sample_name(runs: &[Run<'_>], options: &DiffOptions) -> String {
     first.filter(|_| is_one).unwrap_or_else(|| "samples".to_owned())
 }
 
-/// Compares runs.
+/// Compares two groups of runs.
 ///
 /// # Errors
 ///
-/// When there is none on a side, when they count different things, or when nothing was counted.
+/// Fails if a side has no runs, if the value types cannot be compared, or if all values are 0.
 pub fn diff(
     before: &[Run<'_>],
     after: &[Run<'_>],
@@ -261,7 +261,7 @@ pub fn diff(
         let name = if new.is_unnamed() { "values".to_owned() } else { new.name };
         return Err(DiffError::Empty(name));
     }
-    // The part that filters left is still a share of the whole.
+    // Shares refer to the whole before filters.
     let whole = |run: &Run<'_>| {
         let decimals = new.decimals - run.value_type().decimals;
         run.profile.whole(run.column).saturating_mul(10u64.saturating_pow(decimals.into()))
@@ -303,8 +303,9 @@ pub fn diff(
     })
 }
 
-/// The sum of the squared weights of the samples that end in each node of the united tree, of all runs together, in
-/// samples of mean weight; empty if every sample weighs the same. `samples`: the value of a sample of each run.
+/// Sum of the squared weights of the samples that end in each node of the united tree, over all runs, relative to the
+/// square of the mean weight; empty if all samples have the same weight. `samples`: the value of a sample of each
+/// run.
 fn squares(
     runs: &[Run<'_>],
     samples: &[(f64, SampleBasis)],
@@ -321,7 +322,7 @@ fn squares(
     for ((run, weights), (&(sample, _), places)) in
         runs.iter().zip(&weights).zip(samples.iter().zip(places))
     {
-        // The value of one sample here, in the run's own whole numbers.
+        // Value of one sample in the run's own fixed-point representation.
         let own = sample * 10f64.powi(-i32::from(finest) + i32::from(run.value_type().decimals));
         for (node, &place) in places.iter().enumerate() {
             squares[place.index()] += match weights {
@@ -333,20 +334,21 @@ fn squares(
     squares
 }
 
-/// The values of an item, one a run.
+/// Values of an item (a node or a function), one per run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row<'a> {
     values: &'a [u64],
-    /// The sum of the squared weights of its samples, in samples of mean weight; none if all weigh the same.
+    /// Sum of the squared weights of its samples, relative to the square of the mean weight; `None` if all samples
+    /// have the same weight.
     squares: Option<f64>,
 }
 
-/// Values of items, a row each, a column a run.
+/// Values of items: one row per item, one column per run.
 #[derive(Clone, Debug)]
 pub(crate) struct Rows {
     runs: usize,
     values: Vec<u64>,
-    /// See [`Row::squares`]; empty if all samples weigh the same.
+    /// See [`Row::squares`]; empty if all samples have the same weight.
     squares: Vec<f64>,
 }
 
@@ -369,7 +371,7 @@ impl Rows {
         &mut self.values[item * self.runs..(item + 1) * self.runs]
     }
 
-    /// The sum of an item's values before, and after.
+    /// Sums of an item's values before and after.
     fn sums(&self, item: usize, before: usize) -> (u64, u64) {
         let sum = |values: &[u64]| values.iter().fold(0u64, |sum, &v| sum.saturating_add(v));
         let (old, new) = self.row(item).values.split_at(before);
@@ -377,7 +379,7 @@ impl Rows {
     }
 }
 
-/// The compared values of the nodes of a tree.
+/// Compared values of the nodes of a tree.
 fn rows(tree: &Tree, squares: &[f64], measure: Measure) -> Rows {
     let runs = tree.value_types.len();
     let mut rows = Rows::new(tree.len(), runs, !squares.is_empty());
@@ -397,7 +399,7 @@ fn rows(tree: &Tree, squares: &[f64], measure: Measure) -> Rows {
     rows
 }
 
-/// The squares of each node and all below it.
+/// Sums the squared weights of each node and its descendants.
 fn total_squares(tree: &Tree, squares: &[f64]) -> Vec<f64> {
     let mut totals = squares.to_vec();
     if !totals.is_empty() {
@@ -408,14 +410,14 @@ fn total_squares(tree: &Tree, squares: &[f64]) -> Vec<f64> {
     totals
 }
 
-/// Two columns for folded text, before and after: the sums of the runs of each side.
+/// Merges the runs of each side into a profile with two columns, before and after, for folded text.
 ///
-/// With `normalize`, counts before are brought to the total after, and cut to whole numbers.
+/// With `normalize`, values before are scaled to the total after and rounded down to whole numbers.
 ///
 /// # Errors
 ///
-/// As [`diff`]; nothing is needed but that the sides count the same, or with `normalize` what can be
-/// compared as shares.
+/// As [`diff`], but all values may be 0. Without `normalize`, the sides must have the same value type; with
+/// `normalize`, their shares must be comparable.
 pub fn two_columns(
     before: &[Run<'_>],
     after: &[Run<'_>],
@@ -424,11 +426,11 @@ pub fn two_columns(
 ) -> Result<Profile, DiffError> {
     let runs = [before, after].concat();
     let scale = if normalize { Scale::Shares } else { Scale::Values };
-    // Values that are brought to the total after are in its unit.
+    // Values scaled to the total after are in its unit.
     let [_, of] = union::value_types(before, after, scale)?;
     let types = of.before_and_after().to_vec();
     let column = |run| usize::from(run >= before.len());
-    // As the established script does, for which names are what they are.
+    // As `difffolded.pl`, which compares names literally.
     let alike = &Alike::default();
     let names = NameRules { alike, before: before.len(), strip_addresses, by_identity: false };
     let (united, _) = union::unite(&runs, types, column, &names);
@@ -438,7 +440,7 @@ pub fn two_columns(
     let scaled = to_total_after([0, 1].map(|side| united.samples.total(side)), of.decimals);
     let mut scaled_profile = united.clone();
     scaled_profile.samples = pyrograph_profile::Samples::new(2);
-    // Counts of a stack are added up before they are cut.
+    // Values of a stack are added up before they are rounded down.
     let labels = LabelOptions { process: ProcessLabel::None, ..LabelOptions::default() };
     let tree = Tree::new(&united, &labels);
     for stack in 0..tree.len() {
@@ -451,8 +453,8 @@ pub fn two_columns(
     Ok(scaled_profile)
 }
 
-/// Scales counts of the side before so that both sides have the same total, and rounds them down to `decimals`.
-/// The totals are those before and after.
+/// Returns a function that scales values before so that both sides have the same total, and rounds them down to a
+/// whole number of units. The arguments are the totals before and after, and the decimals of the values.
 pub fn to_total_after([old, new]: [u64; 2], decimals: u8) -> impl Fn(u64) -> u64 {
     let one = 10u128.pow(decimals.into());
     move |value| match old {

@@ -1,7 +1,7 @@
-//! Leaving out samples and frames: from a profile to a smaller one.
+//! Filters that leave out samples and frames of a profile.
 //!
-//! Conditions on frames are checked once for each distinct label, and on paths once for each distinct
-//! stack, never of each sample.
+//! Conditions on frames are evaluated once per distinct label, and conditions on stacks once per distinct stack,
+//! never per sample.
 
 mod recursion;
 mod rewrite;
@@ -18,68 +18,68 @@ use regex::Regex;
 use self::select::Rows;
 pub use self::time::{Moment, TimeRange};
 
-/// Parts of a profile to keep, and changes of stacks. The default keeps all as it is.
+/// Conditions on samples, and changes of stacks. The default changes nothing.
 ///
-/// Samples are chosen first: by who ran them, where and when, then by `focus` and `ignore`. Then
-/// `from_frame`, `skip_after`, `hide`, `fold_recursion` and `shorten_packages` change the stacks
-/// that are left, in this order, and `by` puts levels before them.
+/// Samples are selected first: by process, thread, CPU and time, then by `focus` and `ignore`. Then `from_frame`,
+/// `skip_after`, `hide`, `fold_recursion` and `shorten_packages` change the remaining stacks, in this order, and `by`
+/// adds frames at their roots.
 ///
-/// Patterns see labels as they are shown by default, the process at the root included, but not
-/// shortened.
+/// Patterns match labels in their default form, including the process at the root, before they are shortened.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// Keep samples of these processes; all if there are none.
+    /// Keeps samples of these processes; all if empty.
     pub pids: Vec<i32>,
-    /// Keep samples of these threads; all if there are none.
+    /// Keeps samples of these threads; all if empty.
     pub tids: Vec<i32>,
-    /// Keep samples of processes or threads of these names; all if there are none. A blank and `_`
-    /// are the same, since some tools write one for the other.
+    /// Keeps samples of processes or threads with these names; all if empty. Blanks and `_` are equivalent, because
+    /// some tools write one for the other.
     pub comms: Vec<String>,
-    /// Keep samples on these CPUs; all if there are none.
+    /// Keeps samples on these CPUs; all if empty.
     pub cpus: Vec<RangeInclusive<u32>>,
-    /// Keep samples of this time.
+    /// Keeps samples of this time range.
     pub time: Option<TimeRange>,
-    /// Keep stacks in which each of these matches some frame.
+    /// Keeps stacks in which each of these patterns matches some frame.
     pub focus: Vec<Pattern>,
-    /// Leave out stacks in which any of these matches some frame.
+    /// Leaves out stacks in which any of these patterns matches some frame.
     pub ignore: Vec<Pattern>,
-    /// Let stacks begin at the outermost frame that any of these matches; leave out stacks without.
+    /// Makes stacks begin at the outermost frame that matches any of these patterns; leaves out stacks without such a
+    /// frame.
     pub from_frame: Vec<Pattern>,
-    /// Leave out the callers of the innermost frame that any of these matches. The process stays
-    /// at the root, and stacks without such a frame stay whole.
+    /// Leaves out the callers of the innermost frame that matches any of these patterns. The process stays at the
+    /// root. Stacks without such a frame stay whole.
     pub skip_after: Vec<Pattern>,
-    /// Frames of interpreted languages, native ones, or both.
+    /// Whether frames of interpreted languages, native frames, or both are shown.
     pub stacks: StackView,
-    /// Leave out frames that any of these matches; their values go to their callers.
+    /// Leaves out frames that match any of these patterns; their values go to their callers.
     pub hide: Vec<Pattern>,
-    /// Let stacks go back to the first frame of a function that calls itself, directly or through others.
+    /// Folds recursion, direct or indirect: a repeated call of a function returns to the stack of its first call.
     pub fold_recursion: bool,
-    /// Write Java packages by their first letters: `j.u.List.get`.
+    /// Abbreviates Java packages to their first letters: `j.u.List.get`.
     pub shorten_packages: bool,
-    /// Levels to put before the stacks, outermost first.
+    /// Frames to add at the roots of stacks, outermost first.
     pub by: Vec<Level>,
-    /// Let percentages be of what is left.
+    /// Makes percentages relative to the samples that are kept.
     pub rescale: bool,
 }
 
-/// Which frames are shown where functions of interpreted languages are known.
+/// Selection of frames if functions of interpreted languages are known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StackView {
-    /// All.
+    /// All frames.
     #[default]
     Merged,
-    /// Functions of languages that run in a virtual machine, interpreted or compiled at run time, and the kernel's.
+    /// Functions of languages that run in a virtual machine, interpreted or compiled at run time, and kernel functions.
     Language,
-    /// Without functions of interpreted languages.
+    /// All frames except functions of interpreted languages.
     Native,
 }
 
-/// Subject of a level of frames at the root of stacks.
+/// A grouping that adds a frame at the root of stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Level {
     /// The process: `name-PID`.
     Process,
-    /// The thread's name, one for threads whose names differ only in numbers: `pool-*-thread-*`.
+    /// The thread's name without numbers, so that similar threads share it: `pool-*-thread-*`.
     Pool,
     /// The thread: `name-PID/TID`.
     Thread,
@@ -87,16 +87,16 @@ pub enum Level {
     Cpu,
     /// The process's control group: `/system.slice/nginx.service`.
     Cgroup,
-    /// The process's command line, or its name where it has none: `python3 /srv/mailer.py`.
+    /// The process's command line, or its name if that is unknown: `python3 /srv/mailer.py`.
     CommandLine,
     /// The machine.
     Host,
-    /// The value type. Its columns, which must count in one unit, become one.
+    /// The value type. Columns, which must have the same unit, are merged into one.
     Event,
 }
 
 impl Level {
-    /// How far threads have to be kept apart for it.
+    /// Detail in which threads must be distinguished for this level.
     pub fn thread_detail(&self) -> ThreadDetail {
         match self {
             Self::Thread => ThreadDetail::Thread,
@@ -119,8 +119,8 @@ impl Level {
     }
 }
 
-/// Pattern that frames are matched with: a regular expression somewhere in its label, or, after `module:`,
-/// in the path of the file that its code is in.
+/// A pattern for frames: a regular expression that matches anywhere in the label or, after `module:`, in the path of
+/// the file that contains the code.
 #[derive(Clone, Debug)]
 pub struct Pattern {
     regex: Regex,
@@ -139,12 +139,12 @@ impl FromStr for Pattern {
 }
 
 impl Pattern {
-    /// The text of a pattern that one label matches, and no other.
+    /// Text of a pattern that matches exactly this label.
     pub fn exactly(label: &str) -> String {
         format!("^{}$", regex::escape(label))
     }
 
-    /// The text of a pattern that these labels match, and no other.
+    /// Text of a pattern that matches exactly these labels.
     pub fn exactly_one_of(labels: &[String]) -> String {
         match labels {
             [label] => Self::exactly(label),
@@ -155,7 +155,7 @@ impl Pattern {
         }
     }
 
-    /// `patterns` as they were written, for messages.
+    /// Texts of patterns as the user wrote them, for messages.
     fn texts(patterns: &[Self]) -> String {
         let texts: Vec<String> =
             patterns.iter().map(|pattern| format!("'{}'", pattern.text)).collect();
@@ -163,28 +163,28 @@ impl Pattern {
     }
 }
 
-/// Why a filter cannot do what was asked for.
+/// Reasons why a filter cannot be applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FilterError {
-    /// The profile does not hold what the filter asks about.
+    /// The profile does not contain the information that the filter needs.
     #[error("filter by {filter}: the input does not record {what}{hint}")]
     Missing {
-        /// The filter's name.
+        /// Name of the filter.
         filter: &'static str,
-        /// The missing information.
+        /// Missing information.
         what: &'static str,
-        /// The remedy; begins with punctuation, or is empty.
+        /// Advice; begins with punctuation, or is empty.
         hint: &'static str,
     },
-    /// Nothing can be distinguished.
+    /// The input does not contain the information that this level needs.
     #[error("group by {}: the input does not record {}", level_name(*.0), .0.what())]
     NoLevel(Level),
-    /// The filter left nothing out of what those before it kept.
+    /// A condition removed all samples that the conditions before it had kept.
     #[error("the filters leave nothing: no {what} {wanted}")]
     NothingLeft {
-        /// The text that was looked for.
+        /// Kind of the condition, for the message.
         what: &'static str,
-        /// The form that is needed.
+        /// The wanted values, for the message.
         wanted: String,
     },
 }
@@ -203,12 +203,13 @@ fn level_name(level: Level) -> &'static str {
 }
 
 impl Filter {
-    /// True if it changes nothing.
+    /// Returns true if the filter changes nothing.
     pub fn is_empty(&self) -> bool {
         !self.selects() && !self.rewrites()
     }
 
-    /// True if it chooses by frames, or changes stacks or what percentages are of: events without stacks have none of this.
+    /// Returns true if the filter selects by frames, changes stacks, or changes what percentages are relative to.
+    /// Events without stacks support none of this.
     pub fn needs_stacks(&self) -> bool {
         let lists = [&self.focus, &self.ignore];
         self.rescale || self.rewrites() || lists.iter().any(|list| !list.is_empty())
@@ -228,7 +229,7 @@ impl Filter {
         self.fold_recursion || self.rewrites_any()
     }
 
-    /// True if it changes stacks that have no recursion.
+    /// Returns true if the filter changes stacks without recursion.
     fn rewrites_any(&self) -> bool {
         let lists = [&self.from_frame, &self.skip_after, &self.hide];
         self.stacks != StackView::Merged
@@ -237,11 +238,11 @@ impl Filter {
             || lists.iter().any(|list| !list.is_empty())
     }
 
-    /// Returns what is left of `profile`. A profile without samples stays as it is.
+    /// Returns the filtered profile. A profile without samples is returned unchanged.
     ///
     /// # Errors
     ///
-    /// When the profile does not hold what a filter asks about, or nothing is left.
+    /// Fails if the profile lacks information that the filter needs, or if no samples remain.
     pub fn apply(&self, profile: Profile) -> Result<Profile, FilterError> {
         if self.is_empty() || profile.samples.is_empty() {
             return Ok(profile);
@@ -249,7 +250,7 @@ impl Filter {
         let whole: Vec<u64> =
             (0..profile.value_types.len()).map(|column| profile.whole(column)).collect();
         let labels = Labels::new(&profile, &LabelOptions::default());
-        // Some readers have left it out.
+        // Some readers have folded recursion already.
         if !self.selects() && !self.rewrites_any() && !has_recursion(&profile, &labels) {
             return Ok(profile);
         }
@@ -266,7 +267,7 @@ impl Filter {
         let mut left = rewrite::rewrite(self, &profile, &labels, &rows.kept)?;
         left.unfiltered = match left.value_types.len() {
             _ if self.rescale => Vec::new(),
-            // Events were put together.
+            // Columns were merged into one.
             1 => vec![whole.iter().fold(0, |sum, &value| sum.saturating_add(value))],
             _ => whole,
         };
@@ -274,13 +275,13 @@ impl Filter {
     }
 }
 
-/// True if there is a function of a language that runs in a virtual machine.
+/// Returns true if the profile has a function of a language that runs in a virtual machine.
 fn has_language(profile: &Profile) -> bool {
     let mut kinds = profile.frames.iter().map(|frame| frame.kind);
     kinds.any(|kind| matches!(kind, FrameKind::Interpreted | FrameKind::Jit))
 }
 
-/// True if a function calls itself, directly or through others.
+/// Returns true if a function calls itself, directly or indirectly.
 fn has_recursion(profile: &Profile, labels: &Labels) -> bool {
     recursion::recursive(profile, labels).contains(&true)
 }

@@ -1,9 +1,9 @@
-//! The layout of a flame graph: which frames are wide enough to be drawn, and where.
+//! Layout of a flame graph: which frames are wide enough to be drawn, and their positions.
 //!
-//! The order of siblings is that of the established tools, which sort whole folded lines by byte:
-//! a frame with callees compares as `name;`, one without as `name COUNT`. A function that both is
-//! sampled itself and calls others stands in one place here, where those tools may draw it twice
-//! (`foo 3`, `foo::bar 1`, `foo;x 2` in this order).
+//! Siblings are in the order of `flamegraph.pl` and similar tools, which sort whole folded lines by byte: a frame
+//! with callees compares as `name;`, one without as `name COUNT`. A function that both has samples of its own and
+//! calls others is one frame here, while those tools may draw it twice (`foo 3`, `foo::bar 1`, `foo;x 2` in this
+//! order).
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -18,100 +18,99 @@ use crate::chart::time_chart;
 /// Options of the layout.
 #[derive(Clone, Debug, Default)]
 pub struct FlameOptions {
-    /// The value type that gives the widths.
+    /// Column that determines the widths.
     pub column: usize,
-    /// The value type to compare it with, for a differential graph.
+    /// Column to compare with, for a differential flame graph.
     pub baseline: Option<usize>,
     /// Frames below this share of the whole are left out and counted.
     pub min_share: f64,
-    /// The whole, if it is more than the samples add up to. In units of the value type, so that
-    /// its decimals are not counted.
+    /// Total width, if it is more than the sum of the samples. In units of the value type, without regard to its
+    /// decimals.
     pub total: Option<f64>,
 }
 
-/// Why there is nothing to lay out.
+/// Reasons why nothing can be laid out.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FlameError {
-    /// The values add up to zero.
+    /// The values add up to 0.
     #[error("there is nothing to draw: the {0} add up to 0")]
     Empty(String),
-    /// An option names a value type that the profile does not have.
+    /// An option refers to a column that the profile does not have.
     #[error("value type {0} asked for, but the profile has {1}")]
     NoSuchColumn(usize, usize),
 }
 
-/// A flame graph, laid out.
+/// A flame graph with the positions of its frames.
 #[derive(Clone, Debug)]
 pub struct FlameGraph {
-    /// The texts that frames refer to.
+    /// Strings that frames refer to.
     pub names: Strings,
     /// Value type of the widths.
     pub value_type: ValueType,
-    /// Row by row from the root, each row from left to right. The first is the whole; it has no
-    /// name.
+    /// Frames row by row from the root, each row from left to right. The first is the whole, which has no name.
     pub frames: Vec<FlameFrame>,
-    /// The value of the whole width, at least 1.
+    /// Value that the full width represents, at least 1.
     pub total: u64,
-    /// Base of percentages: more than `total` where stacks were left out on request.
+    /// Base of percentages; more than `total` if filters left out samples.
     pub whole: u64,
     /// Number of rows.
     pub rows: u32,
     /// Number of frames that were too narrow to be drawn.
     pub narrow: u64,
-    /// Frames of less than this value were too narrow.
+    /// Minimum value of a frame; frames below it are too narrow.
     pub narrow_below: u64,
     /// The baseline of a differential graph.
     pub comparison: Option<Comparison>,
-    /// Names with parameters, for details, of frames whose name has none; both in [`FlameGraph::names`].
+    /// Full names with parameters, for details, by the short name of a frame; both in [`FlameGraph::names`].
     pub full_names: BTreeMap<StringId, StringId>,
-    /// In a chart of true time, whose values are nanoseconds, the row that each thread's group of
-    /// rows begins with: there stands its name. Else empty.
+    /// In a chart with a true time axis, whose values are nanoseconds, the first row of each thread's group of rows,
+    /// which contains the thread's name. Otherwise empty.
     pub threads: Vec<u32>,
 }
 
-/// The scale of a differential graph.
+/// Scale of a differential flame graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Comparison {
     /// Base of percentages of the baseline.
     pub total: u64,
-    /// The largest change of a single function's own value, up or down; it gets the full colour.
+    /// Largest absolute change of a function's self value, which gets the full colour.
     pub largest: u64,
 }
 
-/// One frame of the graph.
+/// A frame of a flame graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlameFrame {
-    /// The label, in [`FlameGraph::names`].
+    /// Label, in [`FlameGraph::names`].
     pub name: StringId,
-    /// Module that holds the code, in [`FlameGraph::names`]; empty if not known. The first of several.
+    /// Module that contains the code, in [`FlameGraph::names`]; the first if there are several, empty if unknown.
     pub module: StringId,
-    /// How many modules hold it: functions of one name that are called by the same are one frame.
+    /// Number of modules: functions with the same name and the same caller are one frame.
     pub modules: u32,
-    /// Kind of its code.
+    /// Kind of code.
     pub kind: FrameKind,
-    /// The row, from 0 for the whole.
+    /// Row; 0 is the whole.
     pub depth: u32,
-    /// The caller, in [`FlameGraph::frames`]. The whole is its own.
+    /// Index of the caller in [`FlameGraph::frames`]. The whole is its own parent.
     pub parent: u32,
-    /// The left edge, as a value.
+    /// Left edge, as a value.
     pub start: u64,
-    /// The width, as a value: the samples that end in this frame or in its callees.
+    /// Width, as a value: the samples that end in this frame or in its callees.
     pub value: u64,
-    /// Of the value, that of samples whose frame here was found by a guess, for want of an unwind table.
+    /// Part of the value whose samples have a guessed frame here, because there was no unwind table.
     pub guessed: u64,
-    /// The value in the baseline; 0 if nothing is compared.
+    /// Value in the baseline; 0 without a comparison.
     pub before: u64,
-    /// The value of the samples that end in this very frame, in a graph that begins at the root.
+    /// Self value, in a graph that starts at the roots.
     pub own: Option<u64>,
-    /// Change of the value of the samples that end in this very frame.
+    /// Change of the self value.
     pub self_change: i64,
 }
 
-/// Lays out a tree from the root. `profile` is the one that `tree` was made from.
+/// Lays out a tree from the root. `profile` is the profile of `tree`.
 ///
 /// # Errors
 ///
-/// When there is nothing to draw, or the options name a value type that is not there.
+/// Fails if there is nothing to draw, or if the options refer to a missing column.
 pub fn flame(
     profile: &Profile,
     tree: &Tree,
@@ -133,8 +132,8 @@ pub fn flame_reversed(
     lay_out(profile, &calls::reversed(tree), Order::ByName, false, options)
 }
 
-/// Lays out the samples in true time, a group of rows a thread, if all have times: see [`GAP`](crate::GAP)
-/// for what is a gap. Else, one after the other as given. Only neighbours are merged.
+/// Lays out samples on a true time axis, with a group of rows per thread, if all samples have times; see
+/// [`GAP`](crate::GAP) for gaps. Otherwise lays out the samples in sequence. Only adjacent samples are merged.
 ///
 /// # Errors
 ///
@@ -160,7 +159,7 @@ pub(crate) enum Order {
     AsGiven,
 }
 
-/// The node was left out.
+/// Slot of a node that was left out.
 const LEFT_OUT: u32 = u32::MAX;
 
 fn lay_out<C: Calls>(
@@ -229,7 +228,7 @@ fn lay_out<C: Calls>(
     let mut at = 0;
     while at < graph.frames.len() {
         let parent = graph.frames[at];
-        // The line of the samples that end here sorts before those of the callees.
+        // In folded text, the line of the samples that end here sorts before the lines of the callees.
         let ended = calls.self_values(options.column)[kept[nodes[at] as usize] as usize];
         let mut start = parent.start.saturating_add(ended);
         for child in families.children(nodes[at]) {
@@ -272,7 +271,7 @@ fn lay_out<C: Calls>(
     Ok(graph)
 }
 
-/// The names with parameters of those of `names` that are functions which have such.
+/// Full names with parameters of the functions in `names` that have one.
 pub(crate) fn full_names(profile: &Profile, names: &mut Strings) -> BTreeMap<StringId, StringId> {
     let mut full_names = BTreeMap::new();
     for (function, full) in profile.full_names.iter() {
@@ -283,7 +282,7 @@ pub(crate) fn full_names(profile: &Profile, names: &mut Strings) -> BTreeMap<Str
     full_names
 }
 
-/// Texts by their numbers in another table: of many frames each text is looked up once.
+/// String IDs in another table, by their ID in the first: each string is looked up only once.
 #[derive(Default)]
 struct Moved(Vec<Option<StringId>>);
 
@@ -296,13 +295,13 @@ impl Moved {
     }
 }
 
-/// A value in units as the whole numbers that a column holds.
+/// Converts a value in units to the column's fixed-point representation.
 fn scaled(units: Option<f64>, decimals: u8) -> u64 {
-    // A float outside the range saturates; NaN becomes 0.
+    // A float outside of the range saturates; NaN becomes 0.
     units.map_or(0, |units| (units * 10f64.powi(decimals.into())).round() as u64)
 }
 
-/// Fills in what has changed. `nodes` are those of the frames.
+/// Fills in the changes. `nodes` are the nodes of the frames.
 fn compare(
     graph: &mut FlameGraph,
     calls: &impl Calls,
@@ -323,9 +322,9 @@ fn compare(
     });
 }
 
-/// The kept children of each kept node, from left to right.
+/// Kept children of each kept node, from left to right.
 pub(crate) struct Families {
-    /// Where the children of each kept node begin; one more at the end.
+    /// Index of the first child of each kept node; one more element at the end.
     first: Vec<u32>,
     children: Vec<Child>,
 }
@@ -333,9 +332,9 @@ pub(crate) struct Families {
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Child {
     pub(crate) node: u32,
-    /// Its place among the kept nodes.
+    /// Index among the kept nodes.
     pub(crate) slot: u32,
-    /// Width of siblings that were left out between its left neighbour and itself.
+    /// Width of the omitted siblings between the left neighbour and this child.
     pub(crate) gap: u64,
 }
 
@@ -374,7 +373,7 @@ impl Families {
             let range = families.range(family as u32);
             families.children[range].sort_unstable_by(|a, b| compare(a.node, b.node));
         }
-        // Frames that were left out still take their place.
+        // Frames that were left out still take up their width.
         for node in 1..calls.len() {
             let parent = slot[calls.parent(node)];
             if slot[node] != LEFT_OUT || parent == LEFT_OUT {
@@ -402,7 +401,7 @@ fn first_range(first: &[u32], slot: u32) -> std::ops::Range<usize> {
     first[slot as usize] as usize..first[slot as usize + 1] as usize
 }
 
-/// Compares two siblings as the folded lines that begin with them.
+/// Compares two siblings by the folded lines that begin with them.
 fn compare_lines(
     calls: &impl Calls,
     totals: &[u64],
@@ -412,7 +411,7 @@ fn compare_lines(
 ) -> Ordering {
     let (x, y) = (calls.name(a).as_bytes(), calls.name(b).as_bytes());
     let common = x.len().min(y.len());
-    // Nearly always the names differ.
+    // Fast path: the names nearly always differ.
     x[..common].cmp(&y[..common]).then_with(|| {
         let line = |node: usize, name: &[u8]| {
             let mut rest = name[common..].to_vec();

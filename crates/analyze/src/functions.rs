@@ -1,14 +1,14 @@
-//! Functions of a profile by number, for views that add up what is spent in each.
+//! Numbered functions of a profile, for views that sum values per function.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use pyrograph_profile::{FrameId, FrameKind, Labels, Marker, Profile, StackId, StringId};
 
-/// The distinct functions: frames of one label in one module.
+/// Distinct functions: frames with the same label in the same module are one function.
 pub(crate) struct Functions {
-    /// The first frame of each.
+    /// First frame of each function.
     pub(crate) list: Vec<FrameId>,
-    /// The function of each frame.
+    /// Function of each frame.
     pub(crate) of_frame: Vec<u32>,
 }
 
@@ -27,7 +27,7 @@ impl Functions {
         Self { list, of_frame }
     }
 
-    /// The functions of a stack, leaf first.
+    /// Functions of a stack, leaf first.
     pub(crate) fn of_stack(
         &self,
         profile: &Profile,
@@ -51,7 +51,7 @@ impl Functions {
     }
 }
 
-/// Kind of the samples of which no frame is known.
+/// Kind of samples without any known frame.
 pub(crate) const NO_FRAME: FrameKind = FrameKind::Marker(Marker::Remark);
 
 /// Samples of one stack below one root label.
@@ -62,7 +62,7 @@ pub(crate) struct End {
     pub(crate) value: u64,
 }
 
-/// The samples that are not zero, those of one root label together, and of one stack as one.
+/// Returns the samples whose value is not 0, sorted by root label and with the samples of a stack merged.
 pub(crate) fn ends(profile: &Profile, labels: &Labels, column: usize) -> Vec<End> {
     let end = |(sample, &value): (pyrograph_profile::Sample, &u64)| {
         let root = labels.threads[sample.thread.index()];

@@ -1,8 +1,8 @@
-//! Heat maps: numbers over time, counted in the cells of a grid.
+//! Heat maps: values over time, counted in the cells of a grid.
 //!
-//! A column is a span of time, a row a range of values. The first column begins at the earliest
-//! time, in whatever order the points come; the last holds the latest. The highest row holds the
-//! highest value, its upper edge included.
+//! A column is a time span, a row a value range. The first column begins at the earliest time, regardless of the
+//! order of the points; the last one contains the latest time. The top row contains the highest value, including its
+//! upper edge.
 
 mod fine;
 mod rows;
@@ -13,26 +13,26 @@ pub use fine::FineCells;
 
 use rows::Rows;
 
-/// Options of the grid.
+/// Options of a heat map.
 #[derive(Clone, Debug, Default)]
 pub struct HeatMapOptions {
-    /// The nanoseconds of a column; `None` for a round number that gives 48 to 120 columns.
+    /// Width of a column in nanoseconds; `None` for a round number that gives 48 to 120 columns.
     pub column_step: Option<f64>,
-    /// Columns beyond this many are left out, and their points counted.
+    /// Maximum number of columns; points beyond them are left out and counted.
     pub most_columns: Option<u32>,
-    /// Number of rows; `None` for up to 50 of a round height.
+    /// Number of rows; `None` for up to 50 rows of a round height.
     pub rows: Option<u32>,
-    /// The height of a row in place of their number. Not with `log`.
+    /// Height of a row, instead of the number of rows. Not with `log`.
     pub row_step: Option<f64>,
-    /// Lower values are left out and counted; `None` for 0, or the lowest value if it is below.
+    /// Lower edge; lower values are left out and counted. `None` for 0, or for the lowest value if that is negative.
     pub low: Option<f64>,
-    /// Higher values are left out and counted; `None` for the highest.
+    /// Upper edge; higher values are left out and counted. `None` for the highest value.
     pub high: Option<f64>,
-    /// Rows of equal ratio in place of equal difference. Values must be above 0; others are counted.
+    /// Logarithmic rows. Values must be above 0; others are left out and counted.
     pub log: bool,
-    /// Which percentiles to follow over time, as 99.0.
+    /// Percentiles to compute over time, such as 99.0.
     pub percentiles: Vec<f64>,
-    /// Number of finer cells to count beside the map's own at most; 0 for none.
+    /// Maximum number of finer cells to count in addition; 0 for none.
     pub most_fine: usize,
 }
 
@@ -55,101 +55,101 @@ impl FromStr for Percentiles {
     }
 }
 
-/// Why there is no heat map.
+/// Reasons why there is no heat map.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum HeatMapError {
     /// There are no points.
     #[error("there is nothing to draw: no points")]
     Empty,
-    /// All points lie outside of the range.
+    /// All points are outside of the range.
     #[error("there is nothing to draw: none of {0} point{s} has a value in the range", s = if *.0 == 1 { "" } else { "s" })]
     NoneInRange(u64),
     /// The range is empty.
     #[error("the lowest value {0} is not below the highest {1}")]
     EmptyRange(f64, f64),
-    /// More columns or rows than can be drawn.
+    /// There would be more cells than can be drawn.
     #[error("{columns} by {rows} cells are too many: take larger steps")]
     TooManyCells {
-        /// Number of columns that there would be.
+        /// Number of columns.
         columns: f64,
         /// Number of rows.
         rows: f64,
     },
 }
 
-/// Numbers over time, counted.
+/// A heat map.
 #[derive(Clone, Debug)]
 pub struct HeatMap {
-    /// The nanoseconds of a column.
+    /// Width of a column in nanoseconds.
     pub column_step: f64,
-    /// From left to right.
+    /// Columns from left to right.
     pub columns: Vec<HeatColumn>,
-    /// The edges of the rows from the lowest to the highest: one more than there are rows.
+    /// Edges of the rows, ascending; one more than there are rows.
     pub edges: Vec<f64>,
-    /// True if rows have equal ratios.
+    /// True if rows are logarithmic.
     pub log: bool,
-    /// The cells that hold anything, by column, then by row.
+    /// Cells that are not empty, by column, then by row.
     pub cells: Vec<HeatCell>,
-    /// The same points in finer cells.
+    /// Counts of the same points in finer cells.
     pub fine: FineCells,
     /// Number of points in each row.
     pub rows: Vec<u64>,
-    /// The percentiles that were asked for.
+    /// Requested percentiles.
     pub percentiles: Vec<Percentile>,
-    /// Number of points, those that are not drawn included.
+    /// Number of all points, including those that are not drawn.
     pub points: u64,
-    /// The number of them below the lowest row.
+    /// Number of points below the lowest row.
     pub below: u64,
-    /// The number above the highest.
+    /// Number of points above the highest row.
     pub above: u64,
-    /// The number right of the last column.
+    /// Number of points to the right of the last column.
     pub later: u64,
-    /// The count of the fullest cell.
+    /// Highest count of a cell.
     pub largest: u64,
 }
 
-/// A span of time.
+/// A column of a heat map.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeatColumn {
-    /// Number of points it has, also above and below the rows.
+    /// Number of points, including those above and below the rows.
     pub points: u64,
-    /// The number of them below the lowest row.
+    /// Number of points below the lowest row.
     pub below: u64,
 }
 
 /// A cell that is not empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HeatCell {
-    /// Its column, from the left.
+    /// Column, from the left.
     pub column: u32,
-    /// Its row, from the bottom.
+    /// Row, from the bottom.
     pub row: u32,
-    /// Number of points it holds.
+    /// Number of points.
     pub count: u64,
 }
 
-/// A percentile, by nearest rank: the lowest value that so many percent of the points do not
-/// exceed. Of all points, also of those above and below the rows.
+/// A percentile, by nearest rank: the lowest value that the given percentage of points does not exceed. Includes
+/// points above and below the rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Percentile {
-    /// Which one, as 99.0.
+    /// Percentage, such as 99.0.
     pub percent: f64,
-    /// Of all points.
+    /// Percentile of all points.
     pub overall: f64,
-    /// Of each column's; `None` where it has no points.
+    /// Percentile of each column; `None` for a column without points.
     pub columns: Vec<Option<f64>>,
 }
 
-/// More cells would make no picture that anybody can look at.
+/// Maximum number of cells; more would not make a readable picture.
 const MOST_CELLS: f64 = 1_000_000.0;
-/// A column by default is a round number of seconds, and there are no more than this.
+/// Maximum number of columns by default, where the width of a column is a round number of seconds.
 const COLUMNS: f64 = 120.0;
 
-/// Counts points. `times` are nanoseconds in any order, `values` any finite numbers, one a time.
+/// Counts points in cells. `times` are nanoseconds in any order; `values` are finite numbers, one per time.
 ///
 /// # Errors
 ///
-/// When there is nothing to draw, or too much.
+/// Fails if there is nothing to draw, or too much.
 pub fn heat_map(
     times: &[f64],
     values: &[f64],
@@ -163,7 +163,7 @@ pub fn heat_map(
     let needed = ((last - first) / column_step).floor() + 1.0;
     let most = options.most_columns.map_or(f64::INFINITY, |most| f64::from(most.max(1)));
     let columns = needed.min(most);
-    // Also if the step is 0 or the range infinite.
+    // Also catches a step of 0 and an infinite range.
     let cells = columns * rows.len() as f64;
     if cells.is_nan() || cells > MOST_CELLS {
         return Err(HeatMapError::TooManyCells { columns, rows: rows.len() as f64 });
@@ -221,7 +221,7 @@ pub fn heat_map(
     Ok(map)
 }
 
-/// The percentiles of each column, and of all points.
+/// Percentiles of each column, and of all points.
 fn percentiles(
     times: &[f64],
     values: &[f64],
@@ -232,7 +232,7 @@ fn percentiles(
     if percents.is_empty() {
         return Vec::new();
     }
-    // The values, sorted by column.
+    // Sort the values by column.
     let mut next = Vec::with_capacity(columns.len());
     let mut sum = 0;
     for column in columns {
@@ -265,7 +265,7 @@ fn percentiles(
     made
 }
 
-/// The percentile by nearest rank. Changes the order of the values.
+/// Percentile by nearest rank. Changes the order of the values.
 fn rank(values: &mut [f64], percent: f64) -> Option<f64> {
     let rank = (percent / 100.0 * values.len() as f64).ceil() as usize;
     let index = rank.saturating_sub(1).min(values.len().checked_sub(1)?);
@@ -280,8 +280,8 @@ fn greatest(values: &[f64]) -> Option<f64> {
     values.iter().copied().reduce(f64::max)
 }
 
-/// A round number of nanoseconds, not below `least`: 1, 2 or 5 times a power of ten, and from a
-/// minute on what divides an hour or a day. Of nothing, a second.
+/// Returns a round number of nanoseconds, not below `least`: 1, 2 or 5 times a power of ten; from a minute on, a
+/// divisor of an hour or a day. Returns a second if `least` is not above 0.
 fn round_span(least: f64) -> f64 {
     const SECOND: f64 = 1e9;
     const LONG: [f64; 14] = [

@@ -1,4 +1,4 @@
-//! A recording that is watched: its last part, or all of it, as one profile.
+//! A recording that is viewed while it goes on: its most recent part, or all of it, as one profile.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,20 +9,21 @@ use pyrograph_profile::{
     Frame, FrameId, Profile, Sample, Samples, StackId, StringId, ThreadDetail, ThreadId,
 };
 
-/// Sums since the beginning have so many rows at most: with more, they begin anew with the last part.
+/// Maximum number of rows of the totals since the beginning; if exceeded, the totals restart with the parts that are
+/// kept.
 const MOST_ROWS: usize = 1 << 16;
 
-/// Tables are made anew once they have grown by this, and to twice what they were then.
+/// Tables are rebuilt when they exceed this many bytes, and then whenever they have grown to twice their size.
 const LEAST_GROWTH: usize = 4 << 20;
 
 /// Counts of a part of a recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PartCounts {
-    /// For how long was recorded.
+    /// Recorded time.
     pub span: Duration,
     /// Number of samples, waits, calls …
     pub samples: u64,
-    /// Number of those that were lost.
+    /// Number of lost samples.
     pub lost: u64,
 }
 
@@ -37,23 +38,23 @@ impl PartCounts {
 /// Part of a recording to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recent {
-    /// The samples of this time, and the rest of the snapshot in which it begins.
+    /// The samples of the most recent time, rounded up to whole snapshots.
     Last(Duration),
-    /// All since the beginning. Threads are kept apart by their names only: of all that were ever there, the numbers
-    /// would take memory without end.
+    /// All samples since the beginning. Threads are distinguished only by name, because the IDs of all threads that
+    /// ever existed would take unlimited memory.
     All,
 }
 
-/// The snapshots of a recording, as far back as views need them. Its memory does not grow with the recording: texts, frames
-/// and stacks that no sample has any more are dropped.
+/// The snapshots of a recording, as far back as views need them. Memory does not grow with the length of the
+/// recording: strings, frames and stacks that no sample refers to any more are dropped.
 #[derive(Debug)]
 pub struct History {
     longest: Duration,
-    /// The tables of all rows; it has no samples itself.
+    /// Strings, frames, stacks and threads of all rows, without samples.
     tables: Profile,
     parts: VecDeque<Part>,
     all: Totals,
-    /// Bytes of the tables when they are made anew.
+    /// Size of the tables in bytes at which they are rebuilt.
     limit: usize,
 }
 
@@ -70,7 +71,7 @@ struct Row {
     value: u64,
 }
 
-/// Sums by stack and name of the thread.
+/// Totals by stack and thread name.
 #[derive(Debug, Default)]
 struct Totals {
     rows: Vec<Row>,
@@ -90,18 +91,18 @@ impl Totals {
 }
 
 impl History {
-    /// Nothing is recorded yet; `longest` is the longest part that [`Recent::Last`] may ask for.
+    /// Creates an empty history; `longest` is the maximum duration for [`Recent::Last`].
     pub fn new(longest: Duration) -> Self {
         let (tables, parts) = (Profile::default(), VecDeque::new());
         Self { longest, tables, parts, all: Totals::default(), limit: LEAST_GROWTH }
     }
 
-    /// Adds what was recorded since the last snapshot: its shown value.
+    /// Adds the samples since the last snapshot: the values of its shown column.
     pub fn push(&mut self, snapshot: &Profile, counts: PartCounts) {
         let column = snapshot.shown;
         let Some(value_type) = snapshot.value_types.get(column) else { return };
         if self.tables.value_types.first() != Some(value_type) {
-            // The first, or nothing that can be added.
+            // The first snapshot, or one with another value type, which cannot be added.
             *self = Self::new(self.longest);
             self.tables = Profile::new(vec![value_type.clone()]);
         }
@@ -130,9 +131,9 @@ impl History {
         }
     }
 
-    /// The part that is asked for, and what was counted in it.
+    /// Returns a part of the recording as a profile, and its counts.
     pub fn show(&self, recent: Recent) -> (Profile, PartCounts) {
-        // With the tables of these samples alone: what shows them has less to go through.
+        // Includes only the table entries of these samples, which makes views faster.
         let mut profile = Profile::new(self.tables.value_types.clone());
         let mut moved = Moved::new(&self.tables);
         let mut counts = PartCounts::default();
@@ -161,7 +162,7 @@ impl History {
         (profile, counts)
     }
 
-    /// Bytes of memory that it takes, about.
+    /// Approximate memory use in bytes.
     pub fn bytes(&self) -> usize {
         let rows: usize = self.parts.iter().map(|part| part.rows.capacity()).sum();
         self.tables.bytes()
@@ -189,7 +190,7 @@ impl History {
         }
     }
 
-    /// Keeps of the tables what some row needs.
+    /// Rebuilds the tables with only the entries that rows refer to.
     fn make_tables_anew(&mut self) {
         let empty = Profile::new(self.tables.value_types.clone());
         let old = std::mem::replace(&mut self.tables, empty);
@@ -206,12 +207,13 @@ impl History {
     }
 }
 
-/// From old tables to new ones, which get what is asked for.
+/// Mapping from the IDs of an old profile to a new one; entries are added to the new profile when they are first
+/// needed.
 struct Moved<'a> {
     old: &'a Profile,
     stacks: Vec<Option<StackId>>,
     frames: Vec<Option<FrameId>>,
-    /// Stacks on the way to one that is there already.
+    /// Stacks between the requested one and its nearest caller that the new profile already has.
     missing: Vec<(StackId, FrameId)>,
 }
 

@@ -1,12 +1,12 @@
-//! Latencies: from events that begin something and events that end it to how long it took.
+//! Latencies: durations from begin events to their end events.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-/// Pairs events as they come. What belongs together has the same key.
+/// Pairs begin and end events with equal keys, in the order in which they come.
 ///
-/// An end belongs to the last begin with its key: where something begins again, as a request that is
-/// queued a second time, what came before it took no part.
+/// An end belongs to the last begin with its key. If something begins again, such as a request that is queued a
+/// second time, the time before is not counted.
 ///
 /// ```
 /// use pyrograph_analyze::Pairs;
@@ -25,42 +25,42 @@ pub struct Pairs {
     done: Latencies,
 }
 
-/// Something that has begun and not ended.
+/// A begin event without an end so far.
 #[derive(Clone, Copy, Debug)]
 struct Begun {
     time: u64,
-    /// True if it is to be in a pair.
+    /// True if a pair of this begin is counted as a latency.
     wanted: bool,
 }
 
-/// Durations between begins and ends.
+/// Latencies of all pairs, and numbers of events that did not form one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Latencies {
-    /// When each ended, in nanoseconds.
+    /// Time of each end, in nanoseconds.
     pub times: Vec<u64>,
-    /// Duration of each, in nanoseconds.
+    /// Latency of each pair, in nanoseconds.
     pub values: Vec<u64>,
-    /// Begins without an end up to the end of the input.
+    /// Number of begins without an end before the end of the input.
     pub never_ended: u64,
-    /// Begins that were followed by another one with the same key.
+    /// Number of begins that were followed by another begin with the same key.
     pub begun_again: u64,
-    /// Begins that something else made void.
+    /// Number of begins that were cancelled.
     pub cancelled: u64,
-    /// Ends without a begin.
+    /// Number of ends without a begin.
     pub never_begun: u64,
-    /// Ends before their begin: times went back.
+    /// Number of ends with a time before their begin.
     pub backwards: u64,
-    /// Pairs of a begin or an end that was not wanted.
+    /// Number of pairs with an unwanted begin or end.
     pub unwanted: u64,
 }
 
 impl Pairs {
-    /// Something begins.
+    /// Adds a begin event.
     pub fn begin(&mut self, key: &str, time: u64) {
         self.begin_any(key, Begun { time, wanted: true });
     }
 
-    /// Something begins that is not wanted: nothing of it is counted but the pair.
+    /// Adds a begin event that is not wanted: it forms a pair, which is only counted as unwanted.
     pub fn begin_unwanted(&mut self, key: &str, time: u64) {
         self.begin_any(key, Begun { time, wanted: false });
     }
@@ -77,12 +77,12 @@ impl Pairs {
         }
     }
 
-    /// Something ends whose end is not wanted.
+    /// Adds an end event that is not wanted.
     pub fn end_unwanted(&mut self, key: &str) {
         self.done.unwanted += u64::from(self.open.remove(key).is_some());
     }
 
-    /// Something ends.
+    /// Adds an end event.
     pub fn end(&mut self, key: &str, time: u64) {
         let Some(begun) = self.open.remove(key) else {
             self.done.never_begun += 1;
@@ -101,12 +101,12 @@ impl Pairs {
         }
     }
 
-    /// Cancels what has begun and will not end: a thread that was to run runs already.
+    /// Cancels a begin that will not end, such as the wakeup of a thread that was still running.
     pub fn cancel(&mut self, key: &str) {
         self.done.cancelled += u64::from(self.open.remove(key).is_some_and(|begun| begun.wanted));
     }
 
-    /// All pairs.
+    /// Returns all pairs.
     pub fn finish(mut self) -> Latencies {
         self.done.never_ended = self.open.values().filter(|begun| begun.wanted).count() as u64;
         self.done
@@ -114,7 +114,7 @@ impl Pairs {
 }
 
 impl Latencies {
-    /// Events left over, with their number, in words, most first; empty if there were none.
+    /// Descriptions of events that did not form a pair, with their numbers, highest first; empty if there are none.
     pub fn unmatched(&self) -> Vec<(u64, &'static str)> {
         let mut left: Vec<(u64, &'static str)> = [
             (self.never_begun, "end without a begin", "ends without a begin"),

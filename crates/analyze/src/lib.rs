@@ -1,10 +1,10 @@
-//! From a profile to what a view shows: plain structs with public fields, nothing drawn.
+//! Analyses of profiles. The results are plain structs with public fields; nothing is drawn.
 //!
-//! [`flame`] lays a [`Tree`](pyrograph_profile::Tree) out as a flame graph, [`flame_reversed`] by
-//! the callers of each leaf, and [`flame_chart`] lays a profile out in the order of its samples.
-//! [`Filter`] leaves out samples and frames before; [`top`] lists the functions, [`call_tree`] the
-//! calls, and [`report`] both.
-//! Positions are in the profile's own values: pixels are the renderer's business.
+//! [`flame`] lays out a [`Tree`](pyrograph_profile::Tree) as a flame graph, [`flame_reversed`] from the leaves, and
+//! [`flame_chart`] lays out a profile in the order of its samples.
+//! [`Filter`] leaves out samples and frames beforehand; [`top`] lists functions, [`call_tree`] calls, and [`report`]
+//! both.
+//! Positions are in the profile's values; converting them to pixels is left to the renderer.
 //!
 //! This crate opens no file, reads no clock, and knows no colour.
 //!

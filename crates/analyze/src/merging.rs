@@ -1,4 +1,5 @@
-//! Functions of several inputs that are one profile: the same ones, although each run or build has other numbers for them.
+//! Unified names of functions in merged profiles, for functions whose names have different numbers in each run or
+//! build.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,14 +8,15 @@ use pyrograph_profile::{Profile, StringId};
 
 use crate::names::{functions, keep_kinds};
 
-/// The names of the functions that an input has.
+/// Names of the functions of an input.
 pub fn function_names(profile: &Profile) -> BTreeSet<String> {
     functions(profile).into_keys().map(|id| profile.strings.get(id).to_owned()).collect()
 }
 
-/// The merged profile of inputs that have these functions, with their identity as the name of those that have other names in
-/// other inputs: `Shop$$Lambda$14/0x0000000800066840.apply` and `Shop$$Lambda$9/0x000000080006c040.apply`. Where at most one
-/// input has names that others do not have, numbers mean the same, and names stay as they are.
+/// Replaces names in the merged profile of inputs with these function names: functions that have different names in
+/// different inputs, such as `Shop$$Lambda$14/0x0000000800066840.apply` and
+/// `Shop$$Lambda$9/0x000000080006c040.apply`, get their identity as their name. If at most one input has names that
+/// others lack, the numbers mean the same in all inputs, and names are kept.
 pub fn merged_by_identity(mut profile: Profile, inputs: &[BTreeSet<String>]) -> Profile {
     let mut of_inputs: BTreeMap<String, Vec<BTreeSet<&str>>> = BTreeMap::new();
     for (at, names) in inputs.iter().enumerate() {

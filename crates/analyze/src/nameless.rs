@@ -1,21 +1,21 @@
-//! Code without names: the functions of stripped files, code made at run time, and what interpreters run.
+//! Code without names: functions of stripped files, code generated at run time, and interpreted code.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use pyrograph_profile::{FrameKind, Profile, StringId};
 
-/// Values of samples that ended in code without a name, the largest first.
+/// Values of samples in code without names, highest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Nameless {
-    /// By the path of the file that the code is in.
+    /// By the path of the file that contains the code.
     pub modules: Vec<(String, u64)>,
-    /// In code made at run time, by process.
+    /// In code generated at run time, by process.
     pub jit: Vec<(String, u64)>,
-    /// In interpreters that are not read, or below them: the language, and the interpreter's path.
+    /// In unsupported interpreters or below them: language, path of the interpreter, and value.
     pub interpreters: Vec<(&'static str, String, u64)>,
 }
 
-/// The language of an interpreter that is not read, by the name of its file.
+/// Language of an unsupported interpreter, by its file name.
 fn language(path: &str) -> Option<&'static str> {
     let name = path.rsplit('/').next().unwrap_or(path);
     // `lua5.4`, `liblua5.4.so.0`, `lua`, `liblua.so.5.4.6`; LuaJIT's is `libluajit-5.1.so.2`.
@@ -23,17 +23,17 @@ fn language(path: &str) -> Option<&'static str> {
     if lua.is_some_and(|rest| rest.is_empty() || rest.starts_with(['5', '.'])) {
         return Some("Lua");
     }
-    // R's own program is a script that starts `R.bin`, a stub of the library.
+    // R's own executable is a script that starts `R.bin`, a stub for the library.
     (name == "libR.so").then_some("R")
 }
 
-/// By interpreter, the values of samples that are in it or in what it calls.
+/// Values by interpreter of the samples in it or in its callees.
 fn interpreters(profile: &Profile, column: usize) -> Vec<(&'static str, String, u64)> {
     let mut known: HashMap<StringId, bool, FixedState> = HashMap::default();
     let mut is_one = |module| {
         *known.entry(module).or_insert_with(|| language(profile.strings.get(module)).is_some())
     };
-    // Of each stack the interpreter that is nearest to its end. Callers come first; the root has none.
+    // For each stack, the innermost interpreter. Callers come first; the root has none.
     let mut nearest: Vec<Option<StringId>> = vec![None];
     for (caller, frame) in profile.stacks.rows() {
         let module = profile.frames.get(frame).module;
@@ -54,7 +54,7 @@ fn interpreters(profile: &Profile, column: usize) -> Vec<(&'static str, String, 
     rows
 }
 
-/// The samples of a column that ended in code without a name.
+/// Sums the samples of a column that end in code without a name.
 pub fn nameless(profile: &Profile, column: usize) -> Nameless {
     let mut modules: HashMap<StringId, u64, FixedState> = HashMap::default();
     let mut jit: HashMap<StringId, u64, FixedState> = HashMap::default();

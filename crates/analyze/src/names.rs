@@ -1,26 +1,27 @@
-//! Names of functions in one of their forms.
+//! Forms of function names.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use pyrograph_names::{CodeKind, Name, distinct, kind_by_form, marked_kind};
 use pyrograph_profile::{Frame, FrameKind, FullNames, Profile, StringId};
 
-/// A form of the names of functions.
+/// A form of function names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameForm {
-    /// Readable, with all that is known: parameters, packages, namespaces.
+    /// Readable and complete: with parameters, packages and namespaces.
     Full,
-    /// Without packages, namespaces and long template arguments, as far as that tells functions apart. Tiers of one
-    /// function are one.
+    /// Without packages, namespaces and long template arguments, unless they are needed to distinguish functions.
+    /// Tiers of one function have the same name.
     Short,
-    /// The same in every build and run: without numbers of closures and generated classes, clones, tiers, hashes, lines.
+    /// The same in every build and run: without the numbers of closures and generated classes, clones, tiers, hashes
+    /// and lines.
     Identity,
-    /// As they were read.
+    /// Unchanged, as in the input.
     Raw,
 }
 
-/// The profile with names of functions in one form. What is the same then is one. Short names and identities have the full
-/// name, where they stand for one alone, in [`Profile::full_names`].
+/// Converts the function names of a profile to a form. Functions with equal names are merged. If a short name or
+/// identity belongs to a single full name, that is in [`Profile::full_names`].
 pub fn named(profile: Profile, form: NameForm) -> Profile {
     let functions = functions(&profile);
     let texts: Vec<&str> = functions.values().map(|&full| profile.strings.get(full)).collect();
@@ -34,7 +35,7 @@ pub fn named(profile: Profile, form: NameForm) -> Profile {
     renamed(profile, &functions, &forms)
 }
 
-/// The profile with other names of functions, of which their names and their full names are known.
+/// Renames functions. `functions` are pairs of name and full name; `forms` are their new names.
 pub(crate) fn renamed(
     mut profile: Profile,
     functions: &[(StringId, StringId)],
@@ -60,7 +61,7 @@ pub(crate) fn renamed(
     profile
 }
 
-/// Gives frames the kinds that only their names say: other forms of these do not.
+/// Sets the kinds of frames that are known only from their names, because other forms of the names may not show them.
 pub(crate) fn keep_kinds(profile: &mut Profile) {
     let said: Vec<Option<FrameKind>> = profile.strings.iter().map(kind_of).collect();
     let is_said =
@@ -83,7 +84,7 @@ fn kind_of(name: &str) -> Option<FrameKind> {
     })
 }
 
-/// The functions of a profile, each with its name with parameters, where that is known.
+/// Functions of a profile, each with its full name with parameters, if known, or its own name.
 pub(crate) fn functions(profile: &Profile) -> BTreeMap<StringId, StringId> {
     let is_function =
         |frame: &Frame| !frame.function.is_empty() && !matches!(frame.kind, FrameKind::Marker(_));

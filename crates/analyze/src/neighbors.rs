@@ -1,30 +1,30 @@
-//! Callers and callees of one function, over all places it is called from.
+//! Callers and callees of one function, over all its call sites.
 
 use pyrograph_profile::{FrameKind, LabelOptions, Labels, Profile};
 
 use crate::functions::{Functions, ends};
 
-/// A function to look at: frames of one label in one module.
+/// Identifies a function: frames with the same label in the same module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FunctionName {
-    /// The label at the root of its stacks; `None` for all.
+    /// Root label of its stacks; `None` for all.
     pub root: Option<String>,
-    /// Its label.
+    /// Label of the function.
     pub name: String,
-    /// Its module, as the source names it; empty if it does not.
+    /// Module, as named by the source; empty if unknown.
     pub module: String,
 }
 
-/// A function with those next to it in stacks.
+/// A function with its callers and callees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Neighbors {
-    /// Kind of its code.
+    /// Kind of code.
     pub kind: FrameKind,
-    /// The value of the samples that end in it. Saturated sum.
+    /// Value of the samples that end in the function. Saturated sum.
     pub self_value: u64,
-    /// The value of the samples that it is in, each stack once. Saturated sum.
+    /// Value of the samples whose stack contains the function, each stack once. Saturated sum.
     pub total: u64,
-    /// The value of the samples in which nothing calls it: it begins them.
+    /// Value of the samples in which it is the outermost frame.
     pub outermost: u64,
     /// Functions that call it.
     pub callers: Vec<Neighbor>,
@@ -32,25 +32,27 @@ pub struct Neighbors {
     pub callees: Vec<Neighbor>,
 }
 
-/// A caller or callee, with the value of the samples in which the one calls the other. A stack in which it does so several
-/// times counts once. With several callers in one stack, as recursion has them, values add up to more than the total.
+/// A caller or callee, with the value of the samples in which one calls the other. A stack counts once, even if it
+/// contains the call several times. If a stack contains the function with several callers, as in recursion, the
+/// values of all callers exceed the total.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Neighbor {
-    /// The label.
+    /// Label of the function.
     pub name: String,
-    /// Its module.
+    /// Module of the function.
     pub module: String,
-    /// Kind of its code.
+    /// Kind of code.
     pub kind: FrameKind,
-    /// The value. Saturated sum.
+    /// Value. Saturated sum.
     pub value: u64,
 }
 
-/// The neighbors of a function, the highest value first, equal ones by name and module; `None` if no sample has it.
+/// Finds the callers and callees of a function, highest value first, equal values by name and module. Returns `None`
+/// if no sample contains the function.
 ///
 /// # Panics
 ///
-/// When there is no such column.
+/// Panics if there is no such column.
 pub fn neighbors(
     profile: &Profile,
     labels: &LabelOptions,
@@ -102,10 +104,10 @@ pub fn neighbors(
     (sums.total > 0).then_some(sums)
 }
 
-/// Values of functions on one side.
+/// Values of callers or of callees, by function.
 struct Edges {
     sums: Vec<u64>,
-    /// The number of the last stack that counted for each, from 1.
+    /// Number of the last stack that was counted for each function, starting at 1.
     last: Vec<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! Samples by when within a second they were taken, and the flame graph of any span of time.
+//! Samples by their offset within each second, and flame graphs of arbitrary time spans.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -6,21 +6,21 @@ use pyrograph_profile::{LabelOptions, Labels, Profile, Sample, StringId, Tree};
 
 use crate::{FlameError, FlameGraph, FlameOptions, flame};
 
-/// When samples were taken, as points of a heat map whose columns are `period` wide.
+/// Times of samples as points of a heat map with columns of width `period`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Offsets {
-    /// The period in which each sample was taken: nanoseconds from the beginning of the first.
+    /// Start of the period that contains each sample, in nanoseconds since the start of the first period.
     pub times: Vec<f64>,
-    /// Nanoseconds from the beginning of its period to the sample.
+    /// Offset of each sample within its period, in nanoseconds.
     pub values: Vec<f64>,
-    /// The beginning of the first period, on the recording's clock.
+    /// Start of the first period, on the recording's clock.
     pub start: u64,
     /// Number of samples without a time.
     pub without_time: u64,
 }
 
-/// The times of all samples that count something. `period` is in nanoseconds, a second as a rule;
-/// periods begin at its multiples on the recording's clock, whose beginning is that of the machine.
+/// Returns the times of all samples whose value is not 0. `period` is in nanoseconds, usually a second. Periods start
+/// at its multiples on the recording's clock, which counts from the start of the machine.
 pub fn offsets(profile: &Profile, column: usize, period: u64) -> Offsets {
     let period = period.max(1);
     let counted = counted(profile, column);
@@ -38,30 +38,30 @@ pub fn offsets(profile: &Profile, column: usize, period: u64) -> Offsets {
     made
 }
 
-/// The rows and samples that have a value.
+/// Row numbers and samples whose value is not 0.
 fn counted(profile: &Profile, column: usize) -> Vec<(usize, Sample)> {
     let values = profile.samples.values(column);
     profile.samples.iter().enumerate().filter(|(row, _)| values[*row] > 0).collect()
 }
 
-/// A flame graph of everything, and which of its frames each sample ends in, so that the graph of
-/// any span of time can be made from it.
+/// A flame graph of all samples, and the frame that each sample ends in, from which the graph of any time span can be
+/// derived.
 #[derive(Clone, Debug)]
 pub struct TimedGraph {
-    /// All frames, however narrow.
+    /// The graph, with all frames, however narrow.
     pub graph: FlameGraph,
-    /// In the order of their times.
+    /// Samples, sorted by time.
     pub samples: Vec<TimedSample>,
 }
 
-/// One sample of a [`TimedGraph`].
+/// A sample of a [`TimedGraph`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimedSample {
-    /// Nanoseconds on the recording's clock.
+    /// Time in nanoseconds on the recording's clock.
     pub time: u64,
-    /// The frame that it ends in, in [`FlameGraph::frames`].
+    /// Index in [`FlameGraph::frames`] of the frame that the sample ends in.
     pub frame: u32,
-    /// Its value.
+    /// Value of the sample.
     pub value: u64,
 }
 

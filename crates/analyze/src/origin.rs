@@ -1,27 +1,27 @@
-//! Origin of a graph: what was counted, for how long, where and when, and what is missing.
+//! Origin of a graph: what was counted, for how long, on which host, when, and what is missing.
 
 use pyrograph_profile::{FrameKind, Profile, StackId, ValueType};
 
-/// Statements of a profile about itself, for the line below a graph's heading.
+/// Description of a profile for the line below a graph's title.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// The counted value.
+    /// Value type of the column.
     pub value_type: ValueType,
-    /// The sum of it.
+    /// Sum of the column.
     pub total: u64,
-    /// The part of the sum that is in stacks whose outer part is missing.
+    /// Part of the sum in stacks whose outer frames are missing.
     pub cut: u64,
-    /// The machine; `None` if it is not known, or if there are several.
+    /// Host name; `None` if unknown, or if there are several hosts.
     pub host: Option<String>,
-    /// When the recording began, in nanoseconds since 1970 (UTC).
+    /// Start of the recording, in nanoseconds since 1970 (UTC).
     pub start: Option<u64>,
-    /// Its duration, in nanoseconds.
+    /// Duration in nanoseconds.
     pub duration: Option<u64>,
-    /// Number of samples that were lost.
+    /// Number of lost samples.
     pub lost: u64,
 }
 
-/// The statements of `profile` about itself, with the sum of a column; `None` if there is no such column.
+/// Describes a profile and one of its columns; `None` if there is no such column.
 pub fn origin(profile: &Profile, column: usize) -> Option<Origin> {
     let value_type = profile.value_types.get(column)?.clone();
     let about = &profile.about;
@@ -36,7 +36,7 @@ pub fn origin(profile: &Profile, column: usize) -> Option<Origin> {
     })
 }
 
-/// The host of all threads that have one.
+/// Host of all threads that have one; `None` if there are several.
 fn host(profile: &Profile) -> Option<String> {
     let mut hosts =
         profile.threads.iter().map(|thread| thread.host).filter(|host| !host.is_empty());
@@ -44,7 +44,7 @@ fn host(profile: &Profile) -> Option<String> {
     hosts.all(|host| host == first).then(|| profile.strings.get(first).to_owned())
 }
 
-/// A stack whose outer part is missing begins with a marker that says why.
+/// Sums the samples whose outer frames are missing. Such a stack begins with a marker that gives the reason.
 fn cut(profile: &Profile, column: usize) -> u64 {
     let is_marker = |frame| matches!(profile.frames.get(frame).kind, FrameKind::Marker(_));
     if !profile.frames.iter().any(|frame| matches!(frame.kind, FrameKind::Marker(_))) {

@@ -1,4 +1,4 @@
-//! Pairs of events in traces: the events that begin and end something, and the fields that say which belong together.
+//! Pairs of events in traces: the events that begin and end an operation, and the fields that identify it.
 
 use std::collections::BTreeSet;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use pyrograph_profile::{FieldValue, TraceEvent};
 use crate::filter::{Filter, Moment};
 use crate::latency::{Latencies, Pairs};
 
-/// The name of an event: `block:block_rq_issue`, `block_rq_issue`, or with a star at its end.
+/// Name of an event: `block:block_rq_issue`, `block_rq_issue`, or a prefix followed by `*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventName(String);
 
@@ -36,14 +36,13 @@ impl EventName {
         }
     }
 
-    /// Without the group before the colon.
+    /// Name without the group before the colon.
     fn short(&self) -> &str {
         self.0.split_once(':').map_or(&self.0[..], |(_, name)| name)
     }
 }
 
-/// A field that pairs events, by its name in events that begin something and in
-/// those that end it: `dev`, or `pid=next_pid`.
+/// A field of the key of a pair, by its name in begin events and in end events: `dev`, or `pid=next_pid`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyField {
     begin: String,
@@ -62,22 +61,22 @@ impl FromStr for KeyField {
     }
 }
 
-/// The events to pair.
+/// Rules for pairing events.
 #[derive(Clone, Debug)]
 pub struct Pairing {
     begin: Vec<EventName>,
     end: Vec<EventName>,
     key: Vec<KeyField>,
-    /// The field of an end whose thread does not wait any more: see [`Pairing::new`].
+    /// Field of an end event that identifies a thread that is not waiting any more: see [`Pairing::new`].
     cancel: Option<&'static str>,
-    /// The latencies that are wanted: see [`Pairing::wants_begin`].
+    /// Filter for latencies: see [`Pairing::wants_begin`].
     filter: Filter,
 }
 
 impl Pairing {
-    /// Without a key, that of the events that are known: the device and sector of block I/O, the
-    /// thread of system calls, and the thread that is woken and switched to. A thread that is
-    /// switched from was not waiting: it may have been woken while it ran.
+    /// Creates rules. If `key` is empty, the default for known events is used: device and sector for block I/O, the
+    /// thread and number for system calls, and the thread that is woken and switched to. A thread that is switched
+    /// from is cancelled, because it was not waiting: it may have been woken while it ran.
     pub fn new(begin: &[EventName], end: &[EventName], key: &[KeyField]) -> Self {
         let first = begin.first().map_or("", EventName::short);
         let switch = end.iter().any(|name| name.short() == "sched_switch");
@@ -97,13 +96,15 @@ impl Pairing {
         Self { begin: begin.to_vec(), end: end.to_vec(), key, cancel, filter }
     }
 
-    /// The same for the processes, threads, names, CPUs and times of a filter; the rest of it has no effect.
+    /// Restricts the latencies to the processes, threads, names, CPUs and times of a filter; its other conditions
+    /// have no effect.
     pub fn wanted(self, filter: Filter) -> Self {
         Self { filter, ..self }
     }
 
-    /// A latency is its begin's: a request is completed in the idle task, whoever asked for it. Where
-    /// an event has fields of these names, they count: `sched_wakeup` names the thread that is woken.
+    /// Returns true if the filter keeps a latency with this begin event. The begin decides, because the end may occur
+    /// in another task: an I/O request may be completed in the idle task. If an event has fields with these names,
+    /// they take precedence: `sched_wakeup` has the ID of the woken thread.
     fn wants_begin(&self, event: &TraceEvent<'_>) -> bool {
         let filter = &self.filter;
         let number = |names: &[&str], own: Option<i32>| -> Option<i64> {
@@ -127,7 +128,7 @@ impl Pairing {
             && (filter.cpus.is_empty() || event.cpu.is_some_and(is_on))
     }
 
-    /// A latency stands at its end. `start` is the time of the first event.
+    /// Returns true if the filter keeps a latency with this end time. `start` is the time of the first event.
     fn wants_end(&self, time: u64, start: u64) -> bool {
         let Some(range) = self.filter.time else { return true };
         let clock = |moment| match moment {
@@ -138,7 +139,7 @@ impl Pairing {
             && range.to.is_none_or(|to| time < clock(to))
     }
 
-    /// `block_rq_issue to block_rq_complete, by dev, sector`.
+    /// Describes the rules: `block_rq_issue to block_rq_complete, by dev, sector`.
     pub fn describe(&self) -> String {
         let names = |names: &[EventName]| {
             names.iter().map(|name| &name.0[..]).collect::<Vec<_>>().join(", ")
@@ -152,7 +153,7 @@ impl Pairing {
     }
 }
 
-/// Pairs the events of traces, one after the other.
+/// Pairs the events of a trace.
 #[derive(Debug)]
 pub struct PairedEvents<'a> {
     pairing: &'a Pairing,
@@ -160,23 +161,23 @@ pub struct PairedEvents<'a> {
     key: String,
     /// Time of the first event.
     start: Option<u64>,
-    /// The number of events that begin something.
+    /// Number of begin events.
     pub begins: u64,
-    /// The number of events that end something.
+    /// Number of end events.
     pub ends: u64,
-    /// The number of events without a time or one of the fields of the key.
+    /// Number of events without a time or without a field of the key.
     pub unusable: u64,
-    /// The fields of the first of those.
+    /// Fields of the first of these.
     pub fields: Vec<String>,
-    /// Names of other events, a dozen at most.
+    /// Names of other events, at most a dozen.
     pub others: BTreeSet<String>,
 }
 
-/// More other events than this are not named.
+/// Maximum number of names of other events.
 const OTHERS: usize = 12;
 
 impl<'a> PairedEvents<'a> {
-    /// No events yet.
+    /// Creates an instance without events.
     pub fn new(pairing: &'a Pairing) -> Self {
         Self {
             pairing,
@@ -213,7 +214,7 @@ impl<'a> PairedEvents<'a> {
                 self.pairs.cancel(&self.key);
             }
         }
-        // One event may end what another began, and begin the next.
+        // An event may both end one pair and begin the next.
         for (is, end) in [(ends, true), (begins, false)] {
             if !is {
                 continue;
@@ -243,18 +244,18 @@ impl<'a> PairedEvents<'a> {
         }
     }
 
-    /// The latencies of all pairs.
+    /// Returns the latencies of all pairs.
     pub fn finish(self) -> Latencies {
         self.pairs.finish()
     }
 }
 
-/// Writes the value of a field; `tid`, `pid`, `cpu` and `comm` are those of the event where it has no
-/// field of that name.
+/// Appends the value of a field; returns false if the event does not have it. `tid`, `pid`, `cpu` and `comm` are
+/// taken from the event itself if it has no field with that name.
 fn write_field(key: &mut String, event: &TraceEvent<'_>, name: &str) -> bool {
     use std::fmt::Write;
 
-    // Between fields, what is in none of them.
+    // A separator that no field contains.
     key.push('\n');
     let written = match (event.field(name), name) {
         (Some(value), _) => write!(key, "{value}"),

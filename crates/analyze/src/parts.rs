@@ -1,9 +1,9 @@
-//! Parts of a profile, by the frames of its stacks.
+//! Parts of a profile, selected by the frames of its stacks.
 
 use pyrograph_profile::{Frame, LabelOptions, Labels, Profile, Samples, StackId, Stacks};
 
-/// The same samples with some frames only. What the others took counts for their callers; the value of a stack of which
-/// no frame is left counts for the whole alone.
+/// Removes frames. The values of removed frames go to their callers; the value of a stack without any remaining frame
+/// counts only for the whole.
 pub fn only_frames(profile: &Profile, keeps: impl Fn(Frame) -> bool) -> Profile {
     let keeps: Vec<bool> = profile.frames.iter().map(keeps).collect();
     let mut stacks = Stacks::default();
@@ -20,12 +20,12 @@ pub fn only_frames(profile: &Profile, keeps: impl Fn(Frame) -> bool) -> Profile 
     kept
 }
 
-/// The samples whose stacks begin with a path of labels, the one at their root included, where there is one. Percentages
-/// are still of the whole.
+/// Keeps the samples whose stacks begin with a path of labels, including the root label, if there is one. Percentages
+/// remain relative to the whole.
 pub fn below_path(profile: &Profile, options: &LabelOptions, path: &[&str]) -> Profile {
     let labels = Labels::new(profile, options);
-    // How much of the path each stack begins with; `None` if it leaves it before its end. With a root label the path
-    // begins one later.
+    // Number of labels of the path that each stack begins with; `None` if it deviates from the path. With a root
+    // label, the stack's frames are compared with the path from its second label on.
     let begins = |path: &[&str]| {
         let mut begins = vec![Some(0)];
         for (caller, frame) in profile.stacks.rows() {

@@ -1,45 +1,45 @@
-//! The figures of a profile in one view: its functions and its call tree.
+//! Report of a profile: its functions and its call tree.
 
 use pyrograph_profile::{LabelOptions, Profile, ValueType};
 
 use crate::{CallTree, CallTreeOptions, ShownFunction, ShownNames, TopRow, call_tree, top};
 
-/// Parts of a report to keep.
+/// Options of a report.
 #[derive(Clone, Debug, Default)]
 pub struct ReportOptions {
-    /// Labels of functions.
+    /// Options for function labels.
     pub labels: LabelOptions,
-    /// The first functions, so many; all if there is no number.
+    /// Maximum number of functions; all if `None`.
     pub functions: Option<usize>,
-    /// Order functions by their totals, not by their own values.
+    /// Sorts functions by total instead of self value.
     pub by_total: bool,
-    /// Keep the source lines of functions, but those below the tree's `min_share`.
+    /// Includes source lines of functions, except lines below the tree's `min_share`.
     pub lines: bool,
-    /// The call tree; its column is that of the functions, too.
+    /// Options of the call tree; its column is also used for functions.
     pub tree: CallTreeOptions,
 }
 
 /// A report.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Value type of the report.
+    /// Value type of the column.
     pub value_type: ValueType,
-    /// The sum of the samples that are shown.
+    /// Sum of the samples.
     pub total: u64,
-    /// Base of percentages: more than `total` where samples were left out on request.
+    /// Base of percentages; more than `total` if filters left out samples.
     pub whole: u64,
-    /// The functions, highest first.
+    /// Functions, highest value first.
     pub functions: Vec<TopRow>,
-    /// Number of functions that are left out.
+    /// Number of functions left out.
     pub more_functions: usize,
-    /// The call tree; `None` if no level of it was asked for.
+    /// Call tree; `None` if the options ask for no levels.
     pub tree: Option<CallTree>,
-    /// The share of the whole below which nodes of the tree were left out.
+    /// Share of the whole below which nodes of the tree were left out.
     pub min_share: f64,
 }
 
 impl Report {
-    /// Says of functions with [short names](ShownNames::rename) which tiers are one in them.
+    /// Appends the merged tiers to the names of functions with [short names](ShownNames::rename).
     pub fn name_tiers(&mut self, names: &ShownNames) {
         for row in &mut self.functions {
             let tiers = names.function(&row.name).map(ShownFunction::several_tiers);
@@ -50,11 +50,11 @@ impl Report {
     }
 }
 
-/// The report of a profile.
+/// Builds the report of a profile.
 ///
 /// # Panics
 ///
-/// When there is no such column.
+/// Panics if there is no such column.
 pub fn report(profile: &Profile, options: &ReportOptions) -> Report {
     let column = options.tree.column;
     let mut functions = top(profile, &options.labels, column);

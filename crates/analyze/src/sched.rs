@@ -1,4 +1,4 @@
-//! Views of the scheduler's events, which are fed to them one at a time.
+//! Views of scheduler events, which are added one at a time.
 
 mod chart;
 mod filter;

@@ -1,4 +1,4 @@
-//! Names that views show, and what each of them stands for.
+//! Short names that views show, and the functions behind each.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,38 +8,38 @@ use pyrograph_profile::{Profile, StringId};
 
 use crate::names::{functions, renamed};
 
-/// Functions that views show as one.
+/// Functions that views merge under one name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AsOne {
-    /// The tiers of a function.
+    /// Tiers of a function.
     Tiers,
-    /// Functions of one identity: also clones that compilers make, and what only numbers tell apart.
+    /// Functions with the same identity: also clones made by compilers, and names that differ only in numbers.
     Identity,
-    /// None: in a comparison each stays what it was compared as.
+    /// Nothing: in a comparison, each function stays as it was compared.
     Nothing,
 }
 
-/// The short names that views show, as far as these tell functions apart.
+/// Short names for views, with as much of the full names as is needed to distinguish functions.
 #[derive(Clone, Debug, Default)]
 pub struct ShownNames {
     functions: BTreeMap<String, ShownFunction>,
-    /// By each of the functions' names, what is shown for it.
+    /// Short name by the function's own name.
     labels: BTreeMap<String, String>,
 }
 
 /// The functions behind a short name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShownFunction {
-    /// The names that filters and other outputs have.
+    /// Names in filters and in other outputs.
     pub names: BTreeSet<String>,
-    /// Those with all that is known.
+    /// Full names, with everything that is known.
     pub full: BTreeSet<String>,
-    /// How far the compiler at run time had got, where names say it.
+    /// Compilation tiers, as far as the names contain them.
     pub tiers: BTreeSet<Tier>,
 }
 
 impl ShownFunction {
-    /// The name for other programs: that of the only one, or the identity.
+    /// Name for other programs: the only name, or the identity of several.
     pub fn name(&self) -> Cow<'_, str> {
         match self.names.first() {
             Some(first) if self.names.len() > 1 => identity(first),
@@ -47,7 +47,7 @@ impl ShownFunction {
         }
     }
 
-    /// The tiers that are one here, in words; empty if there are no several.
+    /// Description of the merged tiers; empty if there are fewer than two.
     pub fn several_tiers(&self) -> String {
         let words: Vec<&str> = self.tiers.iter().map(|tier| tier.words()).collect();
         if words.len() > 1 { words.join(", ") } else { String::new() }
@@ -55,7 +55,7 @@ impl ShownFunction {
 }
 
 impl ShownNames {
-    /// The names of all functions of a profile.
+    /// Short names of all functions of a profile.
     pub fn new(profile: &Profile, as_one: AsOne) -> Self {
         let functions: Vec<(StringId, StringId)> = functions(profile).into_iter().collect();
         let pairs: Vec<(&str, &str)> = functions
@@ -65,7 +65,7 @@ impl ShownNames {
         Self::of(&pairs, as_one)
     }
 
-    /// The names of functions, of which the names in other outputs and the full ones are known.
+    /// Short names of functions, given as pairs of their name in other outputs and their full name.
     pub fn of(functions: &[(&str, &str)], as_one: AsOne) -> Self {
         let labels = match as_one {
             AsOne::Identity => by_identity(functions),
@@ -89,17 +89,18 @@ impl ShownNames {
         names
     }
 
-    /// The short name of a function, given its name in other outputs; any other name as it is.
+    /// Short name of a function, given its name in other outputs; an unknown name is returned unchanged.
     pub fn label<'a>(&'a self, name: &'a str) -> &'a str {
         self.labels.get(name).map_or(name, String::as_str)
     }
 
-    /// The functions behind a short name; `None` if there are none.
+    /// Functions behind a short name; `None` if there are none.
     pub fn function(&self, label: &str) -> Option<&ShownFunction> {
         self.functions.get(label)
     }
 
-    /// The full name of what a short name stands for, with the number of others; itself where that is all there is to say.
+    /// Full name behind a short name, with the number of further functions; the short name itself if nothing else is
+    /// known.
     pub fn full<'a>(&'a self, label: &'a str) -> Cow<'a, str> {
         let Some(of) = self.functions.get(label) else { return label.into() };
         match (of.full.first(), of.full.len()) {
@@ -109,7 +110,7 @@ impl ShownNames {
         }
     }
 
-    /// The short names that differ in `other`, old to new; decided by the first function behind each.
+    /// Short names that differ in `other`, old to new, determined by the first function behind each.
     pub fn moved(&self, other: &Self) -> BTreeMap<String, String> {
         let moved = |(label, of): (&String, &ShownFunction)| {
             let new = other.labels.get(of.names.first()?)?;
@@ -118,7 +119,7 @@ impl ShownNames {
         self.functions.iter().filter_map(moved).collect()
     }
 
-    /// The profile with these names. Functions that have one of them are one.
+    /// Renames the functions of a profile to their short names. Functions with the same short name are merged.
     pub fn rename(&self, profile: Profile) -> Profile {
         let functions: Vec<(StringId, StringId)> = functions(&profile).into_iter().collect();
         let label = |&(name, _): &_| self.label(profile.strings.get(name)).to_owned();
@@ -127,7 +128,8 @@ impl ShownNames {
     }
 }
 
-/// A function that is the only one of its identity has its own short name, others that of the identity.
+/// Short names by identity: a function with a unique identity gets its own short name, others the short name of their
+/// identity.
 fn by_identity<'a>(functions: &[(&'a str, &str)]) -> Vec<Cow<'a, str>> {
     let names: Vec<Name<'a>> = functions.iter().map(|(name, _)| Name::of(name)).collect();
     let mut groups: BTreeMap<&str, Vec<usize>> = BTreeMap::new();

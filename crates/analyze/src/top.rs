@@ -1,4 +1,4 @@
-//! The functions of a profile, with what was spent in them.
+//! Table of functions with their self and total values.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -6,47 +6,47 @@ use pyrograph_profile::{
     FrameId, FrameKind, LabelOptions, Labels, Marker, Profile, StackId, StringId,
 };
 
-/// One function: frames of one label in one module.
+/// A function: frames with the same label in the same module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopRow {
-    /// The label.
+    /// Label of the function.
     pub name: String,
-    /// Module that holds the code, as the source names it; empty if it does not.
+    /// Module that contains the code, as named by the source; empty if unknown.
     pub module: String,
-    /// Kind of its code.
+    /// Kind of code.
     pub kind: FrameKind,
-    /// The value of the samples that end in it. Saturated sum.
+    /// Value of the samples that end in the function. Saturated sum.
     pub self_value: u64,
-    /// The value of the samples that it is in. A stack in which it is several times counts once.
+    /// Value of the samples whose stack contains the function. A stack that contains it several times counts once.
     /// Saturated sum.
     pub total: u64,
-    /// Its source lines, as far as they are known; those with the highest own value first.
+    /// Known source lines, highest self value first.
     pub lines: Vec<TopLine>,
-    /// Number of its lines that a view left out; [`top`] leaves out none.
+    /// Number of lines left out by a view; [`top`] leaves out none.
     pub more_lines: usize,
 }
 
-/// One source line of a function.
+/// A source line of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopLine {
-    /// The source file.
+    /// Source file.
     pub file: String,
-    /// The line, from 1; 0 if only the file is known.
+    /// Line number, starting at 1; 0 if only the file is known.
     pub line: u32,
-    /// Its text; empty if nobody has looked for it.
+    /// Text of the line; empty unless it was looked up.
     pub text: String,
-    /// The value of the samples that end in it. Saturated sum.
+    /// Value of the samples that end in this line. Saturated sum.
     pub self_value: u64,
-    /// The value of the samples that it is in; each stack counts once. Saturated sum.
+    /// Value of the samples whose stack contains the line; each stack counts once. Saturated sum.
     pub total: u64,
 }
 
-/// All functions of a profile with the values of a column, the highest own value first, then the
-/// highest total; equal ones by name and module. Samples without a frame are `[unknown]`.
+/// Returns all functions of a profile with their values in a column, sorted by self value, then by total, highest
+/// first; equal values by name and module. Samples without a frame are in `[unknown]`.
 ///
 /// # Panics
 ///
-/// When there is no such column.
+/// Panics if there is no such column.
 pub fn top(profile: &Profile, labels: &LabelOptions, column: usize) -> Vec<TopRow> {
     let labels = Labels::new(profile, labels);
     let mut own = vec![0u64; profile.stacks.len()];
@@ -109,7 +109,7 @@ pub fn top(profile: &Profile, labels: &LabelOptions, column: usize) -> Vec<TopRo
     rows
 }
 
-/// Samples of which no frame is known.
+/// The row of samples without a known frame.
 fn unknown(value: u64) -> TopRow {
     TopRow {
         name: Labels::UNKNOWN.to_owned(),
@@ -125,11 +125,11 @@ fn unknown(value: u64) -> TopRow {
 /// Label, module, file, line.
 type Place = (StringId, StringId, StringId, u32);
 
-/// The distinct places that frames are of.
+/// Distinct places of frames.
 struct Places {
-    /// With the first frame there, in the order of frames.
+    /// Distinct places with the first frame of each, in the order of frames.
     list: Vec<(FrameId, Place)>,
-    /// The row in `list`, or `NONE`.
+    /// Index into `list`, or `NONE`.
     of_frame: Vec<u32>,
 }
 
@@ -156,12 +156,11 @@ impl Places {
 struct Sums {
     own: u64,
     total: u64,
-    /// Number of times that it is in the current stack.
+    /// Number of occurrences in the current stack.
     open: u32,
 }
 
-/// Goes through all stacks, callees after callers, and adds up. `own` are the values of the samples
-/// that end in each stack.
+/// Sums self and total values over all stacks in depth-first order. `own` contains the self value of each stack.
 fn sums(
     profile: &Profile,
     own: &[u64],
@@ -193,7 +192,7 @@ fn sums(
         *place += 1;
     }
 
-    // Not recursive: a stack may be as deep as the input likes.
+    // An explicit stack instead of recursion, because the depth of stacks depends on the input.
     let mut steps: Vec<(u32, bool)> = vec![(0, true)];
     while let Some((stack, enters)) = steps.pop() {
         let at = stack as usize;

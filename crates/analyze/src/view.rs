@@ -1,8 +1,8 @@
-//! A profile in the order and with the numbers of the page that shows it: `pyrograph view`.
+//! A profile in the order and with the numbering of the page that shows it: `pyrograph view`.
 //!
-//! Texts are sorted, so that names compare as their numbers do; stacks are in preorder, callees by name; samples are in
-//! the order of their times, so that a span of time is a slice of them. Nothing is left out, but where there are very
-//! many samples: see [`view_data`].
+//! Strings are sorted, so that names compare like their numbers. Stacks are in preorder, with callees sorted by name.
+//! Samples are in time order, so that a time span is a slice of them. Nothing is left out, but very many samples are
+//! merged: see [`view_data`].
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,135 +15,135 @@ use pyrograph_profile::{
 
 use crate::{AsOne, ShownNames};
 
-/// The span to which the times of samples are rounded down where there are too many, in nanoseconds.
+/// Step to which the times of samples are rounded down if there are too many, in nanoseconds.
 pub const VIEW_STEP: u64 = 10_000_000;
 
-/// A profile, numbered anew. Texts are places in [`ViewData::texts`].
+/// A renumbered profile. Strings are indices into [`ViewData::texts`].
 #[derive(Clone, Debug)]
 pub struct ViewData<'a> {
-    /// The profile, for what is not numbered: value types, and what it says about itself.
+    /// The original profile, for everything that is not renumbered: value types, and its description.
     pub profile: &'a Profile,
-    /// All texts, sorted by their bytes; the first is empty.
+    /// All strings, sorted by their bytes; the first is empty.
     pub texts: Vec<String>,
-    /// The frames that are on a stack, sorted by label.
+    /// Frames that are on a stack, sorted by label.
     pub frames: Vec<ViewFrame>,
-    /// Stacks in preorder, without the empty one, which has the number 0; the first here has the number 1.
+    /// Stacks in preorder, without the empty stack, which has number 0; the first element has number 1.
     pub stacks: Vec<ViewStack>,
-    /// The number here of each stack of the profile; 0 for those that no sample has.
+    /// New number of each stack of the profile; 0 for stacks without samples.
     pub numbers: Vec<u32>,
-    /// The threads, by the profile's numbers.
+    /// Threads, by the profile's numbers.
     pub threads: Vec<ViewThread>,
-    /// The time of the first sample of each host that has one.
+    /// Time of the first sample of each host that has samples with times.
     pub starts: BTreeMap<u32, u64>,
-    /// The addresses of samples, where the profile has them, by module and offset.
+    /// Addresses of samples, if the profile has them, sorted by module, build ID and offset.
     pub addresses: Vec<ViewAddress>,
-    /// The samples: those without a time first, then by time.
+    /// Samples: first those without a time, then by time.
     pub samples: Vec<ViewSample>,
-    /// The values of the samples, a column a value type.
+    /// Values of the samples, one column per value type.
     pub values: Vec<Vec<u64>>,
-    /// The span to which times were rounded, if they were: samples of a stack and a thread in one are added up.
+    /// Step to which times were rounded, if they were; samples that became equal were merged.
     pub step: Option<u64>,
 }
 
 /// A frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViewFrame {
-    /// The name that views show: the short one, with as much before it as tells functions apart. Frames of one function that a
-    /// compiler at run time made several times have one.
+    /// Name shown by views: the short name, with as much of the full name as is needed to distinguish functions.
+    /// Frames of one function that a JIT compiler compiled several times share a label.
     pub label: u32,
-    /// The label of the frame in all other outputs.
+    /// Label of the frame in all other outputs.
     pub name: u32,
-    /// The name with all that is known of it, for details.
+    /// Full name, for details.
     pub full: u32,
-    /// How far the compiler at run time had got, where the name says it.
+    /// Compilation tier, if the name contains it.
     pub tier: Option<Tier>,
-    /// The name of the function; empty if there is no symbol.
+    /// Name of the function; empty if there is no symbol.
     pub function: u32,
-    /// The module that holds the code.
+    /// Module that contains the code.
     pub module: u32,
-    /// The source file.
+    /// Source file.
     pub file: u32,
-    /// The source line.
+    /// Source line.
     pub line: u32,
-    /// The line on which the function begins.
+    /// Line on which the function starts.
     pub start_line: u32,
-    /// The address in its module.
+    /// Address in the module.
     pub address: u64,
-    /// The kind of its code.
+    /// Kind of code.
     pub kind: FrameKind,
-    /// Found by a guess.
+    /// True if the frame was found by a guess.
     pub guessed: bool,
 }
 
-/// A stack: its caller is the last one before it of the level above.
+/// A stack. Its caller is the last stack before it with a depth that is smaller by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViewStack {
-    /// Number of frames, from 1.
+    /// Number of frames, at least 1.
     pub depth: u32,
-    /// The leaf, in [`ViewData::frames`].
+    /// Leaf frame, as an index into [`ViewData::frames`].
     pub frame: u32,
 }
 
-/// A thread, and the names of the rows at the root that views show for it.
+/// A thread, with its labels at the roots of stacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViewThread {
-    /// Process identifier.
+    /// Process ID.
     pub pid: Option<i32>,
-    /// Thread identifier.
+    /// Thread ID.
     pub tid: Option<i32>,
-    /// The process's name.
+    /// Process name.
     pub process: u32,
-    /// The thread's name.
+    /// Thread name.
     pub name: u32,
-    /// The machine.
+    /// Host name.
     pub host: u32,
-    /// The control group.
+    /// Control group.
     pub cgroup: u32,
-    /// The command line of its process.
+    /// Command line of the process.
     pub command_line: u32,
-    /// Its label as [`ProcessLabel::Name`], `Process`, `PidTid` and `Pool`.
+    /// Labels as [`ProcessLabel::Name`], `Process`, `PidTid` and `Pool`.
     pub labels: [u32; 4],
 }
 
 /// A sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViewSample {
-    /// The stack; 0 for the empty one.
+    /// Number of the stack; 0 for the empty stack.
     pub stack: u32,
-    /// The thread.
+    /// Index into [`ViewData::threads`].
     pub thread: u32,
-    /// The CPU.
+    /// CPU, if known.
     pub cpu: Option<u32>,
-    /// Nanoseconds since the first sample of its host.
+    /// Nanoseconds since the first sample of the same host, if known.
     pub time: Option<u64>,
-    /// The instruction of its leaf, in [`ViewData::addresses`].
+    /// Address of the leaf's instruction, as an index into [`ViewData::addresses`].
     pub address: Option<u32>,
 }
 
 /// The address of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViewAddress {
-    /// The file that holds it.
+    /// File that contains the instruction.
     pub module: u32,
-    /// Its build ID.
+    /// Build ID of the file.
     pub build_id: u32,
-    /// The name of the function.
+    /// Name of the function.
     pub function: u32,
-    /// The offset in the file.
+    /// Offset in the file.
     pub offset: u64,
 }
 
-/// The names that views show.
+/// Form of the names that views show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ViewNames {
-    /// Short ones; in a comparison, each its own, as they were compared.
+    /// Short names; in a comparison, names of different functions stay different.
     Short,
-    /// Those of the profile.
+    /// Names of the profile.
     AsTheyAre,
 }
 
-/// Numbers a profile anew. Of more than `most` samples the times are rounded down to [`VIEW_STEP`], and those that are then
-/// the same in stack, thread, CPU and time are added up.
+/// Renumbers a profile. If it has more than `most` samples with times, times are rounded down to [`VIEW_STEP`], and
+/// samples with the same stack, thread, CPU, time and address are merged.
 pub fn view_data(profile: &Profile, most: usize, names: ViewNames) -> ViewData<'_> {
     let mut texts = Strings::default();
     let used = used(profile);
@@ -228,8 +228,8 @@ impl ViewThread {
     }
 }
 
-/// The frames that are on the stack of a sample, with texts as they are in `texts`; and the place of each frame of the
-/// profile among them.
+/// Frames that are on the stack of a sample, with IDs of strings in `texts`; and for each frame of the profile its
+/// index among them.
 fn frames(
     profile: &Profile,
     used: &[bool],
@@ -256,7 +256,7 @@ fn frames(
                 let full = Name::of(profile.strings.get(full_name(profile, frame.function)));
                 (full.full, full.tier)
             }
-            // Of names in another form.
+            // Names that have been converted to another form.
             (None, Some(full)) => (profile.strings.get(full).into(), None),
             (None, None) => (name.into(), None),
         };
@@ -280,7 +280,7 @@ fn frames(
     (frames, places)
 }
 
-/// How functions are shown, by their labels in other outputs.
+/// Names shown for functions, by their labels in other outputs.
 fn shown(profile: &Profile, labels: &Labels, is_used: &[bool]) -> ShownNames {
     let mut functions = BTreeMap::new();
     for (id, frame) in profile.frames.iter().enumerate().filter(|(id, _)| is_used[*id]) {
@@ -290,7 +290,7 @@ fn shown(profile: &Profile, labels: &Labels, is_used: &[bool]) -> ShownNames {
     }
     let text = |(&label, &full)| (labels.names.get(label), profile.strings.get(full));
     let functions: Vec<(&str, &str)> = functions.iter().map(text).collect();
-    // What was compared with another's values stays what it was compared as.
+    // The values of a comparison belong to the names that were compared.
     let as_one = if profile.is_comparison() { AsOne::Nothing } else { AsOne::Tiers };
     ShownNames::of(&functions, as_one)
 }
@@ -310,11 +310,11 @@ fn addresses(profile: &Profile, texts: &mut Strings) -> Vec<ViewAddress> {
     profile.addresses.iter().map(address).collect()
 }
 
-/// Which stacks samples have, and those that call them.
+/// For each stack, true if a sample has it or one of its callees.
 fn used(profile: &Profile) -> Vec<bool> {
     let mut used = vec![false; profile.stacks.len()];
     profile.samples.iter().for_each(|sample| used[sample.stack.index()] = true);
-    // Callees come last.
+    // Callers have lower numbers than their callees.
     for stack in (1..used.len()).rev() {
         if let Some((parent, _)) = profile.stacks.get(StackId::from_index(stack)) {
             used[parent.index()] |= used[stack];
@@ -343,7 +343,7 @@ fn threads(profile: &Profile, texts: &mut Strings) -> Vec<ViewThread> {
     profile.threads.iter().enumerate().map(thread).collect()
 }
 
-/// The texts in the order of their bytes, and the place of each; the empty one, which is always there, stays the first.
+/// Sorts strings by their bytes, and returns the new index of each; the empty string, which always exists, stays first.
 fn sorted(texts: &Strings) -> (Vec<String>, Vec<u32>) {
     let all: Vec<&str> = texts.iter().collect();
     let mut order: Vec<u32> = (0..all.len() as u32).collect();
@@ -352,7 +352,7 @@ fn sorted(texts: &Strings) -> (Vec<String>, Vec<u32>) {
     (sorted, inverse(&order))
 }
 
-/// The place of each number in a list of all of them.
+/// Inverts a permutation.
 fn inverse(order: &[u32]) -> Vec<u32> {
     let mut places = vec![0; order.len()];
     for (place, &number) in order.iter().enumerate() {
@@ -361,13 +361,14 @@ fn inverse(order: &[u32]) -> Vec<u32> {
     places
 }
 
-/// The stacks of samples in preorder, callees in the order of their frames, and the number of each stack of the profile.
+/// Stacks of samples in preorder, with callees in the order of their frames; and the new number of each stack of the
+/// profile.
 fn preorder(
     profile: &Profile,
     used: &[bool],
     frame_of: impl Fn(FrameId) -> u32,
 ) -> (Vec<ViewStack>, Vec<u32>) {
-    // Callees of a stack are side by side; those of `stack` end at `ends[stack]`, where those of the next begin.
+    // The callees of a stack are adjacent: those of `stack` end at `ends[stack]`, where those of the next stack begin.
     let mut ends = vec![0_u32; used.len() + 1];
     let rows = || profile.stacks.rows().zip(1_u32..).filter(|&(_, stack)| used[stack as usize]);
     rows().for_each(|((parent, _), _)| ends[parent.index() + 1] += 1);
@@ -384,7 +385,7 @@ fn preorder(
     }
     let mut stacks = Vec::with_capacity(callees.len());
     let mut numbers = vec![0; used.len()];
-    // The first of them is at the end.
+    // The next stack is the last element.
     let mut waiting: Vec<(Callee, u32)> = Vec::new();
     let mut at = Some((0, 0));
     while let Some((stack, depth)) = at {
@@ -404,20 +405,20 @@ fn preorder(
 /// A stack among those with the same caller.
 #[derive(Clone, Copy, Default)]
 struct Callee {
-    /// Its leaf, by its new number.
+    /// New number of its leaf frame.
     frame: u32,
-    /// Its number in the profile.
+    /// Number of the stack in the profile.
     stack: u32,
 }
 
-/// The samples in the order of time, with their values, a column a value type. With `adds_up`, those that are the same are one.
+/// Samples in time order with their values, one column per value type. With `adds_up`, equal samples are merged.
 fn in_order(
     profile: &Profile,
     adds_up: bool,
     sample: impl Fn(Sample) -> ViewSample,
 ) -> (Vec<ViewSample>, Vec<Vec<u64>>) {
     let of_row = |row: u32| sample(profile.samples.get(row as usize));
-    // Of samples at one time, and of all where none has one, those of a stack are together: it packs better.
+    // Samples with the same time, or all samples if there are no times, are sorted by stack, which compresses better.
     let key = |row| {
         let ViewSample { time, stack, .. } = of_row(row);
         (time, stack, row)
@@ -427,10 +428,10 @@ fn in_order(
         (thread, cpu, address)
     };
     let mut order: Vec<_> = (0..profile.samples.len() as u32).map(key).collect();
-    // Profiles are in the order of their times, or nearly: this sort takes what is sorted as it is.
+    // Profiles are nearly in time order; this sort is fast for sorted input.
     order.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)).then_with(|| rest(a.2).cmp(&rest(b.2))));
     let mut samples: Vec<ViewSample> = Vec::with_capacity(order.len());
-    // Whether each is a sample of its own, or is added to the one before.
+    // For each row, true if it begins a new sample, false if it is merged into the previous one.
     let is_new = order.iter().map(|&(_, _, row)| {
         let sample = of_row(row);
         let is_new = !adds_up || samples.last() != Some(&sample);

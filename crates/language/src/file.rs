@@ -1,4 +1,4 @@
-//! Facts of an interpreter's file.
+//! An interpreter's file: symbols, code, constants and function extents.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,33 +7,33 @@ use memchr::memmem;
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use pyrograph_elf::Image;
 
-/// An ELF file with its symbols by name.
+/// An ELF file with its symbols indexed by name.
 pub(crate) struct File<'a> {
     pub image: &'a Image,
-    /// Addresses by name, of the dynamic symbols, then of the others.
+    /// Addresses by symbol name: dynamic symbols first, then the others.
     symbols: HashMap<&'a str, u64>,
-    /// Distances in the block of variables of threads, by name.
+    /// Offsets in the file's thread-local storage block, by symbol name.
     thread_symbols: HashMap<&'a str, u64>,
-    /// From an address to the addresses of its function, by tables for unwinding.
+    /// Maps an address to the address range of its function, from the unwind tables.
     extent: Extent<'a>,
 }
 
-/// From an address in code to those of the function, or of the part of a function, that holds it.
+/// Maps an address in code to the address range of the function, or of the part of a function, that contains it.
 pub type Extent<'a> = &'a dyn Fn(u64) -> Option<Range<u64>>;
 
-/// The bytes of the names that a file exports. Most files are no interpreters: a look at these says so.
+/// String table with the names that a file exports. A search in it rules out most files quickly: few are interpreters.
 #[derive(Clone, Copy)]
 pub(crate) struct ExportedNames<'a>(&'a [u8]);
 
 impl<'a> ExportedNames<'a> {
     pub fn of(image: &'a Image) -> Self {
-        // Only what is linked statically exports nothing.
+        // Only statically linked files export nothing.
         let mut sections = [".dynstr", ".strtab"].into_iter();
         let names = sections.find_map(|name| image.elf().section_by_name(name)?.data().ok());
         Self(names.unwrap_or_default())
     }
 
-    /// Returns true if one of them contains this.
+    /// Returns true if a name contains this text.
     pub fn mention(self, name: &str) -> bool {
         memmem::find(self.0, name.as_bytes()).is_some()
     }
@@ -54,22 +54,22 @@ impl<'a> File<'a> {
         Self { image, symbols, thread_symbols, extent }
     }
 
-    /// The address of a symbol.
+    /// Returns the address of a symbol.
     pub fn symbol(&self, name: &str) -> Option<u64> {
         self.symbols.get(name).copied()
     }
 
-    /// The distance of a variable of threads from the start of the file's block of these.
+    /// Returns the offset of a thread-local variable from the start of the file's thread-local storage block.
     pub fn thread_symbol(&self, name: &str) -> Option<u64> {
         self.thread_symbols.get(name).copied()
     }
 
-    /// Bytes that the file has for an address.
+    /// Returns the bytes that the file has for an address; `None` if it does not have all of them.
     pub fn bytes(&self, address: u64, len: usize) -> Option<&'a [u8]> {
         self.image.bytes_at(address, len)
     }
 
-    /// So many bytes that the file has from an address on, or as many as it has.
+    /// Returns up to `most` bytes that the file has from an address on.
     pub fn first_bytes(&self, address: u64, most: usize) -> Option<&'a [u8]> {
         self.image.first_bytes(address, most)
     }
@@ -78,13 +78,14 @@ impl<'a> File<'a> {
         self.bytes(address, 8)?.try_into().ok().map(u64::from_le_bytes)
     }
 
-    /// A constant of 32 bits; those that are zero may not be in the file.
+    /// Returns a 32-bit constant. Constants that are zero may not be stored in the file.
     pub fn constant(&self, address: u64) -> u32 {
         let bytes = self.bytes(address, 4).and_then(|bytes| bytes.first_chunk());
         bytes.map_or(0, |bytes| u32::from_le_bytes(*bytes))
     }
 
-    /// The distance from file offsets of code to addresses, if all code of the file has the same.
+    /// Returns the difference between the addresses and the file offsets of code, if it is the same for all code of the
+    /// file.
     pub fn to_address(&self) -> Option<u64> {
         let code = self.image.segments().iter().filter(|segment| segment.executable);
         let mut distances = code.map(|code| code.address.wrapping_sub(code.file_offset));
@@ -92,17 +93,17 @@ impl<'a> File<'a> {
         distances.all(|other| other == first).then_some(first)
     }
 
-    /// The addresses of the function, or of the part of one, that an address is in.
+    /// Returns the address range of the function, or of the part of a function, that contains an address.
     pub fn extent(&self, address: u64) -> Option<Range<u64>> {
         (self.extent)(address).filter(|range| range.contains(&address))
     }
 
-    /// Returns true if a function with a name begins at an address.
+    /// Returns true if a function symbol begins at an address.
     pub fn has_function(&self, address: u64) -> bool {
         self.image.functions().any(|function| function.address() == address)
     }
 
-    /// Code, by address.
+    /// Returns the file's code with its start addresses.
     pub fn code(&self) -> impl Iterator<Item = (u64, &'a [u8])> {
         let segments = self.image.segments().iter().filter(|segment| segment.executable);
         segments.filter_map(|segment| {
@@ -111,13 +112,13 @@ impl<'a> File<'a> {
         })
     }
 
-    /// Bytes of a section that holds constants.
+    /// Returns the contents of `.rodata`.
     pub fn constants(&self) -> &'a [u8] {
         let section = self.image.elf().section_by_name(".rodata");
         section.and_then(|section| section.data().ok()).unwrap_or(&[])
     }
 
-    /// The range of file offsets of each function, in order, with its name.
+    /// Returns each function's range of file offsets and its name, sorted.
     pub fn functions(&self) -> Vec<(Range<u64>, &'a str)> {
         let function = |symbol: object::Symbol<'a, 'a>| {
             let start = self.image.offset_of(symbol.address())?;

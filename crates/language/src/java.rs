@@ -1,7 +1,7 @@
 //! Java: HotSpot, the virtual machine of OpenJDK.
 //!
-//! Its library exports tables of its classes' fields for debuggers (`gHotSpotVM…`). By these, programs in the kernel leave
-//! frames of code that it has made, and methods are named.
+//! HotSpot's library exports tables of the fields of its classes for debuggers (`gHotSpotVM…`). From these, the
+//! programs in the kernel learn how to unwind frames of JIT-compiled code, and methods are named.
 
 use std::sync::Arc;
 
@@ -22,13 +22,13 @@ pub(crate) use method::LineTable;
 use method::Methods;
 use tables::Tables;
 
-/// A name that libraries with these tables export.
+/// Name of a symbol that libraries with these tables export.
 pub(crate) const MARK: &str = "gHotSpotVMStructs";
 
-/// Versions of the JDK whose fields have the meanings that are known here.
+/// JDK versions whose fields are known to have the meanings that are assumed here.
 const VERSIONS: std::ops::RangeInclusive<u32> = 11..=25;
 
-/// In `Interpreter::offsets`: `enum java_offset` of the programs.
+/// Indexes into `Interpreter::offsets`: `enum java_offset` of the in-kernel programs.
 mod at {
     pub const LEN: usize = 0;
     pub const ELEMENTS: usize = 1;
@@ -52,19 +52,19 @@ mod at {
     pub const ACCESS: usize = 19;
 }
 
-/// Kinds of code, in the lower bits of a pointer (`enum java_kind` of the programs).
+/// Kinds of code, stored in the low bits of a pointer (`enum java_kind` of the in-kernel programs).
 const KIND: u64 = 7;
 const INTERPRETED: u64 = 0;
 const COMPILED: u64 = 1;
 
-/// Offsets by which methods are named, beside those that the programs know.
+/// Offsets for naming methods that the in-kernel programs do not need.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     method: method::Layout,
     compiled: Option<compiled::Layout>,
 }
 
-/// The virtual machine in a library.
+/// Finds the virtual machine in a library; `None` if there is none.
 pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
     file.symbol(MARK)?;
     let unknown = |interpreter: String, reason| Some(Err(Unknown { interpreter, reason }));
@@ -105,7 +105,7 @@ pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
     Some(Ok(runtime))
 }
 
-/// Functions by which C++ calls Java, and by which Java gets there.
+/// Returns true for functions through which C++ calls Java, and that lead there.
 fn is_glue(name: &str) -> bool {
     const PREFIXES: [&str; 6] = [
         "_ZN9JavaCalls",
@@ -118,7 +118,7 @@ fn is_glue(name: &str) -> bool {
     PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// `enum java_symbol` of the programs.
+/// Addresses in the order of `enum java_symbol` of the in-kernel programs.
 fn symbols(file: &File<'_>, tables: &Tables) -> Option<[u64; Interpreter::SYMBOLS]> {
     let heaps = tables.variable("CodeCache", "_heaps")?;
     let data = file
@@ -129,7 +129,7 @@ fn symbols(file: &File<'_>, tables: &Tables) -> Option<[u64; Interpreter::SYMBOL
     Some([heaps, data.address.wrapping_sub(data.file_offset), 0, 0])
 }
 
-/// Offsets that the programs use.
+/// Returns the offsets that the in-kernel programs use.
 fn offsets(tables: &Tables) -> Option<[u32; Interpreter::OFFSETS]> {
     let field = |of: &str, name: &str| tables.offset(of, name);
     let (memory, segments) = (field("CodeHeap", "_memory")?, field("CodeHeap", "_segmap")?);
@@ -170,7 +170,7 @@ fn offsets(tables: &Tables) -> Option<[u32; Interpreter::OFFSETS]> {
     Some(offsets)
 }
 
-/// A runtime's memory in a process.
+/// Reads Java code of a process.
 struct Code<'a> {
     it: &'a Interpreter,
     layout: &'a Layout,
@@ -195,7 +195,7 @@ impl<'a> Code<'a> {
         self.reader.u64(address.checked_add(self.offset(field))?)
     }
 
-    /// The identity of what a call is of, as the programs have it.
+    /// Computes the identity of the method or code of a call, the same way as the in-kernel programs.
     fn identity(&self, function: u64) -> Option<u32> {
         let at = function & !KIND;
         let hash = match function & KIND {
@@ -217,7 +217,7 @@ impl<'a> Code<'a> {
         match function & KIND {
             INTERPRETED => self.methods().name(at),
             COMPILED => self.methods().name(self.word(at, at::METHOD)?),
-            // As Java's own map of its code has it.
+            // Same text as in HotSpot's own perf map.
             _ => {
                 let name = self.reader.c_string(self.word(at, at::NAME)?)?;
                 let function = readable(&String::from_utf8_lossy(&name))?;
@@ -229,13 +229,13 @@ impl<'a> Code<'a> {
 
 const HASH_START: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// As in the programs.
+/// Same function as in the in-kernel programs.
 fn mix(hash: u64, value: u64) -> u64 {
     let hash = (hash ^ value).wrapping_mul(0xff51_afd7_ed55_8ccd);
     hash ^ hash >> 32
 }
 
-/// Returns true if a function is what the programs have seen there.
+/// Returns true if the code at `function` is still what the in-kernel programs saw there.
 pub(crate) fn is_same(
     runtime: &Runtime,
     memory: &dyn Memory,
@@ -245,28 +245,28 @@ pub(crate) fn is_same(
     Code::of(runtime, memory).and_then(|code| code.identity(function)) == Some(identity)
 }
 
-/// The name of a method, or of another piece of code.
+/// Returns the name of a method, or of another piece of code.
 pub(crate) fn name(runtime: &Runtime, memory: &dyn Memory, function: u64) -> Option<Name> {
     Code::of(runtime, memory)?.name(function)
 }
 
-/// Returns true if this is compiled code, not a method that is interpreted.
+/// Returns true if this is compiled code, not an interpreted method.
 pub(crate) fn is_compiled(function: u64) -> bool {
     function & KIND == COMPILED
 }
 
-/// Lines of a method.
+/// Line information of a method.
 #[derive(Clone, Debug)]
 pub(crate) enum Lines {
-    /// By bytecode.
+    /// Lines by bytecode index.
     Interpreted(LineTable),
-    /// By the place in compiled code.
+    /// Lines by offset in compiled code.
     Compiled(Compiled),
-    /// It has none.
+    /// No line information.
     None,
 }
 
-/// The lines of a method, and the methods that the compiler has put into it.
+/// Reads the lines of a method, and the methods that the compiler has inlined into it.
 pub(crate) fn lines(runtime: &Runtime, memory: &dyn Memory, function: u64) -> Option<Lines> {
     let code = Code::of(runtime, memory)?;
     let at = function & !KIND;

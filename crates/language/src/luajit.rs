@@ -1,8 +1,8 @@
-//! LuaJIT 2.1 with references of 64 bits (GC64): Lua.
+//! Lua in LuaJIT 2.1 with 64-bit references (GC64).
 //!
-//! Its versions do not say which layout they have: forks have others, and most of the time there is no release. The
-//! interpreter, which is written in assembler, has the places of what it uses in its instructions; each layout has a
-//! different one.
+//! The version does not determine the layout: forks have other layouts, and most users build from a branch, not a
+//! release. But the interpreter is written in assembly, and its instructions contain the offsets of the fields that it
+//! uses; these differ between layouts.
 
 use std::ops::Range;
 
@@ -18,10 +18,11 @@ mod layout;
 
 use layout::{LAYOUTS, Layout};
 
-/// A name that files with LuaJIT export.
+/// Name of a symbol that files with LuaJIT export.
 pub(crate) const MARK: &str = "luaJIT_setmode";
 
-/// In `Interpreter::offsets`: `enum luajit_offset` of the programs; what only names are read by comes behind.
+/// Indexes into `Interpreter::offsets`: `enum luajit_offset` of the in-kernel programs, followed by those used only for
+/// names.
 mod at {
     pub const CURRENT: usize = 0;
     pub const JIT_BASE: usize = 1;
@@ -48,15 +49,15 @@ mod at {
     pub const STRING_DATA: usize = 22;
 }
 
-/// Characters of a chunk that are shown in place of a name.
+/// Number of characters of a chunk that are shown instead of a name.
 const LONGEST_STRING: usize = 40;
 
-/// The first line of a function that is built in.
+/// First line of a built-in function.
 const BUILT_IN: u32 = u32::MAX;
 
-/// The interpreter in a file that has LuaJIT.
+/// Finds the interpreter in a file; `None` if the file does not contain LuaJIT.
 pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
-    // Programs that use the library name it without having it.
+    // Programs that use the library import the name without defining it.
     file.symbol(MARK)?;
     let version = version(file.constants());
     let name = match &version {
@@ -90,7 +91,7 @@ pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
     Some(Ok(Runtime::new(version, "its instructions, and table", interpreter, native)))
 }
 
-/// The version, such as `2.1.0-beta3` or `2.1.1737090214`.
+/// Returns the version, such as `2.1.0-beta3` or `2.1.1737090214`.
 fn version(constants: &[u8]) -> Option<String> {
     let mark = b"LuaJIT 2.";
     memmem::find_iter(constants, mark).find_map(|at| {
@@ -101,20 +102,20 @@ fn version(constants: &[u8]) -> Option<String> {
     })
 }
 
-/// `jmp [r14 + rbp * 8]`: goes to the code of the next instruction.
+/// `jmp [r14 + rbp * 8]`: jumps to the code of the next instruction.
 const NEXT: &[u8] = &[0x41, 0xff, 0x24, 0xee];
-/// `add r14, …`: from the global state to the table of instructions. With references of 32 bits, `add r14d, …`.
+/// `add r14, …`: from the global state to the dispatch table. With 32-bit references, `add r14d, …`.
 const ADD: &[u8] = &[0x49, 0x81, 0xc6];
 const ADD_NARROW: &[u8] = &[0x41, 0x81, 0xc6];
-/// A C frame is made: `push rbp; push rbx; push r15; push r14; sub rsp, 40`.
+/// Start of a C frame: `push rbp; push rbx; push r15; push r14; sub rsp, 40`.
 const ENTRY: &[u8] = &[0x55, 0x53, 0x41, 0x57, 0x41, 0x56, 0x48, 0x83, 0xec, 0x28];
-/// A trace begins: `sub rsp, 16; mov [rsp + 16], r12; mov [rsp + 8], r13`.
+/// Start of a trace: `sub rsp, 16; mov [rsp + 16], r12; mov [rsp + 8], r13`.
 const TRACE: &[u8] =
     &[0x48, 0x83, 0xec, 0x10, 0x4c, 0x89, 0x64, 0x24, 0x10, 0x4c, 0x89, 0x6c, 0x24, 0x08];
 
-/// Addresses of the code in assembler, which has one entry in the tables for unwinding.
+/// Returns the addresses of the assembly code, which has one entry in the unwind tables.
 fn assembler(file: &File<'_>) -> Option<Range<u64>> {
-    /// There are 89 instructions of Lua, most of which end with one or more jumps to the next.
+    /// Lua has 89 bytecode instructions, most of which end with one or more jumps to the next.
     const FEWEST: usize = 60;
     let mut found: Vec<(usize, Range<u64>)> = Vec::new();
     for (start, code) in file.code() {
@@ -130,7 +131,7 @@ fn assembler(file: &File<'_>) -> Option<Range<u64>> {
     (most.0 >= FEWEST).then_some(most.1)
 }
 
-/// The layout, by the interpreter's code. `None`: it is none of those that are known.
+/// Determines the layout from the interpreter's code; `None` if it is not a known one.
 fn layout(code: &[u8]) -> Option<Layout> {
     let mut distances = memmem::find_iter(code, ADD)
         .filter_map(|at| code.get(at + ADD.len()..)?.first_chunk())
@@ -155,13 +156,13 @@ fn layout(code: &[u8]) -> Option<Layout> {
     (has(ENTRY) && has(TRACE)).then_some(layout)
 }
 
-/// Layouts, by `dispatch_to_global` and `global_current`, of versions whose snapshots of traces say to which part of the code
-/// they belong (`SnapShot.mcofs`): LuaJIT's from 2021-03-23 on, OpenResty's from 2021-12-10 on.
+/// Layouts, by `dispatch_to_global` and `global_current`, of versions whose trace snapshots contain the code offset
+/// they belong to (`SnapShot.mcofs`): LuaJIT from 2021-03-23 on, OpenResty from 2021-12-10 on.
 const WITH_SNAPSHOTS: [(u32, u32); 7] =
     [(3968, 368), (3976, 368), (3992, 368), (4000, 376), (4008, 368), (4016, 368), (4040, 376)];
 
-/// Where the global state has the addresses of traces: by how a trace is entered. All that is read of these is the same
-/// in all of [`WITH_SNAPSHOTS`]. `None`: it is none of them.
+/// Returns the offset in the global state of the table of traces, found from the code that enters a trace. The fields
+/// of traces that are read are the same in all of [`WITH_SNAPSHOTS`]; `None` for other layouts.
 fn traces(code: &[u8], layout: &Layout) -> Option<u32> {
     // `mov rcx, [r14 + …]; mov rax, [rcx + rax * 8]; mov rax, [rax + 88]`.
     const LOAD: &[u8] = &[0x49, 0x8b, 0x8e];
@@ -202,7 +203,7 @@ fn offsets(layout: &Layout) -> [u32; Interpreter::OFFSETS] {
     ])
 }
 
-/// The pieces of memory that name a function: the prototype, the name of its chunk, its lines.
+/// Pieces of memory that name a function: the prototype, the name of its chunk, its lines.
 fn plan(layout: &Layout) -> Vec<ChunkPlan> {
     let chunk = |offset, len| ChunkPlan::new(0, offset, len);
     vec![
@@ -212,7 +213,7 @@ fn plan(layout: &Layout) -> Vec<ChunkPlan> {
     ]
 }
 
-/// Functions by which Lua and C call each other, and that start a script.
+/// Returns true for functions through which Lua and C call each other, and that start a script.
 fn is_glue(name: &str) -> bool {
     const NAMES: [&str; 19] = [
         "docall",
@@ -239,8 +240,8 @@ fn is_glue(name: &str) -> bool {
     NAMES.contains(&name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// The name of a function, by its prototype. Functions have no names in Lua, but variables that they are in: it is where
-/// it begins.
+/// Returns the name of a function, by its prototype. Lua functions have no names of their own, only the variables that
+/// hold them do: the name is the place where the function begins.
 pub(crate) fn name(it: &Interpreter, memory: &dyn Memory, prototype: u64) -> Option<Name> {
     let reader = Reader(memory);
     let at = |field: usize| prototype.wrapping_add(it.offsets[field].into());
@@ -256,12 +257,12 @@ pub(crate) fn name(it: &Interpreter, memory: &dyn Memory, prototype: u64) -> Opt
     let text = reader.text(chunk.wrapping_add(it.offsets[at::STRING_DATA].into()), len.into())?;
     let text = String::from_utf8_lossy(&text).into_owned();
     let line = reader.u32(at(at::FIRST_LINE))?;
-    // What was compiled without information for debugging (`luajit -b`) has no lines.
+    // Code compiled without debug information (`luajit -b`) has no lines.
     let has_lines = reader.u64(at(at::LINES))? != 0;
     let (file, place) = match text.split_at_checked(1) {
         Some(("@", path)) => (Some(path), base_name(path).to_owned()),
         Some(("=", name)) => (None, name.to_owned()),
-        // A string that was compiled: its first line.
+        // A string that was compiled: show its first line.
         _ => {
             let line = text.lines().next().unwrap_or_default();
             let start: String = line.chars().take(LONGEST_STRING).collect();
@@ -282,17 +283,17 @@ pub(crate) fn name(it: &Interpreter, memory: &dyn Memory, prototype: u64) -> Opt
     })
 }
 
-/// The lines of a function's instructions.
+/// Line table of a function.
 #[derive(Clone, Debug)]
 pub(crate) struct Lines {
     first: u32,
-    /// Of each instruction behind the first, how far its line is from the first line.
+    /// For each instruction after the first, its line minus the first line.
     distances: Vec<u8>,
-    /// Bytes of a distance.
+    /// Bytes per entry of `distances`.
     width: usize,
 }
 
-/// The lines of a function, by its prototype. `None`: it has none, or they cannot be read.
+/// Reads the lines of a function, by its prototype. `None` if it has none, or they cannot be read.
 pub(crate) fn lines(it: &Interpreter, memory: &dyn Memory, prototype: u64) -> Option<Lines> {
     let reader = Reader(memory);
     let at = |field: usize| prototype.wrapping_add(it.offsets[field].into());
@@ -309,9 +310,9 @@ pub(crate) fn lines(it: &Interpreter, memory: &dyn Memory, prototype: u64) -> Op
 }
 
 impl Lines {
-    /// The line of the instruction before the one at a place; 0 if it is not known.
+    /// Returns the line of the instruction before index `behind`; 0 if it is not known.
     pub fn line(&self, behind: u32) -> u32 {
-        // The first instruction is no part of the table.
+        // The first instruction is not in the table.
         let number = (behind as usize).wrapping_sub(2);
         let start = number.checked_mul(self.width);
         let bytes = start.and_then(|at| self.distances.get(at..at.checked_add(self.width)?));

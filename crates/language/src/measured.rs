@@ -1,13 +1,13 @@
-//! Offsets as they were measured in headers, by version: `benches/languages/offsets/tables`.
+//! Offsets measured in header files, by version: `benches/languages/offsets/tables`.
 
-/// A column of a table: field → value, `None` where the version does not have it.
+/// A column of a table: field → value, `None` if the version does not have the field.
 pub(crate) struct Measured<'a> {
     pub(crate) version: &'a str,
     values: Vec<(&'a str, Option<u32>)>,
 }
 
 impl<'a> Measured<'a> {
-    /// All columns of the text of a table.
+    /// Parses all columns of a table.
     pub(crate) fn columns(table: &'a str) -> Vec<Self> {
         let mut lines = table.lines().filter(|line| !line.starts_with('#'));
         let versions = lines.next().unwrap().split_whitespace().skip(1);
@@ -24,12 +24,12 @@ impl<'a> Measured<'a> {
         columns
     }
 
-    /// The value of a field; panics if the table has no such field.
+    /// Returns the value of a field; panics if the table has no such field.
     pub(crate) fn value(&self, field: &str) -> Option<u32> {
         self.values.iter().find(|(name, _)| *name == field).unwrap().1
     }
 
-    /// The second number of the version.
+    /// Returns the minor version.
     pub(crate) fn minor(&self) -> u32 {
         let release = self.version.split('-').next().unwrap();
         release.split('.').nth(1).unwrap().parse().unwrap()

@@ -1,22 +1,22 @@
-//! Memory of a process, from wherever it is had.
+//! Memory of a process, from any source.
 
 /// Memory of a process.
 pub trait Memory {
-    /// Reads bytes from an address on, all of them or none; returns whether it could.
+    /// Reads bytes from an address on, all of them or none. Returns true if it succeeded.
     fn read(&self, address: u64, into: &mut [u8]) -> bool;
 
-    /// Number of the process, by which what was read of it is kept; none: nothing is kept.
+    /// ID of the process, under which data read from it is cached; `None`: nothing is cached.
     fn process(&self) -> Option<u32> {
         None
     }
 }
 
-/// Pieces of memory that were copied, and what else can still be read.
+/// Copied pieces of memory, with another source for everything else.
 #[derive(Clone, Copy)]
 pub struct Chunks<'a, M> {
-    /// Addresses and bytes.
+    /// Start addresses and bytes.
     pub chunks: &'a [(u64, Vec<u8>)],
-    /// Memory that is in none of the pieces.
+    /// Source of memory that is in none of the pieces.
     pub rest: M,
 }
 
@@ -38,14 +38,14 @@ impl<M: Memory> Memory for Chunks<'_, M> {
     }
 }
 
-/// No memory.
+/// Memory of which nothing can be read.
 impl Memory for () {
     fn read(&self, _: u64, _: &mut [u8]) -> bool {
         false
     }
 }
 
-/// The longest name, bytes.
+/// Maximum length of a name, in bytes.
 const LONGEST: usize = 512;
 
 /// Reads numbers and text.
@@ -62,7 +62,7 @@ impl Reader<'_> {
         self.bytes(address).map(u64::from_le_bytes)
     }
 
-    /// A pointer that is not null.
+    /// Reads a pointer; `None` if it is null.
     pub fn pointer(self, address: u64) -> Option<u64> {
         self.u64(address).filter(|&pointer| pointer != 0)
     }
@@ -71,14 +71,15 @@ impl Reader<'_> {
         self.bytes(address).map(u32::from_le_bytes)
     }
 
-    /// All of so many bytes, if these are not too many.
+    /// Reads `len` bytes; `None` if that is more than 1 MiB, or if not all can be read.
     pub fn all(self, address: u64, len: u64) -> Option<Vec<u8>> {
         const MOST: u64 = 1 << 20;
         let mut bytes = vec![0; usize::try_from(len.min(MOST + 1)).ok()?];
         (len <= MOST && self.0.read(address, &mut bytes)).then_some(bytes)
     }
 
-    /// So many bytes, [`LONGEST`] at most. If not all can be read, as many as can, by powers of two.
+    /// Reads `len` bytes, at most [`LONGEST`]. If not all can be read, reads as many as possible, in steps of powers of
+    /// two.
     pub fn text(self, address: u64, len: u64) -> Option<Vec<u8>> {
         let len = usize::try_from(len).unwrap_or(LONGEST).min(LONGEST);
         let mut bytes = vec![0; len];
@@ -100,7 +101,7 @@ impl Reader<'_> {
         (known > 0).then_some(bytes)
     }
 
-    /// Bytes up to the first zero, [`LONGEST`] at most.
+    /// Reads bytes up to the first zero, at most [`LONGEST`].
     pub fn c_string(self, address: u64) -> Option<Vec<u8>> {
         let mut bytes = self.text(address, LONGEST as u64)?;
         let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
@@ -109,11 +110,11 @@ impl Reader<'_> {
     }
 }
 
-/// Text as it may be shown: not too long, without control characters, not empty.
+/// Returns text in displayable form: limited in length, control characters escaped; `None` if it is empty.
 pub(crate) fn readable(text: &str) -> Option<String> {
     let mut shown = String::with_capacity(text.len().min(LONGEST));
     for c in text.chars() {
-        // What stands in place of a control character is longer, and is not cut.
+        // The escape of a control character is longer, and is not cut.
         let len = if c.is_control() { c.escape_default().len() } else { c.len_utf8() };
         if shown.len() + len > LONGEST {
             break;

@@ -1,4 +1,4 @@
-//! Functions of an interpreter's file: which run its loop, and which are worth to be seen.
+//! Native functions of an interpreter's file: which ones run its loop, and which ones are worth showing.
 
 use std::ops::Range;
 
@@ -6,25 +6,26 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl};
 
 use crate::file::File;
 
-/// Functions of an interpreter's file, by file offsets.
+/// Functions of an interpreter's file, as ranges of file offsets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Native {
-    /// Code of the loop of the interpreter, in order.
+    /// Code of the interpreter loop, sorted.
     loops: Vec<Range<u64>>,
-    /// Code of functions that only a loop calls, and that are as much of it, in order.
+    /// Code of functions that are called only by the loop and count as part of it, sorted.
     inner: Vec<Range<u64>>,
-    /// Code of functions with a name that are none of those by which interpreted functions call each other, in order.
+    /// Code of named functions, except those through which interpreted functions call each other, sorted.
     shown: Vec<Range<u64>>,
-    /// Where a program starts: `main`, `_start`.
+    /// Functions at which a program starts: `main`, `_start`.
     starts: Vec<Range<u64>>,
-    /// Calls run in code that is made at run time, too.
+    /// Calls may also run in JIT-compiled code, in a frame of their own.
     has_made_code: bool,
-    /// Code that is made at run time may stand for the loop.
+    /// JIT-compiled code may take the place of the loop in its frame.
     has_traces: bool,
 }
 
 impl Native {
-    /// From file offsets: of the loop, of functions that are shown, of those that a program starts with.
+    /// Builds the struct from file offsets: of the loop, of functions that are shown, and of functions at which a
+    /// program starts.
     pub fn from_ranges(
         mut loops: Vec<Range<u64>>,
         mut shown: Vec<Range<u64>>,
@@ -36,29 +37,30 @@ impl Native {
         Self { loops, shown, starts, ..Self::default() }
     }
 
-    /// Of an interpreter that compiles functions: each call has a native frame of its own.
+    /// For an interpreter that compiles functions: each call has a native frame of its own.
     #[must_use]
     pub fn with_made_code(self) -> Self {
         Self { has_made_code: true, ..self }
     }
 
-    /// Returns true if each call has a native frame of its own, in the loop or in code that is made at run time.
+    /// Returns true if each call has a native frame of its own, in the loop or in JIT-compiled code.
     pub fn has_made_code(&self) -> bool {
         self.has_made_code
     }
 
-    /// Of an interpreter that goes on in code that it has made at run time, in the loop's own frame.
+    /// For an interpreter that continues in JIT-compiled code in the loop's own frame.
     #[must_use]
     pub fn with_traces(self) -> Self {
         Self { has_traces: true, ..self }
     }
 
-    /// Returns true if code that is made at run time may stand for the loop.
+    /// Returns true if JIT-compiled code may take the place of the loop in its frame.
     pub fn has_traces(&self) -> bool {
         self.has_traces
     }
 
-    /// `code`: addresses of a loop. `is_glue`: of functions, by name.
+    /// Functions of a file whose loop is at `code` (addresses). `is_glue` returns true for names of functions that are
+    /// not shown.
     pub(crate) fn of_code(
         file: &File<'_>,
         code: &Range<u64>,
@@ -73,7 +75,7 @@ impl Native {
         native
     }
 
-    /// `is_loop`, `is_glue`: of functions, by name.
+    /// Functions of a file; `is_loop` and `is_glue` classify them by name.
     pub(crate) fn new(
         file: &File<'_>,
         is_loop: impl Fn(&str) -> bool,
@@ -82,7 +84,7 @@ impl Native {
         Self::of_functions(file, &file.functions(), is_loop, is_glue)
     }
 
-    /// The same, of functions of which the file's symbols are a part.
+    /// As [`Self::new`], for functions that are more than the file's symbols.
     pub(crate) fn of_functions(
         file: &File<'_>,
         functions: &[(Range<u64>, impl AsRef<str>)],
@@ -102,8 +104,8 @@ impl Native {
         Self::from_ranges(loops, shown, starts)
     }
 
-    /// `code`: addresses of a loop that may have no name, and whose callers run it and nothing else. `is_glue`: of
-    /// functions, by name.
+    /// Functions of a file whose loop is at `code` (addresses), may have no name, and has callers that do nothing but
+    /// run it. `is_glue` returns true for names of functions that are not shown.
     pub(crate) fn of_loop(
         file: &File<'_>,
         code: &Range<u64>,
@@ -118,7 +120,7 @@ impl Native {
             all
         };
         let callers = callers(file, code);
-        // A compiler may have put it into its caller.
+        // The compiler may have inlined the loop into its caller.
         if callers.is_empty() {
             native.loops = with_parts(code);
         } else {
@@ -134,27 +136,27 @@ impl Native {
         native
     }
 
-    /// Returns true if the loop is in this file; Java's is code that the virtual machine makes when it starts.
+    /// Returns true if the loop is in this file. Java's is generated by the virtual machine when it starts.
     pub fn has_loop(&self) -> bool {
         !self.loops.is_empty()
     }
 
-    /// Returns true if a place is in the interpreter's loop.
+    /// Returns true if a file offset is in the interpreter loop.
     pub fn is_loop(&self, offset: u64) -> bool {
         holds(&self.loops, offset)
     }
 
-    /// Returns true if a place is in a function that only the loop calls, and that is as much of it.
+    /// Returns true if a file offset is in a function that is called only by the loop and counts as part of it.
     pub fn is_inner(&self, offset: u64) -> bool {
         holds(&self.inner, offset)
     }
 
-    /// Returns true if a place is in a function that has a name and does more than to call.
+    /// Returns true if a file offset is in a named function that is not just glue between calls.
     pub fn is_shown(&self, offset: u64) -> bool {
         holds(&self.shown, offset)
     }
 
-    /// Returns true if a place is in a function that a program starts with.
+    /// Returns true if a file offset is in a function at which a program starts.
     pub fn is_start(&self, offset: u64) -> bool {
         holds(&self.starts, offset)
     }
@@ -162,20 +164,20 @@ impl Native {
 
 fn holds(ranges: &[Range<u64>], offset: u64) -> bool {
     let end = ranges.partition_point(|range| range.start <= offset);
-    // Aliases and parts of functions may lie in one another.
+    // Ranges of aliases and of parts of functions may overlap.
     ranges[..end].iter().rev().take(8).any(|range| range.contains(&offset))
 }
 
-/// The function with by far the most jumps to where a register leads: the loop of an interpreter that jumps from one
-/// instruction to the next. `None` if there is no such function.
+/// Finds the function with by far the most indirect jumps: an interpreter loop that jumps from one instruction to the
+/// next. `None` if there is no such function.
 pub(crate) fn most_jumps(file: &File<'_>) -> Option<Range<u64>> {
-    /// Loops have more: one for each of the language's instructions that does not share its end with another.
+    /// Loops have more: one for each bytecode instruction that does not share its end with another.
     const FEWEST: usize = 60;
     const CANDIDATES: usize = 8;
     let mut likely: Vec<(usize, Range<u64>)> = Vec::new();
     for (start, code) in file.code() {
         for at in memchr::memchr_iter(0xff, code) {
-            // By a register or the word that it points to, which is not that of a table.
+            // A jump to a register or through the word it points to, but not through a jump table.
             let is_jump = code.get(at + 1).is_some_and(|byte| {
                 byte & 0x38 == 0x20 && *byte != 0x25 && !(0xa0..0xc0).contains(byte)
             });
@@ -208,9 +210,9 @@ pub(crate) fn most_jumps(file: &File<'_>) -> Option<Range<u64>> {
     (*count >= FEWEST && *count > second + second / 2).then(|| (*range).clone())
 }
 
-/// The functions that call a function, by addresses.
+/// Returns the address ranges of the functions that call a function.
 fn callers(file: &File<'_>, function: &Range<u64>) -> Vec<Range<u64>> {
-    /// The first byte of a call to an address, of which the distance from behind it follows.
+    /// Opcode of a direct call; a displacement relative to the next instruction follows.
     const CALL: u8 = 0xe8;
     let mut callers: Vec<Range<u64>> = Vec::new();
     for (start, code) in file.code() {
@@ -233,8 +235,8 @@ fn callers(file: &File<'_>, function: &Range<u64>) -> Vec<Range<u64>> {
     callers
 }
 
-/// The parts of a function that a compiler has moved away, since they are rarely run, and that have no name in a stripped
-/// file: code that is jumped to, and from which it is jumped back.
+/// Returns the parts of a function that a compiler has moved away because they are rarely run, and that have no name in
+/// a stripped file: code that the function jumps to, and that jumps back.
 fn far_parts(file: &File<'_>, function: &Range<u64>) -> Vec<Range<u64>> {
     let Some(to_address) = file.to_address() else { return Vec::new() };
     let start = function.start.wrapping_add(to_address);
@@ -261,9 +263,9 @@ fn far_parts(file: &File<'_>, function: &Range<u64>) -> Vec<Range<u64>> {
         if parts.last().is_some_and(|part| part.contains(&target)) {
             continue;
         }
-        // Where it begins and ends is known from the tables for unwinding alone.
+        // The bounds of a part are known only from the unwind tables.
         let Some(part) = file.extent(target) else { continue };
-        // What has a name is another function, that is called last.
+        // Code with a name is another function, reached by a tail call.
         if part.end - part.start < 1 << 24 && !file.has_function(part.start) {
             parts.push(part);
         }

@@ -1,8 +1,8 @@
-//! Node: JavaScript in V8.
+//! JavaScript in Node (V8).
 //!
-//! The file has offsets, types and other constants of V8 in variables whose names begin with `v8dbg_`, for tools that read
-//! memory images (`tools/gen-postmortem-metadata.py` of V8). They are checked, for all that is read here was tried with them
-//! from Node 16 on.
+//! The file contains offsets, types and other constants of V8, in variables whose names begin with `v8dbg_`, for tools
+//! that read memory images (`tools/gen-postmortem-metadata.py` of V8). They are checked, because all that is read here
+//! was tested only with these, from Node 16 on.
 
 use std::borrow::Cow;
 
@@ -20,13 +20,14 @@ mod lines;
 use heap::Heap;
 pub(crate) use lines::Scripts;
 
-/// A name that files with V8 and these variables export.
+/// Name of a symbol that files with V8 and these variables export.
 pub(crate) const MARK: &str = "v8dbg_off_fp_function";
 
-/// Versions that were tried.
+/// Major versions that were tested.
 const VERSIONS: std::ops::RangeInclusive<u32> = 16..=24;
 
-/// In `Interpreter::offsets`: `enum node_offset` of the programs; what only names are read by comes behind.
+/// Indexes into `Interpreter::offsets`: `enum node_offset` of the in-kernel programs, followed by those used only for
+/// names.
 pub(crate) mod at {
     pub const SHARED: usize = 0;
     pub const CODE: usize = 1;
@@ -38,12 +39,12 @@ pub(crate) mod at {
     pub const TYPE: usize = 7;
     pub const SHARED_TYPE: usize = 8;
     pub const SHARED_BYTES: usize = 9;
-    /// Types: of scopes, scripts, `undefined`; the first that is no string's.
+    /// Types of scopes, scripts and `undefined`; the first type that is not a string.
     pub const SCOPE_TYPE: usize = 10;
     pub const SCRIPT_TYPE: usize = 11;
     pub const ODDBALL_TYPE: usize = 12;
     pub const FIRST_NO_STRING: usize = 13;
-    /// In a scope: the number of its variables, and where they begin.
+    /// Offsets in a scope of the number of its variables, and of the first variable.
     pub const SCOPE_VARIABLES: usize = 14;
     pub const SCOPE_FIRST: usize = 15;
     pub const STRING_LENGTH: usize = 16;
@@ -57,10 +58,10 @@ pub(crate) mod at {
     pub const SCRIPT_SOURCE: usize = 24;
 }
 
-/// Bytes of a word of V8's heap, where pointers are not compressed.
+/// Bytes of a word of V8's heap, without pointer compression.
 const WORD: i64 = 8;
 
-/// Constants that are written into the code here and in the programs.
+/// Constants that are hard-coded here and in the in-kernel programs.
 const EXPECTED: [(&str, i64); 18] = [
     ("HeapObjectTag", 1),
     ("HeapObjectTagMask", 3),
@@ -82,7 +83,7 @@ const EXPECTED: [(&str, i64); 18] = [
     ("class_SeqTwoByteString__chars__char", 16),
 ];
 
-/// Where offsets are: the names that versions have for them.
+/// Offsets, and the names that versions of V8 have for them.
 const OFFSETS: [(usize, &[&str]); 22] = [
     (at::SHARED, &["class_JSFunction__shared__SharedFunctionInfo"]),
     (
@@ -121,9 +122,9 @@ const OFFSETS: [(usize, &[&str]); 22] = [
     (at::SCRIPT_NAME, &["class_Script__name__Object"]),
 ];
 
-/// The interpreter in a file that has V8.
+/// Finds the interpreter in a file; `None` if the file does not contain V8.
 pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
-    // An addon may name the variable without having it.
+    // An addon may import the variable without defining it.
     file.symbol(MARK)?;
     let Some(version) = version(file.constants()) else {
         let interpreter = "V8".to_owned();
@@ -171,13 +172,13 @@ pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
     Some(Ok(Runtime::new(version, "v8dbg_*", interpreter, native)))
 }
 
-/// The value of a variable.
+/// Returns the value of a `v8dbg_` variable.
 fn constant(file: &File<'_>, name: &str) -> Option<i64> {
     let address = file.symbol(&format!("v8dbg_{name}"))?;
     Some(file.constant(address).cast_signed().into())
 }
 
-/// The version, by the address that a release is to be had at.
+/// Returns the version, from the download URL of the release.
 fn version(constants: &[u8]) -> Option<String> {
     let mark = b"/node-v";
     memmem::find_iter(constants, mark).find_map(|at| {
@@ -195,11 +196,11 @@ fn offsets(file: &File<'_>) -> Option<[u32; Interpreter::OFFSETS]> {
         offsets[field] = u32::try_from(value).ok().filter(|value| *value < 1 << 15)?;
     }
     for index in [at::SCOPE_VARIABLES, at::SCOPE_FIRST] {
-        // Numbers of words behind the map.
+        // The constants are numbers of words after the map.
         offsets[index] = (offsets[index] + 1) * WORD as u32;
     }
-    // The first fields, which have no names in all versions: a function's code, which is a number in builtins; a script's
-    // text, of which the type is checked.
+    // The first fields, which are not named in all versions: a function's code, which is a number in builtins; a
+    // script's text, whose type is checked.
     offsets[at::CODE] = WORD as u32;
     offsets[at::SCRIPT_SOURCE] = WORD as u32;
     let read = [at::CODE, at::NAME, at::SCRIPT, at::LENGTH, at::PARAMETERS, at::TOKEN];
@@ -212,13 +213,13 @@ fn is_builtin(name: &str) -> bool {
     name.starts_with("Builtins_")
 }
 
-/// The functions that interpret, of which each call has a frame.
+/// Returns true for the functions that interpret bytecode; each call of one has a frame.
 fn is_interpreter(name: &str) -> bool {
     name.starts_with("Builtins_InterpreterEntryTrampoline")
 }
 
-/// Functions by which JavaScript functions call each other, and are called by others: they say no more than that there was
-/// a call.
+/// Returns true for functions through which JavaScript functions call each other, and are called by others. They show
+/// nothing but that there was a call.
 fn is_glue(name: &str) -> bool {
     const BUILTINS: [&str; 9] = [
         "AdaptorWithBuiltinExitFrame",
@@ -238,25 +239,25 @@ fn is_glue(name: &str) -> bool {
         "_ZN2v88Function4Call",
     ];
     match name.strip_prefix("Builtins_") {
-        // What interprets one bytecode.
+        // Handler of one bytecode.
         Some(builtin) if builtin.ends_with("Handler") => true,
         Some(builtin) => BUILTINS.iter().any(|prefix| builtin.starts_with(prefix)),
         None => CPP.iter().any(|prefix| name.starts_with(prefix)),
     }
 }
 
-/// The pieces of memory that name a function.
+/// Pieces of memory that name a function.
 fn plan(offsets: &[u32; Interpreter::OFFSETS]) -> Vec<ChunkPlan> {
     let of = |field: usize| offsets[field];
     let chunk = ChunkPlan::new;
-    // Words of a scope behind its variables: these have two each.
+    // Words of a scope behind its variables, which take two words each.
     let behind = |word: u32| ChunkPlan {
         pairs: of(at::SCOPE_VARIABLES) as u16,
         ..chunk(1, of(at::SCOPE_FIRST) + 8 * word, Interpreter::CHUNK_BYTES)
     };
     vec![
         chunk(0, 0, of(at::SHARED_BYTES) as u16),
-        // 1, 2: its name or scope, and the map of that; 3, 4: its script; 5, 6: the script's name; 7, 8: what that is made of.
+        // 1, 2: name or scope, and its map. 3, 4: script. 5, 6: the script's name. 7, 8: first part of that name.
         chunk(0, of(at::NAME), Interpreter::CHUNK_BYTES),
         chunk(1, 0, 16),
         chunk(0, of(at::SCRIPT), 64),
@@ -265,7 +266,7 @@ fn plan(offsets: &[u32; Interpreter::OFFSETS]) -> Vec<ChunkPlan> {
         chunk(5, 0, 16),
         chunk(5, of(at::CONS_FIRST), Interpreter::CHUNK_BYTES),
         chunk(7, 0, 16),
-        // The name is in one of these.
+        // One of these contains the name.
         behind(0),
         chunk(9, 0, 16),
         behind(1),
@@ -275,7 +276,7 @@ fn plan(offsets: &[u32; Interpreter::OFFSETS]) -> Vec<ChunkPlan> {
     ]
 }
 
-/// The name of a function, by what its closures share.
+/// Returns the name of a function, by its `SharedFunctionInfo`.
 pub(crate) fn name(runtime: &Runtime, memory: &dyn Memory, function: u64) -> Option<Name> {
     Heap::new(&runtime.interpreter, memory, &runtime.scripts).name(function)
 }

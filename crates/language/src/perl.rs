@@ -12,7 +12,8 @@ mod layout;
 
 use layout::Layout;
 
-/// In `Interpreter::offsets`: `enum perl_offset` of the programs; what only names are read by comes behind.
+/// Indexes into `Interpreter::offsets`: `enum perl_offset` of the in-kernel programs, followed by those used only for
+/// names.
 pub(crate) mod at {
     pub const STACKINFO: usize = 0;
     pub const COP: usize = 1;
@@ -36,30 +37,30 @@ pub(crate) mod at {
     pub const GV_NAME: usize = 19;
     pub const GV_STASH: usize = 20;
     pub const GP_EGV: usize = 21;
-    /// The names of a stash lie behind its body; `NO_OFFSET`: behind its array.
+    /// Offset in a stash's body of the data with its names; `NO_OFFSET`: that data follows its array.
     pub const HV_AUX: usize = 22;
     pub const HV_MAX: usize = 23;
-    /// How many names a stash has; `NO_OFFSET`: one.
+    /// Offset of the number of names of a stash; `NO_OFFSET`: it has one name.
     pub const HV_NAMES: usize = 24;
     pub const EVAL_RETURN: usize = 25;
     pub const EVAL_CATCH: usize = 26;
 }
 
-/// Any value (`SV`): its body, flags, and a union.
+/// Fields of any value (`SV`): its body, its flags, and a union.
 const SV_ANY: u64 = 0;
 const SV_FLAGS: u64 = 12;
 const SV_U: u64 = 16;
-/// A value's type, in its flags (`svtype` of sv.h; a subroutine is 13 since 5.10).
+/// Type of a value, in its flags (`svtype` of sv.h; a subroutine is 13 since 5.10).
 const TYPE: u32 = 0xff;
 const SUBROUTINE: u32 = 13;
-/// A subroutine has a name of its own (`CvNAMED`), and not a glob with one.
+/// Flag of a subroutine that has a name of its own (`CvNAMED`) instead of a glob with a name.
 const NAMED: u32 = 0x8000;
-/// A stash has names (`SVf_OOK`).
+/// Flag of a stash that has names (`SVf_OOK`).
 const HAS_NAMES: u32 = 0x0200_0000;
 
-/// The interpreter in a file that has Perl's loop.
+/// Finds the interpreter in a file; `None` if the file does not contain Perl's loop.
 pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
-    // A module may name the function without having it.
+    // A module may import the function without defining it.
     file.symbol("Perl_runops_standard")?;
     let byte = |name: &str| Some(file.bytes(file.symbol(name)?, 1)?[0]);
     let (Some(minor), Some(patch)) = (byte("PL_version"), byte("PL_subversion")) else {
@@ -108,7 +109,7 @@ pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
     Some(Ok(Runtime::new(version, "table", interpreter, native)))
 }
 
-/// Functions by which subroutines are called, and that start a program.
+/// Functions that call subroutines, and that start a program.
 const GLUE: [&str; 12] = [
     "main",
     "perl_run",
@@ -124,12 +125,12 @@ const GLUE: [&str; 12] = [
     "Perl_call_list",
 ];
 
-/// The pieces of memory that name a subroutine.
+/// Pieces of memory that name a subroutine.
 fn plan(layout: &Layout) -> Vec<ChunkPlan> {
     let chunk = ChunkPlan::new;
     let of = |field: usize| layout.field(field);
-    // From a stash, whose number this is, to its name: the body; what is behind its array, unless that is in the body; the
-    // name, or a list of names; the first of these.
+    // Pieces that lead from a stash (its index among the pieces) to its name: the body; the data behind its array,
+    // unless that is in the body; the name, or a list of names; the first of these.
     let stash = |stash: u16| match of(at::HV_AUX) {
         Interpreter::NO_OFFSET => {
             let behind = Some((stash + 1, of(at::HV_MAX) as u16));
@@ -142,27 +143,27 @@ fn plan(layout: &Layout) -> Vec<ChunkPlan> {
     };
     let mut plan = vec![
         chunk(0, 0, 24),
-        // 1: the body; 2: glob or name; 3: the glob's body; 4: its contents; 5, 6: the glob that it was made as.
+        // 1: body. 2: glob or name. 3: the glob's body. 4: its contents. 5, 6: the glob under which it was created.
         chunk(0, 0, 112),
         chunk(1, of(at::CV_GV), 160),
         chunk(2, 0, 64),
         chunk(2, 16, 80),
         chunk(4, of(at::GP_EGV), 24),
         chunk(5, 0, 64),
-        // Its name, and the file.
+        // Its name, and the source file.
         chunk(6, of(at::GV_NAME), 160),
         chunk(1, of(at::CV_FILE), 160),
         chunk(6, of(at::GV_STASH), 24),
     ];
     plan.extend(stash(9));
-    // Of a subroutine without a glob.
+    // The stash of a subroutine that has no glob.
     let own = plan.len() as u16;
     plan.push(chunk(1, of(at::CV_STASH), 24));
     plan.extend(stash(own));
     plan
 }
 
-/// The name of a subroutine.
+/// Returns the name of a subroutine.
 pub(crate) fn name(it: &Interpreter, memory: &dyn Memory, function: u64) -> Option<Name> {
     let reader = Reader(memory);
     let of = |field: usize| u64::from(it.offsets[field]);
@@ -197,7 +198,7 @@ pub(crate) fn name(it: &Interpreter, memory: &dyn Memory, function: u64) -> Opti
     Some(Name { function: readable(&function)?, file, start_line: 0 })
 }
 
-/// A key of a hash (`HEK`): hash, length, text.
+/// Reads a key of a hash (`HEK`): hash, length, text.
 fn key_text(reader: Reader<'_>, key: u64) -> Option<String> {
     let len = reader.u32(key.wrapping_add(4))?;
     if len > 4096 {
@@ -213,7 +214,7 @@ fn stash_name(it: &Interpreter, reader: Reader<'_>, stash: u64) -> Option<String
     }
     let body = reader.pointer(stash.wrapping_add(SV_ANY))?;
     let aux = match it.offsets[at::HV_AUX] {
-        // Behind the last element of its array; `xhv_max` is the number of that.
+        // The data follows the last element of the array, whose index is `xhv_max`.
         Interpreter::NO_OFFSET => {
             let last = reader.u64(body.wrapping_add(it.offsets[at::HV_MAX].into()))?;
             reader
@@ -227,7 +228,7 @@ fn stash_name(it: &Interpreter, reader: Reader<'_>, stash: u64) -> Option<String
         Interpreter::NO_OFFSET => 0,
         offset => reader.u32(aux.wrapping_add(offset.into()))?.cast_signed(),
     };
-    // Several names are in a list, the first of which is none if the number is negative.
+    // Several names are in a list. If the number is negative, the first entry of the list is empty.
     let key = match count {
         0 => names,
         1.. => reader.pointer(names)?,

@@ -1,7 +1,6 @@
 //! PHP.
 //!
-//! Code of its just-in-time compiler (`opcache.jit`) has no frames of the loop and no tables for unwinding: it is not
-//! followed.
+//! Code of its JIT compiler (`opcache.jit`) has neither frames of the loop nor unwind tables, so it is not unwound.
 
 use memchr::memmem;
 use pyrograph_event::interpreter::{ChunkPlan, Interpreter, Language, ThreadPlace};
@@ -16,7 +15,8 @@ mod layout;
 
 use layout::{Layout, layout};
 
-/// In `Interpreter::offsets`: `enum php_offset` of the programs; what only names are read by comes behind.
+/// Indexes into `Interpreter::offsets`: `enum php_offset` of the in-kernel programs, followed by those used only for
+/// names.
 mod at {
     pub const CURRENT: usize = 0;
     pub const INSTRUCTION: usize = 1;
@@ -39,9 +39,9 @@ mod at {
     pub const STRING_DATA: usize = 18;
 }
 
-/// The interpreter in a file that has PHP's loop.
+/// Finds the interpreter in a file; `None` if the file does not contain PHP's loop.
 pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
-    // Extensions name it without having it.
+    // Extensions import the symbol without defining it.
     file.symbol("execute_ex")?;
     let (globals, globals_offset) =
         (file.symbol("executor_globals"), file.symbol("executor_globals_offset"));
@@ -61,7 +61,7 @@ pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
     let Some(to_address) = file.to_address() else { return fail("its code is in several places") };
     let place = match globals {
         Some(globals) => Some(ThreadPlace::Global(globals)),
-        // Up to 7.4, or where that does not know it, a key of the C library leads there.
+        // In versions up to 7.4, or if that function does not know the offset, it is found through a pthread key.
         None => place_by_distance(file, "tsrm_get_ls_cache_tcb_offset")
             .or_else(|| place_by_code(file, "tsrm_get_ls_cache")),
     };
@@ -80,7 +80,7 @@ pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
     Some(Ok(Runtime::new(version, "table", interpreter, native)))
 }
 
-/// Functions by which functions are called, and that start a script.
+/// Functions that call functions, and that start a script.
 const GLUE: [&str; 17] = [
     "main",
     "php_execute_script",
@@ -101,7 +101,8 @@ const GLUE: [&str; 17] = [
     "zend_execute_internal",
 ];
 
-/// Major and minor version, and the whole as text, by a header that PHP sends (`SAPI_PHP_VERSION_HEADER`).
+/// Returns major and minor version, and the whole version as text, from a header that PHP sends
+/// (`SAPI_PHP_VERSION_HEADER`).
 fn sent_version(constants: &[u8]) -> Option<(u32, u32, String)> {
     const HEADER: &[u8] = b"X-Powered-By: PHP/";
     let at = memmem::find(constants, HEADER)? + HEADER.len();
@@ -132,12 +133,12 @@ fn offsets(layout: &Layout) -> [u32; Interpreter::OFFSETS] {
     ])
 }
 
-/// The pieces of memory that name a function.
+/// Pieces of memory that name a function.
 fn plan(layout: &Layout) -> Vec<ChunkPlan> {
     let chunk = ChunkPlan::new;
     let mut plan = vec![
         chunk(0, 0, Interpreter::CHUNK_BYTES),
-        // Its name, its class, the name of that.
+        // Its name, its class, the name of the class.
         chunk(0, layout.function_name, 160),
         chunk(0, layout.function_class, 32),
         chunk(2, layout.class_name, 160),
@@ -146,7 +147,7 @@ fn plan(layout: &Layout) -> Vec<ChunkPlan> {
     if layout.function_first_line + 4 <= len {
         plan.push(chunk(0, layout.function_file, 160));
     } else {
-        // From 8.2 on file or first line is further behind than a piece is long.
+        // From 8.2 on, the file or the first line is beyond the maximum length of a piece.
         let rest = len - 16;
         plan.push(chunk(ChunkPlan::FUNCTION, rest, 48));
         plan.push(chunk(plan.len() as u16 - 1, layout.function_file - rest, 160));
@@ -154,7 +155,7 @@ fn plan(layout: &Layout) -> Vec<ChunkPlan> {
     plan
 }
 
-/// The name of a function.
+/// Returns the name of a function.
 pub(crate) fn name(it: &Interpreter, memory: &dyn Memory, function: u64) -> Option<Name> {
     let reader = Reader(memory);
     let at = |field: usize| function.wrapping_add(it.offsets[field].into());
@@ -176,7 +177,7 @@ pub(crate) fn name(it: &Interpreter, memory: &dyn Memory, function: u64) -> Opti
                 text(reader.pointer(class.wrapping_add(it.offsets[at::CLASS_NAME].into()))?)
             });
             match class {
-                // From 8.4 on, closures are named by where they are.
+                // From 8.4 on, the name of a closure contains its location.
                 Some(class) if !own.starts_with("{closure:") => format!("{class}::{own}"),
                 _ => own,
             }
@@ -186,7 +187,8 @@ pub(crate) fn name(it: &Interpreter, memory: &dyn Memory, function: u64) -> Opti
     Some(Name { function: readable(&function)?, file, start_line })
 }
 
-/// A `zend_string`: length and text. Names of anonymous classes have a zero in them, and then where they are.
+/// Reads a `zend_string`: length and text. In the name of an anonymous class, a zero byte and the location follow the
+/// name.
 fn string(it: &Interpreter, reader: Reader<'_>, address: u64) -> Option<String> {
     let field = |field: usize| address.wrapping_add(it.offsets[field].into());
     let len = reader.u64(field(at::STRING_LENGTH))?;

@@ -1,6 +1,6 @@
 //! CPython.
 //!
-//! Up to 3.12, offsets are those of a table by version; 3.13 and later have them in the file (`_Py_DebugOffsets`, at the
+//! Up to 3.12, offsets come from a table by version. In 3.13 and later they are in the file (`_Py_DebugOffsets`, at the
 //! start of `_PyRuntime`; `Include/internal/pycore_debug_offsets.h`).
 
 use memchr::memmem;
@@ -16,7 +16,8 @@ mod lines;
 
 use layout::Layout;
 
-/// In `Interpreter::offsets`: `enum python_offset` of the programs; what only names are read by comes behind.
+/// Indexes into `Interpreter::offsets`: `enum python_offset` of the in-kernel programs, followed by those used only for
+/// names.
 pub(crate) mod at {
     pub const INTERPRETERS: usize = 0;
     pub const NEXT_INTERPRETER: usize = 1;
@@ -46,11 +47,11 @@ pub(crate) mod at {
     pub const CODE_BYTES: usize = 25;
     pub const BYTES_SIZE: usize = 26;
     pub const BYTES_DATA: usize = 27;
-    /// Where the width of characters is in the state of a string, in bits; four bits further is whether it is ASCII.
+    /// Bit position of the character width in the state of a string; the ASCII flag is four bits higher.
     pub const STR_KIND: usize = 28;
 }
 
-/// The interpreter in a file that has CPython's loop.
+/// Finds the interpreter in a file; `None` if the file does not contain CPython's loop.
 pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
     let runtime = file.symbol("_PyRuntime")?;
     let Some((major, minor, text)) = version(file, runtime) else {
@@ -91,7 +92,8 @@ pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
     Some(Ok(Runtime::new(text, source, interpreter, native)))
 }
 
-/// Functions by which Python functions call each other, and start: they say no more than that there was a call.
+/// Returns true for functions through which Python functions call each other, and start. They show nothing but that
+/// there was a call.
 fn is_glue(name: &str) -> bool {
     const PREFIXES: [&str; 33] = [
         "PyEval_",
@@ -132,7 +134,7 @@ fn is_glue(name: &str) -> bool {
         || ["do_call_core", "method_call", "trace_call_function"].contains(&name)
 }
 
-/// Major and minor version, and the whole as text.
+/// Returns major and minor version, and the whole version as text.
 fn version(file: &File<'_>, runtime: u64) -> Option<(u32, u32, String)> {
     let number = match (file.symbol("Py_Version"), file.bytes(runtime, 8)) {
         // Since 3.11, `PY_VERSION_HEX`.
@@ -154,8 +156,8 @@ fn version(file: &File<'_>, runtime: u64) -> Option<(u32, u32, String)> {
     Some((part(24), part(16), text))
 }
 
-/// Minor version, and the whole as text, by the names of folders among the constants (`lib/python3.9`), and `PY_VERSION`.
-/// `None` if there are several versions.
+/// Returns minor version, and the whole version as text, from the names of folders among the constants
+/// (`lib/python3.9`), and `PY_VERSION`. `None` if several versions are found.
 fn version_text(constants: &[u8]) -> Option<(u32, String)> {
     const FOLDER: &[u8] = b"python3.";
     let number = |bytes: &[u8]| {
@@ -180,7 +182,7 @@ fn version_text(constants: &[u8]) -> Option<(u32, String)> {
     Some((minor, full.unwrap_or_else(|| format!("3.{minor}"))))
 }
 
-/// The name of a code object.
+/// Returns the name of a code object.
 pub(crate) fn name(it: &Interpreter, memory: &dyn Memory, code: u64) -> Option<Name> {
     let reader = Reader(memory);
     let at = |field: usize| code.wrapping_add(it.offsets[field].into());
@@ -190,7 +192,7 @@ pub(crate) fn name(it: &Interpreter, memory: &dyn Memory, code: u64) -> Option<N
     Some(Name { function, file, start_line })
 }
 
-/// A `str` object (PEP 393): `PyASCIIObject` or `PyCompactUnicodeObject`, and the characters behind.
+/// Reads a `str` object (PEP 393): `PyASCIIObject` or `PyCompactUnicodeObject`, followed by the characters.
 fn string(it: &Interpreter, reader: Reader<'_>, object: u64) -> Option<String> {
     let field = |field: usize| object.wrapping_add(it.offsets[field].into());
     let length = reader.u64(field(at::STR_LENGTH))?.min(4096);
@@ -221,7 +223,8 @@ fn string(it: &Interpreter, reader: Reader<'_>, object: u64) -> Option<String> {
     readable(&text)
 }
 
-/// The lines of a code object. Of a long table only the beginning may be known: the rest has no lines.
+/// Reads the lines of a code object. If only the beginning of a long table can be read, instructions beyond it have no
+/// line.
 pub(crate) fn lines(it: &Interpreter, memory: &dyn Memory, code: u64) -> Option<Lines> {
     let reader = Reader(memory);
     let at = |field: usize| code.wrapping_add(it.offsets[field].into());
@@ -229,7 +232,7 @@ pub(crate) fn lines(it: &Interpreter, memory: &dyn Memory, code: u64) -> Option<
         return None;
     }
     let first = reader.u32(at(at::FIRST_LINE))?;
-    // A `bytes` object.
+    // The table is a `bytes` object.
     let table = reader.pointer(at(at::LINES))?;
     let len = reader.u64(table.wrapping_add(it.offsets[at::BYTES_SIZE].into()))?;
     let data = table.wrapping_add(it.offsets[at::BYTES_DATA].into());
@@ -237,7 +240,7 @@ pub(crate) fn lines(it: &Interpreter, memory: &dyn Memory, code: u64) -> Option<
     Some(Lines { minor: it.offsets[at::MINOR], first, table: table.into() })
 }
 
-/// The lines of a code object.
+/// Line table of a code object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lines {
     minor: u32,
@@ -246,7 +249,7 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// The line at an instruction; 0 if it is not known.
+    /// Returns the line of an instruction; 0 if it is not known.
     pub fn line(&self, offset: u32) -> u32 {
         lines::line(self.minor, &self.table, self.first, offset).unwrap_or(0)
     }

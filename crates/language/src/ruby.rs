@@ -1,6 +1,6 @@
 //! Ruby (MRI).
 //!
-//! Code of its just-in-time compilers (`--yjit`, `--rjit`) has no tables for unwinding: it is not followed.
+//! Code of its JIT compilers (`--yjit`, `--rjit`) has no unwind tables, so it is not unwound.
 
 use iced_x86::{Decoder, DecoderOptions, Mnemonic, Register};
 use pyrograph_event::interpreter::{ChunkPlan, Interpreter, Language, ThreadPlace};
@@ -16,7 +16,8 @@ mod layout;
 
 use layout::{Layout, layout};
 
-/// In `Interpreter::offsets`: `enum ruby_offset` of the programs; the version comes behind, by which names are read.
+/// Indexes into `Interpreter::offsets`: `enum ruby_offset` of the in-kernel programs, followed by the version, which is
+/// used for names.
 mod at {
     pub const STACK: usize = 0;
     pub const STACK_SIZE: usize = 1;
@@ -53,11 +54,12 @@ mod at {
 const NAME: u64 = 1;
 const BITS: u64 = 7;
 
-/// Up to 2.7, the variable that leads to a thread's context: one of the whole process, whose thread has this (`thread_id`).
+/// Up to 2.7: the variable that leads to the execution context. It is global; the thread's ID is at this offset
+/// (`thread_id`).
 const GLOBAL_CONTEXT: &str = "ruby_current_execution_context_ptr";
 const THREAD_ID_2_7: u32 = 72;
 
-/// The interpreter in a file that has Ruby's loop.
+/// Finds the interpreter in a file; `None` if the file does not contain Ruby's loop.
 pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
     let at = file.symbol("ruby_version")?;
     file.symbol("rb_thread_current")?;
@@ -71,7 +73,7 @@ pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
     let Some(to_address) = file.to_address() else { return fail("its code is in several places") };
     let place = match (major, minor) {
         (2, _) => file.symbol(GLOBAL_CONTEXT).map(ThreadPlace::Global),
-        // Later ones export neither it nor the loop.
+        // Later versions export neither this variable nor the loop.
         _ => thread_place(file, "ruby_current_ec")
             .or_else(|| place_by_code(file, "rb_thread_current")),
     };
@@ -95,7 +97,7 @@ pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
     Some(Ok(Runtime::new(version, "table", interpreter, native)))
 }
 
-/// Functions by which methods and blocks are called, and that start a program.
+/// Returns true for functions that call methods and blocks, and that start a program.
 fn is_glue(name: &str) -> bool {
     const PREFIXES: [&str; 11] = [
         "rb_yield",
@@ -128,10 +130,10 @@ fn is_glue(name: &str) -> bool {
         .contains(&name)
 }
 
-/// Where the table of symbols is, and the last number of a symbol that is an operator: by the code of `rb_id2str`, and of
-/// what that calls.
+/// Returns the address of the symbol table, and the ID of the last operator symbol, from the code of `rb_id2str` and of
+/// the function that it calls.
 fn table_of_symbols(file: &File<'_>) -> Option<(u64, u32)> {
-    /// Bytes of code that are looked at.
+    /// Maximum number of bytes of code to decode.
     const MOST: usize = 128;
     let start = file.symbol("rb_id2str")?;
     let mut code = SymbolCode::default();
@@ -143,20 +145,20 @@ fn table_of_symbols(file: &File<'_>) -> Option<(u64, u32)> {
     Some((table?, u32::try_from(code.last_operator?).ok()?))
 }
 
-/// Addresses in code that looks up a symbol. It compares a number with that of the last operator, and with that of the
-/// last symbol, 16 bytes behind which is the table (`rb_symbols_t` of symbol.h, in 4.0 of symbol.c).
+/// Addresses in code that looks up a symbol. It compares an ID with the last operator's, and with the last symbol's;
+/// the symbol table is 16 bytes after the latter (`rb_symbols_t` of symbol.h, in 4.0 of symbol.c).
 #[derive(Debug, Default)]
 struct SymbolCode {
     last_operator: Option<u64>,
-    /// Variables that may be the number of the last symbol: those that are compared, and in 4.0, where it is read by itself,
-    /// those of 32 bits.
+    /// Addresses of variables that may hold the last symbol's ID: those that are compared, and in 4.0, which loads it
+    /// first, those of 32 bits.
     last_symbols: Vec<u64>,
-    /// The first function that is called.
+    /// Address of the first function that is called.
     next: Option<u64>,
 }
 
 impl SymbolCode {
-    /// Where the table is. `to_end`: code behind the end of the function is of another one.
+    /// Returns the address of the table. `to_end`: code behind the end of the function belongs to another one.
     fn table(&mut self, start: u64, code: &[u8], to_end: bool) -> Option<u64> {
         for instruction in &mut Decoder::with_ip(64, code, start, DecoderOptions::NONE) {
             let of_file = instruction.memory_base() == Register::RIP;
@@ -219,7 +221,7 @@ fn offsets(layout: &Layout) -> [u32; Interpreter::OFFSETS] {
     ])
 }
 
-/// The pieces of memory that name a sequence of instructions: its label and path, and the class.
+/// Pieces of memory that name an instruction sequence: its label and path, and the class.
 fn plan(layout: &Layout) -> Vec<ChunkPlan> {
     let chunk = ChunkPlan::new;
     let text = |from| chunk(from, layout.string_pointer, 160);
@@ -228,34 +230,34 @@ fn plan(layout: &Layout) -> Vec<ChunkPlan> {
         chunk(0, layout.iseq_body, 160),
         chunk(1, layout.body_label, 160),
         text(2),
-        // A path is a string, or an array of strings.
+        // The path is a string, or an array of strings.
         chunk(1, layout.body_path, 160),
         text(4),
         chunk(4, layout.array_embedded, 160),
         text(6),
-        // Of a function in C.
+        // Name of a C function.
         text(0),
     ];
     plan.extend(class::plan(layout, plan.len() as u16));
     plan
 }
 
-/// Memory with Ruby's objects in it.
+/// Reads Ruby's objects from memory.
 #[derive(Clone, Copy)]
 struct Heap<'a> {
     reader: Reader<'a>,
     layout: &'a Layout,
 }
 
-/// The type of objects of the machine itself (`T_IMEMO`), where their flags have which they are (`FL_USHIFT`, of as many
-/// bits as `IMEMO_MASK`), and which is a sequence of instructions (`imemo_iseq`).
+/// Type of the VM's internal objects (`T_IMEMO`), the position in their flags of the subtype (`FL_USHIFT`) and its mask
+/// (`IMEMO_MASK`), and the subtype of an instruction sequence (`imemo_iseq`).
 const TYPE_OF_VM: u64 = 0x1a;
 const WHICH_SHIFT: u32 = 12;
 const WHICH_MASK: u64 = 15;
 const SEQUENCE: u64 = 7;
 
 impl Heap<'_> {
-    /// A pointer to an object, at an address.
+    /// Reads a pointer to an object.
     fn object(self, address: u64) -> Option<u64> {
         self.reader.pointer(address).filter(|object| object & 7 == 0)
     }
@@ -264,7 +266,7 @@ impl Heap<'_> {
         self.reader.u64(object.wrapping_add(self.layout.object_flags.into()))
     }
 
-    /// The description of a sequence of instructions.
+    /// Returns the address of the body of an instruction sequence.
     fn body(self, iseq: u64) -> Option<u64> {
         let flags = self.flags(iseq)?;
         let is_iseq = flags & u64::from(self.layout.object_type_mask) == TYPE_OF_VM
@@ -299,7 +301,7 @@ impl Heap<'_> {
         readable(&String::from_utf8_lossy(&self.reader.text(data, len)?))
     }
 
-    /// The path of a description: a string, or the first of an array of strings.
+    /// Reads the path of a body: a string, or the first element of an array of strings.
     fn path(self, body: u64) -> Option<String> {
         let layout = self.layout;
         let path = self.object(body.wrapping_add(layout.body_path.into()))?;
@@ -315,7 +317,7 @@ impl Heap<'_> {
     }
 }
 
-/// The name of a sequence of instructions, or of a function in C. `owner`: its class.
+/// Returns the name of an instruction sequence or of a C function; `owner` is its class.
 pub(crate) fn name(
     it: &Interpreter,
     memory: &dyn Memory,
@@ -336,7 +338,7 @@ pub(crate) fn name(
     let function = with_class(heap.label(body)?)?;
     let first = body.wrapping_add(layout.body_first_line.into());
     let line = match has_number_objects(it) {
-        // A number, as an object.
+        // A tagged integer (fixnum).
         true => heap.reader.u64(first).filter(|line| line & 1 == 1).map(|line| (line >> 1) as u32),
         false => heap.reader.u32(first),
     };
@@ -344,29 +346,29 @@ pub(crate) fn name(
     Some(Name { function, file: heap.path(body), start_line })
 }
 
-/// The first line is an object, up to 3.1.
+/// Returns true if the first line is an object, as in versions up to 3.1.
 fn has_number_objects(it: &Interpreter) -> bool {
     (it.offsets[at::MAJOR], it.offsets[at::MINOR]) < (3, 2)
 }
 
-/// The lines of a sequence of instructions.
+/// Line table of an instruction sequence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lines {
-    /// A `succ_index_table`: how many lines begin up to an instruction.
+    /// A `succ_index_table`: a succinct index that gives the number of entries of `lines` up to an instruction.
     positions: Vec<u64>,
     lines: Vec<u32>,
 }
 
-/// Words of a table of positions: for the first instructions, seven bits each, nine in a word; then blocks of as many
-/// instructions.
+/// Layout of a `succ_index_table`: seven bits for each of the first instructions, nine in a word; then blocks of 512
+/// instructions, ten words each.
 const DIRECT: u32 = 54;
 const DIRECT_WORDS: usize = 6;
 const BLOCK: u32 = 512;
 const BLOCK_WORDS: usize = 10;
 
-/// The lines of a sequence of instructions at an address.
+/// Reads the lines of an instruction sequence.
 pub(crate) fn lines(it: &Interpreter, memory: &dyn Memory, function: u64) -> Option<Lines> {
-    /// More than a method has.
+    /// Upper limit, above the number of instructions of any method.
     const MOST: u32 = 1 << 16;
     let layout = &layout(it.offsets[at::MAJOR], it.offsets[at::MINOR])?;
     let heap = Heap { reader: Reader(memory), layout };
@@ -387,7 +389,7 @@ pub(crate) fn lines(it: &Interpreter, memory: &dyn Memory, function: u64) -> Opt
     };
     let lines = bytes.chunks(layout.line_size as usize);
     let lines = lines.map(|entry| line(entry).unwrap_or(0)).collect();
-    // One line needs no table.
+    // With a single entry there is no index.
     if count == 1 {
         return Some(Lines { positions: Vec::new(), lines });
     }
@@ -402,7 +404,7 @@ pub(crate) fn lines(it: &Interpreter, memory: &dyn Memory, function: u64) -> Opt
 }
 
 impl Lines {
-    /// The line at an instruction, of which the place behind is given, in words; 0 if it is not known.
+    /// Returns the line of an instruction, given the position behind it, in words; 0 if it is not known.
     pub fn line(&self, behind: u32) -> u32 {
         let index = match self.positions.is_empty() {
             true => Some(1),
@@ -412,8 +414,8 @@ impl Lines {
         index.and_then(|index| self.lines.get(index)).copied().unwrap_or(0)
     }
 
-    /// How many lines begin up to an instruction. A block has how many begin before it, the same for its words of bits
-    /// but the first (nine bits each), and a bit for each instruction at which one begins.
+    /// Returns the number of entries up to an instruction. A block has the number before it, then the numbers before
+    /// its bitmap words except the first (nine bits each), then a bit for each instruction at which an entry begins.
     fn begun(&self, position: u32) -> Option<u64> {
         let Some(rest) = position.checked_sub(DIRECT) else {
             let word = self.positions.get((position / 9) as usize)?;

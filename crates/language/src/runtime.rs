@@ -1,4 +1,4 @@
-//! An interpreter in a file.
+//! Finds interpreters in files, and reads their functions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use crate::{java, luajit, node, perl, php, python, ruby};
 pub struct Runtime {
     /// Its version, such as `3.11.2`.
     pub version: String,
-    /// How its offsets are known: `table`, or where in the file they are.
+    /// Source of its offsets: `table`, or their place in the file.
     pub source: &'static str,
-    /// What a walker needs.
+    /// Data for the code that walks its calls.
     pub interpreter: Interpreter,
-    /// Its functions.
+    /// Its native functions.
     pub native: Native,
-    /// Lines of scripts that were read, where counting them takes long.
+    /// Cache of line tables of scripts, for scripts long enough that counting lines is slow.
     pub(crate) scripts: Scripts,
-    /// Offsets by which Java's methods are named.
+    /// Offsets for naming Java methods.
     pub(crate) java: Option<Arc<java::Layout>>,
 }
 
@@ -34,7 +34,7 @@ pub struct Runtime {
 pub struct Unknown {
     /// Its name and version.
     pub interpreter: String,
-    /// Why.
+    /// Reason why they cannot be read.
     pub reason: &'static str,
 }
 
@@ -45,7 +45,7 @@ impl fmt::Display for Unknown {
 }
 
 impl Unknown {
-    /// A version of which no table is there.
+    /// For a version that no table covers.
     pub(crate) fn layout(interpreter: String) -> Self {
         Self { interpreter, reason: "its layout is not known" }
     }
@@ -56,30 +56,30 @@ impl Unknown {
 pub enum Found {
     /// Its calls can be read.
     Known(Box<Runtime>),
-    /// They cannot.
+    /// Its calls cannot be read.
     Unknown(Unknown),
 }
 
 /// Name of a function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Name {
-    /// Qualified as far as the language does that.
+    /// Name, qualified as far as the language does so.
     pub function: String,
     /// Source file.
     pub file: Option<String>,
-    /// The line on which it begins, from 1; 0 if that is not known.
+    /// First line of the function, from 1; 0 if it is not known.
     pub start_line: u32,
 }
 
-/// Virtual machines of languages that are not read, and a name that their files export and no others.
+/// Virtual machines that are not supported, and a symbol that only their files export.
 const NOT_READ: [(&str, &str); 3] = [
     ("PyPy", "pypy_main_startup"),
     ("Erlang's BEAM", "erts_schedule"),
     (".NET", "coreclr_initialize"),
 ];
 
-/// The interpreter in a file, if it holds one. `extent`: from an address in code to those of the function that holds it, by
-/// tables for unwinding; functions of stripped files have no other bounds.
+/// Finds the interpreter in a file; `None` if there is none. `extent` maps an address in code to the range of its
+/// function, from the unwind tables; functions of stripped files have no other bounds.
 pub fn find(image: &Image, extent: Extent<'_>) -> Option<Found> {
     let names = ExportedNames::of(image);
     let find = if names.mention("_PyEval_EvalFrameDefault") {
@@ -109,15 +109,15 @@ pub fn find(image: &Image, extent: Extent<'_>) -> Option<Found> {
     })
 }
 
-/// Returns true if a file has code that puts stacks of others in the place of a thread's own, below a frame of its own
-/// (greenlet, with which gevent works): frames outside of that are not of what runs.
+/// Returns true if a file has code that copies other stacks into a thread's own stack, below a frame of its own
+/// (greenlet, which gevent uses): frames outside of that do not belong to the running code.
 pub fn switches_stacks(image: &Image) -> bool {
     let names = ExportedNames::of(image);
-    // What Python calls to load it; the older name is that of versions before 1.0.
+    // Python calls this function to load it; the second name is from versions before 1.0.
     names.mention("PyInit__greenlet") || names.mention("PyInit_greenlet")
 }
 
-/// Major and minor version, and the whole as text that ends with a zero, such as `8.2.36`.
+/// Parses a zero-terminated version such as `8.2.36`: returns major and minor version, and the whole as text.
 pub(crate) fn version(text: &[u8]) -> Option<(u32, u32, String)> {
     const LONGEST: usize = 40;
     let text = &text[..text.iter().take(LONGEST).position(|byte| *byte == 0)?];
@@ -127,7 +127,7 @@ pub(crate) fn version(text: &[u8]) -> Option<(u32, u32, String)> {
     Some((number()?, number()?, readable(text)?))
 }
 
-/// The last part of a path.
+/// Returns the last part of a path.
 pub(crate) fn base_name(path: &str) -> &str {
     path.rsplit('/').find(|part| !part.is_empty()).unwrap_or(path)
 }
@@ -142,13 +142,14 @@ impl Runtime {
         Self { version, source, interpreter, native, scripts: Scripts::default(), java: None }
     }
 
-    /// The language.
+    /// Returns its language.
     pub fn language(&self) -> Language {
         self.interpreter.language
     }
 
-    /// The name of a function at an address in the process. `owner`: what it belongs to, where it does not say that itself
-    /// (the class of a method in Ruby), else 0. `None` if its memory cannot be read, or is no function.
+    /// Returns the name of the function at an address in the process. `owner` is what it belongs to, if it does not
+    /// contain that itself (the class of a method in Ruby), otherwise 0. `None` if its memory cannot be read, or is not
+    /// a function.
     pub fn name(&self, memory: &dyn Memory, function: u64, owner: u64) -> Option<Name> {
         match self.language() {
             Language::Python => python::name(&self.interpreter, memory, function),
@@ -161,17 +162,19 @@ impl Runtime {
         }
     }
 
-    /// Returns true if a function is what the programs have seen at its address, where that may change.
+    /// Returns true if the code at this address is still the function that the in-kernel programs saw there. Only
+    /// Java's can change.
     pub fn is_same(&self, memory: &dyn Memory, function: u64, identity: u32) -> bool {
         self.language() != Language::Java || java::is_same(self, memory, function, identity)
     }
 
-    /// Returns true if a function is code that was compiled at run time, as far as the programs say it: of Java.
+    /// Returns true if a function is JIT-compiled code, as far as the in-kernel programs report it, which is for Java
+    /// only.
     pub fn is_compiled(&self, function: u64) -> bool {
         self.language() == Language::Java && java::is_compiled(function)
     }
 
-    /// The lines of a function at an address in the process.
+    /// Reads the lines of the function at an address in the process.
     pub fn lines(&self, memory: &dyn Memory, function: u64) -> Lines {
         let it = &self.interpreter;
         let lines = match self.language() {
@@ -185,14 +188,14 @@ impl Runtime {
     }
 }
 
-/// The lines of a function.
+/// Line information of a function.
 #[derive(Clone, Debug)]
 pub struct Lines(Kind);
 
 #[derive(Clone, Debug)]
 enum Kind {
     Unknown,
-    /// The programs write lines.
+    /// The offset is already a line number.
     Written,
     Python(python::Lines),
     Ruby(ruby::Lines),
@@ -201,7 +204,7 @@ enum Kind {
 }
 
 impl Lines {
-    /// The line at a place in the function, by what the programs write of it; 0 if it is not known.
+    /// Returns the line at an offset in the function, as the in-kernel programs emit it; 0 if it is not known.
     pub fn line(&self, offset: u32) -> u32 {
         match &self.0 {
             Kind::Unknown => 0,
@@ -209,13 +212,13 @@ impl Lines {
             Kind::Python(lines) => lines.line(offset),
             Kind::Ruby(lines) => lines.line(offset),
             Kind::Lua(lines) => lines.line(offset),
-            // Bytecodes are counted from 1.
+            // Offsets are bytecode indexes plus 1.
             Kind::Java(java::Lines::Interpreted(lines)) => lines.line(offset.saturating_sub(1)),
             Kind::Java(_) => 0,
         }
     }
 
-    /// The calls at a place of a function that a compiler has put others into, innermost first; `None`: it is one call.
+    /// Returns the inlined calls at an offset in a function, innermost first; `None` if nothing is inlined there.
     pub fn calls(&self, offset: u32) -> Option<Vec<InnerCall<'_>>> {
         match &self.0 {
             Kind::Java(java::Lines::Compiled(compiled)) => compiled.calls(offset),
@@ -224,11 +227,11 @@ impl Lines {
     }
 }
 
-/// A call that a compiler has put into a function.
+/// A call that a compiler has inlined into a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InnerCall<'a> {
-    /// The function.
+    /// The called function.
     pub name: &'a Name,
-    /// The line in it; 0 if it is not known, or not wanted.
+    /// Line in it; 0 if it is not known, or not requested.
     pub line: u32,
 }

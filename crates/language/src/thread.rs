@@ -1,4 +1,5 @@
-//! Variables of threads of a program or library ("ELF Handling For Thread-Local Storage", Ulrich Drepper, variant II).
+//! Thread-local variables of a program or library ("ELF Handling For Thread-Local Storage", Ulrich Drepper, variant
+//! II).
 
 use iced_x86::{Decoder, DecoderOptions, Mnemonic, Register};
 use object::{Object, ObjectSymbol, ObjectSymbolTable, RelocationFlags, RelocationTarget, elf};
@@ -6,26 +7,27 @@ use pyrograph_event::interpreter::ThreadPlace;
 
 use crate::file::File;
 
-/// Bytes of a row in a thread's table of blocks: glibc's have a pointer and another word, musl's a pointer.
+/// Bytes per entry of a thread's dynamic thread vector: glibc's have a pointer and another word, musl's a pointer.
 const GLIBC_ROW: u32 = 16;
 const MUSL_ROW: u32 = 8;
 
-/// How far from what `fs` points to glibc has the values of the first keys (`specific_1stblock` of `struct pthread`, from
-/// 2.10 on).
+/// Offset from the thread pointer (`fs`) at which glibc has the values of the first pthread keys (`specific_1stblock`
+/// of `struct pthread`, from 2.10 on).
 pub(crate) const GLIBC_VALUES: u64 = 0x310;
 
-/// How a variable is found. `None` if there is none of this name, or nothing leads to it.
+/// Returns how a thread-local variable is found. `None` if there is none of this name, or if its location cannot be
+/// determined.
 pub(crate) fn thread_place(file: &File<'_>, name: &str) -> Option<ThreadPlace> {
     let offset = file.thread_symbol(name)?;
     let linked = file.image.linked();
     if linked.interpreter.is_some() || is_fixed(file) {
-        // A program's own block ends at what `fs` points to.
+        // The thread-local storage block of a program ends at the thread pointer.
         let (size, align) = file.image.thread_block()?;
         let size = size.checked_next_multiple_of(align.max(1))?;
         return Some(ThreadPlace::Thread(offset.wrapping_sub(size)));
     }
     let row = row(file);
-    // The dynamic linker writes the number of the library's block, or the distance of a variable, where code looks for it.
+    // The dynamic linker writes the module ID of the library, or the offset of a variable, to a place that code reads.
     let mut library = None;
     for (at, relocation) in file.image.elf().dynamic_relocations()? {
         let RelocationFlags::Elf { r_type } = relocation.flags() else { continue };
@@ -40,7 +42,7 @@ pub(crate) fn thread_place(file: &File<'_>, name: &str) -> Option<ThreadPlace> {
             elf::R_X86_64_TPOFF64 if symbol.as_ref().is_some_and(|s| s.name() == Ok(name)) => {
                 return Some(ThreadPlace::ThreadAt(at));
             }
-            // Of a variable of this very file.
+            // Relocation for a variable of this file.
             elf::R_X86_64_DTPMOD64 if symbol.as_ref().is_none_or(|s| !s.is_undefined()) => {
                 library = Some(ThreadPlace::Library { number_at: at, offset, row });
             }
@@ -50,39 +52,39 @@ pub(crate) fn thread_place(file: &File<'_>, name: &str) -> Option<ThreadPlace> {
     library
 }
 
-/// Bytes of a row in a thread's table of blocks, by the C library that a file needs.
+/// Returns the bytes per entry of a thread's dynamic thread vector, by the C library that a file needs.
 fn row(file: &File<'_>) -> u32 {
     let linked = file.image.linked();
     if linked.needed.iter().any(|library| is_musl(library)) { MUSL_ROW } else { GLIBC_ROW }
 }
 
-/// musl is `libc.so`, which Alpine calls `libc.musl-x86_64.so.1`; glibc is `libc.so.6`.
+/// musl is `libc.so`, or `libc.musl-x86_64.so.1` on Alpine; glibc is `libc.so.6`.
 fn is_musl(library: &[u8]) -> bool {
     library == b"libc.so" || library.starts_with(b"libc.musl")
 }
 
-/// A program that runs where it was linked for.
+/// Returns true for a program that runs at the address it was linked for.
 fn is_fixed(file: &File<'_>) -> bool {
     file.image.elf().kind() == object::ObjectKind::Executable
 }
 
-/// More bytes than the functions have that are looked at.
+/// Upper limit for the length of the functions that are decoded, in bytes.
 const LONGEST: usize = 48;
 
-/// The variable of a thread whose value a function returns, or goes on from. `None` if the code is of another kind.
+/// Finds the thread-local variable whose value a function returns, or starts from. `None` if the code has another form.
 pub(crate) fn place_by_code(file: &File<'_>, function: &str) -> Option<ThreadPlace> {
     let start = file.symbol(function)?;
     let number = |at| file.u64(at);
     place_in_code(start, file.first_bytes(start, LONGEST)?, row(file), &number)
 }
 
-/// The variable of a thread whose distance from what `fs` points to a function returns.
+/// Finds the thread-local variable whose offset from the thread pointer a function returns.
 pub(crate) fn place_by_distance(file: &File<'_>, function: &str) -> Option<ThreadPlace> {
     let start = file.symbol(function)?;
     distance_in_code(start, file.first_bytes(start, LONGEST)?)
 }
 
-/// `number`: what the file has at an address.
+/// Decodes `code`. `number` reads a word of the file.
 fn place_in_code(
     start: u64,
     code: &[u8],
@@ -97,11 +99,11 @@ fn place_in_code(
         match (instruction.mnemonic(), instruction.memory_base()) {
             (Mnemonic::Endbr64 | Mnemonic::Nop | Mnemonic::Push | Mnemonic::Pop, _) => {}
             (Mnemonic::Sub | Mnemonic::Add, Register::None) => {}
-            // The variable of a program.
+            // The variable is in the program's block.
             (Mnemonic::Mov, Register::None) if of_thread && into == Register::RAX => {
                 return Some(ThreadPlace::Thread(instruction.memory_displacement64()));
             }
-            // What was read is the distance of the variable.
+            // The word that was read is the offset of the variable.
             (Mnemonic::Mov, Register::RAX) if of_thread && into == Register::RAX => {
                 return Some(ThreadPlace::ThreadAt(at?));
             }
@@ -116,7 +118,8 @@ fn place_in_code(
                 return Some(ThreadPlace::Key { key_at: key?, values: GLIBC_VALUES });
             }
             (Mnemonic::Call, _) => calls = true,
-            // What was called with the address of the number of the library, and the distance in its block.
+            // `__tls_get_addr` was called with the address of the library's module ID, which is followed by the offset
+            // in its block.
             (Mnemonic::Mov, Register::RAX) if calls && into == Register::RAX => {
                 let number_at = at?;
                 let offset = number(number_at.checked_add(8)?)?;
@@ -140,7 +143,7 @@ fn distance_in_code(start: u64, code: &[u8]) -> Option<ThreadPlace> {
             (Mnemonic::Mov, Register::None) if into_result => {
                 place = Some(ThreadPlace::Thread(instruction.try_immediate(1).ok()?));
             }
-            // 0 is none.
+            // An offset of 0 means that there is none.
             (Mnemonic::Ret, _) => return place.filter(|place| *place != ThreadPlace::Thread(0)),
             _ => return None,
         }

@@ -1,4 +1,4 @@
-//! Annotated functions: instructions and source lines with their shares, as text, JSON and HTML.
+//! Output of annotated functions as text, JSON and HTML: instructions and source lines with their shares.
 
 mod html;
 mod json;
@@ -15,7 +15,7 @@ use pyrograph_analyze::Annotation;
 
 use crate::units::{exact_percent, value_text};
 
-/// Parts of an annotated function.
+/// Parts of an annotated function to show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AnnotationParts {
     /// Instructions, with the source lines between them.
@@ -27,20 +27,20 @@ pub enum AnnotationParts {
     Instructions,
 }
 
-/// Layout of an annotated function.
+/// Style of an annotated function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AnnotationStyle {
-    /// What is shown.
+    /// Parts to show.
     pub parts: AnnotationParts,
-    /// The column that decides what is hot; all are shown.
+    /// Column that determines what is hot; all columns are shown.
     pub column: usize,
-    /// Show also long runs of instructions without samples.
+    /// Also show long runs of instructions without samples.
     pub all: bool,
-    /// Shares are coloured, as terminals have it.
+    /// Colour shares with terminal escape sequences.
     pub color: bool,
 }
 
-/// How hot something is, by its share of the function.
+/// Heat of a row, by its share of the function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Heat {
     Hot,
@@ -49,7 +49,7 @@ enum Heat {
 }
 
 impl Heat {
-    /// The bounds of `perf annotate`.
+    /// Uses the thresholds of `perf annotate`.
     fn of(share: f64) -> Self {
         match share {
             0.05.. => Self::Hot,
@@ -59,7 +59,7 @@ impl Heat {
     }
 }
 
-/// `work: 62.31% of 1.97 s of cpu-clock, 1.23 s in it`, for each value.
+/// A line for each value type: `62.31% of 1.97 s (cpu-clock): 1.23 s`.
 fn heading(of: &Annotation) -> Vec<String> {
     let line = |((value_type, own), whole)| {
         let share = exact_percent(own, whole);
@@ -75,7 +75,7 @@ fn heading(of: &Annotation) -> Vec<String> {
         .collect()
 }
 
-/// Where most of the samples are: `401150–401172: 83.10%, 12 instructions`.
+/// Describes the hottest region: `401150–401172: 83.10% in 12 instructions`.
 fn hottest_line(of: &Annotation, column: usize) -> Option<String> {
     let region = of.hottest(column)?;
     let (first, last) = (&of.instructions[region.start], &of.instructions[region.end - 1]);

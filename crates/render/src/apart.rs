@@ -1,9 +1,9 @@
-//! What tells rows of a table apart where their names or modules would be shown as one text.
+//! Distinct labels for table rows whose shortened names or modules would be equal.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The files of modules as rows show them, by name and module: without folders, but with as many of these as tell rows of one name
-/// apart.
+/// Labels for modules, given pairs of name and module: file names without folders, with as many folders as are needed
+/// to distinguish rows with equal names.
 pub fn file_labels<'a>(rows: &[(&str, &'a str)]) -> Vec<&'a str> {
     let mut modules: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for &(name, module) in rows {
@@ -13,21 +13,22 @@ pub fn file_labels<'a>(rows: &[(&str, &'a str)]) -> Vec<&'a str> {
         let others = || modules[name].iter().filter(|&&other| other != module);
         let mut starts = module.rmatch_indices('/').map(|(at, _)| at + 1).chain([0]);
         let is_own = |&at: &usize| others().all(|other| !is_end(other, &module[at..]));
-        // One that is the end of another is whole.
+        // A path that is the end of another one is shown whole.
         starts.find(is_own).map_or(module, |at| &module[at..])
     };
     rows.iter().map(label).collect()
 }
 
-/// True if a path ends with these parts.
+/// Returns true if a path ends with these components.
 fn is_end(path: &str, parts: &str) -> bool {
     path.strip_suffix(parts).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
 }
 
-/// Letters before the difference that are shown where what follows it has no room.
+/// Number of characters to show before the difference if the rest does not fit.
 const BEFORE: usize = 2;
 
-/// Names cut by `cut`, and those that would be one text then with what tells them apart, as far as `fits`.
+/// Shortens names with `cut`. Names that would become equal are shown with the part that distinguishes them, as far
+/// as `fits` permits.
 pub fn cut_apart(
     names: &[&str],
     cut: impl Fn(&str) -> String,
@@ -53,12 +54,13 @@ pub fn cut_apart(
     shown
 }
 
-/// Characters that two texts begin with.
+/// Length in characters of the common prefix of two texts.
 fn shared(a: &str, b: &str) -> usize {
     a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count()
 }
 
-/// The end of a name, as long as fits; from little before it differs on, cut at its end, where that does not.
+/// The longest end of a name that fits and includes the difference. If none fits, the part from just before the
+/// difference, cut at its end.
 fn tail(name: &str, shared: usize, fits: &impl Fn(&str) -> bool) -> String {
     let starts: Vec<usize> = name.char_indices().map(|(at, _)| at).collect();
     let from = |at: usize| {

@@ -1,13 +1,12 @@
-//! Attributes for the frames of particular functions: a file of lines such as these, with tabs where
-//! `→` stands here.
+//! SVG attributes for the frames of particular functions, read from a file. In this example, `→` represents a tab:
 //!
 //! ```text
 //! main→href=https://example.org/main.c→target=_blank
 //! read→title=waits for the disk→fill=#8888ff
 //! ```
 //!
-//! The established tools copy anything into the picture. Here only attributes that cannot run a
-//! script, load a file, or cover the page are taken.
+//! Other tools copy any attribute into the SVG file. Here only attributes are accepted that cannot run a script, load
+//! a file, or cover the page.
 
 use std::collections::BTreeMap;
 
@@ -15,35 +14,35 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NameAttributes(BTreeMap<String, Attributes>);
 
-/// The attributes of a function's frames.
+/// Attributes of a function's frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Attributes {
-    /// Replaces the details shown when pointed at.
+    /// Text of the tooltip, instead of the frame's details.
     pub(crate) title: Option<String>,
-    /// A web address, or one relative to the picture.
+    /// Link target: a web address, or one relative to the SVG file.
     pub(crate) href: Option<String>,
     pub(crate) target: Option<String>,
-    /// A colour.
+    /// Fill colour.
     pub(crate) fill: Option<String>,
-    /// `class`, `id`, `data-*`: names and values.
+    /// Names and values of `class`, `id` and `data-*`.
     pub(crate) others: Vec<(String, String)>,
 }
 
-/// An attribute that was not taken.
+/// An attribute that was rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "line {line}: `{attribute}` is not taken: only title, href (to the web), target, class, \
          id, fill (a colour), and data-* are"
 )]
 pub struct RefusedAttribute {
-    /// The line, from 1.
+    /// Line number, starting at 1.
     pub line: usize,
-    /// The text there.
+    /// Text of the attribute.
     pub attribute: String,
 }
 
 impl NameAttributes {
-    /// Reads the file's text.
+    /// Parses the text of an attribute file. Also returns the rejected attributes.
     pub fn parse(text: &str) -> (Self, Vec<RefusedAttribute>) {
         let mut all = Self::default();
         let mut refused = Vec::new();
@@ -67,7 +66,7 @@ impl NameAttributes {
 }
 
 impl Attributes {
-    /// `None` if it is not one of those that are taken.
+    /// Adds an attribute; `None` if it is not accepted.
     fn take(&mut self, part: &str) -> Option<()> {
         let (name, value) = part.split_once('=')?;
         let value = value.trim_matches('"').to_owned();
@@ -84,9 +83,10 @@ impl Attributes {
     }
 }
 
-/// True of an address that leads to the web or is relative; `javascript:` and `data:` run scripts.
+/// Returns true for relative addresses and those with a scheme of `http` or `https`; `javascript:` and `data:` could
+/// run scripts.
 fn is_web(address: &str) -> bool {
-    // Browsers skip these before they look for the scheme.
+    // Browsers ignore these characters when they parse the scheme.
     if address.chars().any(|c| c.is_control() || c.is_whitespace()) {
         return false;
     }
@@ -97,7 +97,7 @@ fn is_web(address: &str) -> bool {
     }
 }
 
-/// `#rrggbb`, `orange`, `rgb(1, 2, 3)`, `hsl(…)`; not `url(…)`.
+/// Returns true for colours such as `#rrggbb`, `orange`, `rgb(1, 2, 3)`, `hsl(…)`; false for `url(…)`.
 fn is_colour(value: &str) -> bool {
     !value.is_empty()
         && value.chars().all(|c| c.is_ascii_alphanumeric() || "#(),.% ".contains(c))

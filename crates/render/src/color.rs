@@ -1,4 +1,4 @@
-//! Colours: sRGB, OKLCH, and the contrast between two.
+//! Colours in sRGB and OKLCH, and contrast ratios.
 
 use std::fmt;
 
@@ -12,9 +12,9 @@ impl Rgb {
     /// White.
     pub const WHITE: Self = Self(255, 255, 255);
 
-    /// A colour of the OKLCH space (Björn Ottosson, "A perceptual color space for image
-    /// processing", 2020): lightness and chroma from 0 to 1, hue in degrees. What sRGB cannot show
-    /// keeps its lightness and hue, and loses chroma.
+    /// Converts from the OKLCH colour space (Björn Ottosson, "A perceptual color space for image processing", 2020):
+    /// lightness and chroma from 0 to 1, hue in degrees. For colours outside the sRGB gamut, chroma is reduced, with
+    /// the same lightness and hue.
     pub fn oklch(lightness: f64, chroma: f64, hue: f64) -> Self {
         let (sin, cos) = hue.to_radians().sin_cos();
         let mut chroma = chroma;
@@ -29,37 +29,37 @@ impl Rgb {
         }
     }
 
-    /// Its lightness, chroma, and hue in degrees in the OKLCH space.
+    /// Lightness, chroma, and hue in degrees in the OKLCH colour space.
     pub(crate) fn to_oklch(self) -> (f64, f64, f64) {
         let [lightness, a, b] = linear_to_oklab([self.0, self.1, self.2].map(decode));
         (lightness, a.hypot(b), b.atan2(a).to_degrees())
     }
 
-    /// Its red, green and blue as light.
+    /// Linear red, green and blue.
     #[cfg(test)]
     pub(crate) fn linear(self) -> [f64; 3] {
         [self.0, self.1, self.2].map(decode)
     }
 
-    /// Light in the OKLab space.
+    /// Converts linear RGB to OKLab.
     #[cfg(test)]
     pub(crate) fn lab(light: [f64; 3]) -> [f64; 3] {
         linear_to_oklab(light)
     }
 
-    /// Of the same hue and lightness, and nearly grey.
+    /// Nearly grey colour with the same hue and lightness.
     pub(crate) fn muted(self) -> Self {
         let (lightness, chroma, hue) = self.to_oklch();
         Self::oklch(lightness, 0.2 * chroma, hue)
     }
 
-    /// The contrast ratio of WCAG 2, from 1 to 21.
+    /// Contrast ratio according to WCAG 2, from 1 to 21.
     pub fn contrast(self, other: Self) -> f64 {
         let (a, b) = (self.luminance(), other.luminance());
         (a.max(b) + 0.05) / (a.min(b) + 0.05)
     }
 
-    /// Black or white, whichever reads better on this colour; at least 4.5:1 on any.
+    /// Text colour for this background: black or white, whichever has the higher contrast, which is at least 4.5:1.
     pub fn ink(self) -> Self {
         if self.contrast(Self::INK) >= self.contrast(Self::WHITE) { Self::INK } else { Self::WHITE }
     }
@@ -69,7 +69,7 @@ impl Rgb {
     }
 }
 
-/// `#rrggbb`, or `#rgb` where that says the same.
+/// Formats as `#rrggbb`, or as the equivalent `#rgb` if there is one.
 impl fmt::Display for Rgb {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(r, g, b) = *self;
@@ -92,7 +92,7 @@ fn oklab_to_linear(lightness: f64, a: f64, b: f64) -> [f64; 3] {
     ]
 }
 
-/// The inverse of [`oklab_to_linear`].
+/// Inverse of [`oklab_to_linear`].
 fn linear_to_oklab([r, g, b]: [f64; 3]) -> [f64; 3] {
     let l = (0.412_221_470_8 * r + 0.536_332_536_3 * g + 0.051_445_992_9 * b).cbrt();
     let m = (0.211_903_498_2 * r + 0.680_699_545_1 * g + 0.107_396_956_6 * b).cbrt();
@@ -104,7 +104,7 @@ fn linear_to_oklab([r, g, b]: [f64; 3]) -> [f64; 3] {
     ]
 }
 
-/// An sRGB channel as light.
+/// Converts an sRGB channel to linear light.
 fn decode(channel: u8) -> f64 {
     let c = f64::from(channel) / 255.0;
     if c <= 0.04045 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }

@@ -1,4 +1,4 @@
-//! Counts of events: as text, Markdown, CSV and JSON; at intervals, as a table that grows.
+//! Output of event counts as text, Markdown, CSV and JSON, and as a table with a line per interval.
 
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Write};
@@ -11,16 +11,16 @@ use crate::csv::field;
 use crate::table::{Table, heads};
 use crate::units::grouped;
 
-/// Forms of counts.
+/// Output format of counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CountStyle {
-    /// Columns that a person reads.
+    /// Aligned columns for people.
     Text,
     /// A Markdown table.
     Markdown,
     /// Comma-separated values.
     Csv,
-    /// JSON; of intervals, an object a line.
+    /// JSON; for intervals, one object per line.
     Json,
 }
 
@@ -28,7 +28,7 @@ pub enum CountStyle {
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Fails if writing to `out` fails.
 pub fn write_counts(
     style: CountStyle,
     summary: &CountSummary,
@@ -44,11 +44,11 @@ pub fn write_counts(
     }
 }
 
-/// Writes what differs between two commands.
+/// Writes the changes between two commands.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Fails if writing to `out` fails.
 pub fn write_count_changes(
     style: CountStyle,
     changes: &[CountChange],
@@ -73,7 +73,7 @@ pub fn write_count_changes(
     }
 }
 
-/// A value with its unit: `1.23 ms` of nanoseconds, `4.5 MiB` of bytes, else a whole number.
+/// Formats a value with its unit: nanoseconds as `1.23 ms`, bytes as `4.5 MiB`, others as numbers.
 fn value(value: f64, unit: &str) -> String {
     match unit {
         "ns" => seconds(value / 1e9),
@@ -102,13 +102,13 @@ fn unit_of(counter: &Counter) -> &'static str {
     if counter.is_time { "ns" } else { "" }
 }
 
-/// The name, with the modifier that it got where the kernel's mode is not permitted.
+/// Name of a counter, with the modifier `u` if kernel mode is not permitted and therefore not counted.
 fn name_of(counter: &Counter) -> String {
     let colon = if counter.name.contains(':') { "" } else { ":" };
     if counter.user_only { format!("{}{colon}u", counter.name) } else { counter.name.clone() }
 }
 
-/// `2.5 CPUs used`, `1.2 a cycle`, `4.3 % of branches`, `12.3 K/s`.
+/// Formats a derived value: `2.50 CPUs used`, `1.20 a cycle`, `4.30 % of branches`, `12.3 K/s`.
 fn note(note: CountNote) -> String {
     match note {
         CountNote::CpusUsed(cpus) => format!("{cpus:.2} CPUs used"),
@@ -124,7 +124,7 @@ fn note(note: CountNote) -> String {
     }
 }
 
-/// `± 1.2 %`; nothing for one run.
+/// Half width of the confidence interval: `± 1.2 %`; empty for a single run.
 fn spread(mean: &Mean) -> String {
     match mean.half_width {
         Some(half) if mean.mean > 0.0 => format!("± {:.1} %", 100.0 * half / mean.mean),
@@ -163,7 +163,7 @@ fn summary_table(summary: &CountSummary) -> Table {
     Table { heads, rows, numeric }.without_empty()
 }
 
-/// The times and the memory, with their names.
+/// Elapsed time, CPU times and peak memory, with names and units.
 fn resources(summary: &CountSummary) -> Vec<(&'static str, &Mean, &'static str)> {
     let mut lines = vec![("elapsed", &summary.elapsed, "s")];
     if let Some([user, system, memory]) = &summary.usage {
@@ -176,7 +176,7 @@ fn resources(summary: &CountSummary) -> Vec<(&'static str, &Mean, &'static str)>
     lines
 }
 
-/// Values that are far off, a line each.
+/// Outliers, one line per counter.
 fn outliers(summary: &CountSummary) -> Vec<String> {
     let of_rows = summary.rows.iter().filter_map(|row| {
         let counter = &summary.counters[row.counter];
@@ -195,7 +195,7 @@ fn outliers(summary: &CountSummary) -> Vec<String> {
     of_rows.chain(of_resources).filter_map(line).collect()
 }
 
-/// A line for each reason why events are not counted.
+/// Lines that explain why events are not counted, one per reason.
 pub fn not_counted(events: &[NotCounted]) -> impl Iterator<Item = String> {
     events
         .iter()
@@ -332,7 +332,7 @@ fn counts_json(summary: &CountSummary, title: &str, refused: &[NotCounted]) -> V
     })
 }
 
-/// `+12.3 %`, with its interval.
+/// Relative change, `+12.3 %`, and its confidence interval.
 fn change_text(change: &CountChange) -> [String; 2] {
     let Some([change, low, high]) = change.change else { return [String::new(), String::new()] };
     let percent = |share: f64| format!("{:+.1} %", share * 100.0);
@@ -412,33 +412,33 @@ fn count_changes_csv(changes: &[CountChange], out: &mut dyn Write) -> io::Result
     Ok(())
 }
 
-/// A table that grows by a line for each interval.
+/// A table that grows by one line per interval.
 #[derive(Debug)]
 pub struct IntervalTable {
     style: CountStyle,
-    /// Columns of the terminal, if it is one.
+    /// Width of the terminal in columns; `None` if the output is not a terminal.
     width: Option<usize>,
-    /// The last values of each column.
+    /// Recent values of each column.
     history: HashMap<String, VecDeque<f64>>,
     columns: Vec<(String, &'static str)>,
     lines: usize,
 }
 
-/// After so many lines the heading is repeated.
+/// Number of lines after which the heading is repeated.
 const HEAD_EVERY: usize = 25;
 
 impl IntervalTable {
-    /// The columns: the counters, each by its keys. On a terminal, of so many columns, values of text have their course
-    /// behind them as a sparkline, if there is room for that.
+    /// Creates an empty table. If text goes to a terminal that is wide enough, each value is followed by a sparkline
+    /// of its recent values. `width` is the width of the terminal in columns.
     pub fn new(style: CountStyle, width: Option<usize>) -> Self {
         Self { style, width, history: HashMap::new(), columns: Vec::new(), lines: 0 }
     }
 
-    /// Writes the counts of one interval, that ends `at` so many seconds.
+    /// Writes the counts of one interval. `at` is the time at its end in seconds.
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Fails if writing to `out` fails.
     pub fn line(&mut self, at: f64, summary: &CountSummary, out: &mut dyn Write) -> io::Result<()> {
         let name = |row: &CountRow| {
             let name = name_of(&summary.counters[row.counter]);
@@ -514,10 +514,10 @@ impl IntervalTable {
     }
 }
 
-/// The values that a sparkline has at most.
+/// Maximum number of values in a sparkline.
 const SPARKLINE: usize = 8;
 
-/// Values as bars of eight heights, of which the highest is that of the largest value; 0 and below are the lowest.
+/// Bars of eight heights; the largest value has the highest bar, 0 and negative values the lowest.
 fn sparkline(values: &VecDeque<f64>) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let largest = values.iter().copied().fold(0.0, f64::max);

@@ -1,18 +1,17 @@
-//! The table of functions as comma-separated values, for spreadsheets and scripts.
+//! CSV output of the table of functions, for spreadsheets and scripts.
 
 use std::io::{self, Write};
 
 use pyrograph_analyze::TopRow;
 use pyrograph_profile::ValueType;
 
-/// Writes the functions of a profile with a heading, one a line, as RFC 4180 has it: in
-/// lines that end in CR LF, texts with commas, quotes or line ends quoted. A text that a spreadsheet would run as a
-/// formula begins with an apostrophe, which makes it a text there. Values are in the unit
-/// that the heading names.
+/// Writes the functions of a profile as CSV with a heading, one function per line. Follows RFC 4180: lines end in CR
+/// LF, and texts with commas, quotes or line ends are quoted. A text that a spreadsheet would evaluate as a formula
+/// is prefixed with an apostrophe, which makes it plain text. Values are in the unit given in the heading.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Fails if writing to `out` fails.
 pub fn top_csv(rows: &[TopRow], of: &ValueType, out: &mut dyn Write) -> io::Result<()> {
     let unit = |what: &str| field(&format!("{what} {} ({})", of.name, of.unit));
     write!(out, "function,module,kind,{},{}\r\n", unit("self"), unit("total"))?;
@@ -42,7 +41,7 @@ pub(crate) fn field(text: &str) -> String {
     }
 }
 
-/// A number of 10^-`decimals`, exactly.
+/// Formats a multiple of 10^-`decimals` without rounding.
 fn decimal(value: u64, decimals: u8) -> String {
     let width = usize::from(decimals) + 1;
     let mut text = format!("{value:0width$}");

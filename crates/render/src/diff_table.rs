@@ -1,4 +1,4 @@
-//! Comparisons as tables: as text, as Markdown, and as JSON.
+//! Output of comparisons as tables in text, Markdown and JSON.
 
 use std::io::{self, Write};
 
@@ -9,18 +9,18 @@ use serde_json::{Value, json};
 
 use crate::units::{counted, grouped};
 
-/// Remedies for what a table lacks, in words of the program that prints it.
+/// Options to recommend in hints, in the terms of the program that prints the table.
 #[derive(Clone, Copy, Debug)]
 pub struct DiffHints {
-    /// To see all rows: `--limit 0`.
+    /// Option to show all rows: `--limit 0`.
     pub all_rows: &'static str,
-    /// To judge each function as if it were the only one: `--each`.
+    /// Option to test each function by itself: `--each`.
     pub each: &'static str,
-    /// To separate noise from change where the inputs do not say how many samples values are.
+    /// Options that give the number of samples, if the inputs do not contain it and noise is therefore unknown.
     pub samples: &'static str,
 }
 
-/// The functions that changed, the largest change first.
+/// Table of functions that changed, largest change first.
 #[derive(Debug)]
 pub struct DiffTable<'a> {
     diff: &'a Diff,
@@ -28,13 +28,14 @@ pub struct DiffTable<'a> {
     fail_over: Option<f64>,
     hints: DiffHints,
     rows: Vec<&'a FunctionChange>,
-    /// Rows that are shown.
+    /// Number of rows to show.
     shown: usize,
 }
 
 impl<'a> DiffTable<'a> {
-    /// With `fail_over`, the functions that take more, beyond noise, by over this part of the whole
-    /// before; else all that changed beyond noise. The first `limit` are shown; 0 is no limit.
+    /// Creates a table of all functions that changed beyond noise. With `fail_over`, only of functions that increased
+    /// beyond noise by more than this share of the whole before. `limit` is the maximum number of rows to show, 0 for
+    /// all.
     pub fn new(
         diff: &'a Diff,
         names: &'a (String, String),
@@ -55,16 +56,16 @@ impl<'a> DiffTable<'a> {
         Self { diff, names, fail_over, hints, rows, shown }
     }
 
-    /// True if nothing changed, or takes more than is allowed.
+    /// Returns true if no function changed, or none increased by more than the limit.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// Writes lines of text.
+    /// Writes the table as text.
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Fails if writing to `out` fails.
     pub fn text(&self, out: &mut dyn Write) -> io::Result<()> {
         for line in self.head() {
             writeln!(out, "{line}")?;
@@ -90,11 +91,11 @@ impl<'a> DiffTable<'a> {
         self.rest().map_or(Ok(()), |rest| writeln!(out, "{rest}"))
     }
 
-    /// Writes a Markdown table.
+    /// Writes the table as Markdown.
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Fails if writing to `out` fails.
     pub fn markdown(&self, out: &mut dyn Write) -> io::Result<()> {
         for line in self.head() {
             writeln!(out, "{line}  ")?;
@@ -112,11 +113,11 @@ impl<'a> DiffTable<'a> {
         self.rest().map_or(Ok(()), |rest| writeln!(out, "\n{rest}"))
     }
 
-    /// Writes JSON, with all rows.
+    /// Writes the table as JSON, with all rows.
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Fails if writing to `out` fails.
     pub fn json(&self, out: &mut dyn Write) -> io::Result<()> {
         let diff = self.diff;
         let side = |side: &Side, name: &str| {
@@ -169,7 +170,7 @@ impl<'a> DiffTable<'a> {
         })
     }
 
-    /// Lines on the inputs and the result.
+    /// Lines that describe the inputs and the result.
     fn head(&self) -> Vec<String> {
         let diff = self.diff;
         let side = |side: &Side| {
@@ -216,8 +217,8 @@ impl<'a> DiffTable<'a> {
         head
     }
 
-    /// The largest changes that may be noise, and about how many samples a side would show each if it is as large as
-    /// it looks: noise falls with the square root of their number.
+    /// Describes the largest changes within noise, and estimates the number of samples per side at which each would
+    /// be significant if it is real. Noise falls with the square root of this number.
     fn within_noise(&self) -> Option<String> {
         const SHOWN: usize = 3;
         let diff = self.diff;
@@ -230,7 +231,7 @@ impl<'a> DiffTable<'a> {
             let Estimate { low, high, .. } = row.estimate;
             let times = ((high - low) / 2.0 / size(row)).powi(2);
             let [change, .., name] = self.cell_row(row);
-            // Beyond noise alone, but not among so many.
+            // Significant by itself, but not among so many tests.
             let needed = match times > 1.0 && (samples * times).is_finite() {
                 true => format!(
                     "takes some {} {} a side",
@@ -245,7 +246,7 @@ impl<'a> DiffTable<'a> {
         (!rows.is_empty()).then(|| format!("the largest, within noise: {}", rows.join("; ")))
     }
 
-    /// The heads of the columns, and the rows below them.
+    /// Column headings and rows.
     fn cells(&self) -> ([String; 6], Vec<[String; 6]>) {
         let heads = ["change", "between", "before", "after", "relative", "function"];
         let rows = self.rows[..self.shown].iter().map(|row| self.cell_row(row)).collect();
@@ -288,7 +289,7 @@ impl<'a> DiffTable<'a> {
         }
     }
 
-    /// The number of rows that are not shown.
+    /// Line with the number of rows that are not shown.
     fn rest(&self) -> Option<String> {
         let rest = self.rows.len() - self.shown;
         let all = self.hints.all_rows;
@@ -296,7 +297,7 @@ impl<'a> DiffTable<'a> {
     }
 }
 
-/// A change as a ratio: in percent, or, of ten times and more, how many times.
+/// Formats a ratio as a change in percent or, from 10 on, as a factor.
 fn relative(ratio: f64) -> String {
     match ratio {
         10.0.. => format!("× {}", grouped(ratio.round() as u64)),
@@ -304,7 +305,7 @@ fn relative(ratio: f64) -> String {
     }
 }
 
-/// True if nobody knows how much is noise: values without a number of samples, and one run a side.
+/// Returns true if noise is unknown: there is one run per side, and the values come without a number of samples.
 fn cannot_tell(diff: &Diff) -> bool {
     let sides = [&diff.before, &diff.after];
     sides.iter().any(|side| side.basis == SampleBasis::Totals && side.total > 0)
@@ -315,7 +316,7 @@ fn by_values(diff: &Diff) -> bool {
     diff.options.scale == Scale::Values
 }
 
-/// A change as a part of the whole before.
+/// A change as a share of the whole before.
 fn part(diff: &Diff, change: f64) -> f64 {
     if !by_values(diff) {
         return change;
@@ -324,17 +325,17 @@ fn part(diff: &Diff, change: f64) -> f64 {
     if whole > 0.0 { change / whole } else { f64::INFINITY * change.signum() }
 }
 
-/// The name; that of the whole is `all`.
+/// Name of a function; `all` for the whole.
 fn name(row: &FunctionChange) -> &str {
     if row.name.is_empty() { "all" } else { &row.name }
 }
 
-/// In units, not in the fixed-point numbers that columns hold.
+/// Converts from the fixed-point representation of columns to units.
 fn units(diff: &Diff, value: f64) -> f64 {
     value / 10f64.powi(diff.after.value_type.decimals.into())
 }
 
-/// `1,234`, `12.3 ms`.
+/// Formats a value: `1,234`, `12.3 ms`.
 fn value(diff: &Diff, value: f64) -> String {
     let units = units(diff, value);
     match diff.after.value_type.unit.as_str() {
@@ -345,10 +346,10 @@ fn value(diff: &Diff, value: f64) -> String {
     }
 }
 
-/// Text in a cell of a Markdown table that shows as it is.
+/// Formats text as code in a cell of a Markdown table.
 fn code(text: &str) -> String {
     let text = text.replace('|', "\\|").replace(['\n', '\r'], " ");
-    // Between more backticks than stand in it.
+    // Delimited by more backticks than the longest run in the text.
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let ticks = "`".repeat(longest + 1);
     let room = if longest > 0 { " " } else { "" };

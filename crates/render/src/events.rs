@@ -1,35 +1,35 @@
-//! Lists of events, as text and JSON.
+//! Lists of available events, as text and JSON.
 
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-/// An event that can be asked for.
+/// An event in the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedEvent {
-    /// Its name.
+    /// Name of the event.
     pub name: String,
-    /// Other names of it.
+    /// Alternative names.
     pub aliases: Vec<String>,
-    /// Its kind, which is a heading.
+    /// Class of the event, used as a heading.
     pub class: String,
-    /// Description in one line.
+    /// One-line description.
     pub about: String,
     /// Fields with their types.
     pub fields: Vec<String>,
-    /// Why it is not counted here; `None` if it is.
+    /// Reason why the event is not counted on this system; `None` if it is.
     pub refused: Option<String>,
 }
 
-/// Names longer than this do not push what they count further to the right.
+/// Maximum width of the name column; longer names do not shift the descriptions of other events.
 const WIDEST: usize = 48;
 
-/// Writes events under a heading for each kind. What is not counted has a mark, and below its kind there is a line for
-/// each reason.
+/// Writes events, with a heading for each class. Events that are not counted are marked, and their reasons are listed
+/// below their class.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Fails if writing to `out` fails.
 pub fn events_text(events: &[ListedEvent], fields: bool, out: &mut dyn Write) -> io::Result<()> {
     for (number, group) in events.chunk_by(|a, b| a.class == b.class).enumerate() {
         let Some(first) = group.first() else { continue };
@@ -66,7 +66,7 @@ pub fn events_text(events: &[ListedEvent], fields: bool, out: &mut dyn Write) ->
     Ok(())
 }
 
-/// Events as JSON.
+/// Converts events to JSON.
 pub fn events_json(events: &[ListedEvent]) -> Value {
     let one = |event: &ListedEvent| {
         json!({

@@ -1,4 +1,4 @@
-//! The colours of flame graphs, for views that draw frames themselves.
+//! Colours of flame graphs, for views that draw frames themselves.
 
 use pyrograph_analyze::{DiffGraph, FlameGraph};
 use pyrograph_profile::FrameKind;
@@ -8,12 +8,12 @@ use crate::role::Role;
 use crate::svg::{DiffStyle, change_paint};
 use crate::{Palette, Rgb, SvgOptions, Theme, Tone};
 
-/// The colour of a frame on a light page, and that of text on it.
+/// Colours of a frame and its text on a light background.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameColors {
-    /// The frame.
+    /// Fill colour of the frame.
     pub fill: Rgb,
-    /// Text, with a contrast of 4.5 at least.
+    /// Text colour, with a contrast ratio of at least 4.5.
     pub ink: Rgb,
 }
 
@@ -23,20 +23,20 @@ impl From<Paint> for FrameColors {
     }
 }
 
-/// The colours of all frames of a graph, as its SVG has them.
+/// Colours of all frames of a graph, as in its SVG file.
 pub fn frame_colors(graph: &FlameGraph, palette: Palette) -> Vec<FrameColors> {
     let painter = Painter { palette, tone: Tone::Name, negate: false, graph };
     painter.paints(&Role::of_frames(graph)).into_iter().map(FrameColors::from).collect()
 }
 
-/// The colours of all frames of a comparison, as its SVG has them: nearly white where a change is noise.
+/// Colours of all frames of a comparison, as in its SVG file: nearly white for changes within noise.
 pub fn change_colors(graph: &DiffGraph) -> Vec<FrameColors> {
     let options = SvgOptions { theme: Theme::Light, ..SvgOptions::default() };
     let style = DiffStyle::default();
     graph.frames.iter().map(|frame| change_paint(graph, &options, style, frame).into()).collect()
 }
 
-/// The colour of a kind of code in the default palette, in the middle of its tones.
+/// Colour of a kind of code in the default palette, at its medium tone.
 pub fn function_colors(name: &str, kind: FrameKind) -> FrameColors {
     meaning(Role::of(name, kind), 0.5).into()
 }

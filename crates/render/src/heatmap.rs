@@ -1,24 +1,24 @@
-//! A heat map as SVG.
+//! Heat maps as SVG.
 //!
 //! ```text
-//! svg.ID                    the picture; coordinates are pixels
+//! svg.ID                    the whole picture; coordinates are pixels
 //!   style, rect.bg
 //!   g.head                  title and subtitle
-//!   g.axes                  grid, ticks and their numbers
-//!   g.titles                the titles of the axes: time, values
-//!   svg.over                how many points are in each column; coordinates are columns
-//!   svg.cells               coordinates are columns and rows: its viewBox is the zoom; data-fine has
-//!                           the cells that a zoom shows
-//!     path.cN               the cells of one colour: a line for each run of neighbours
+//!   g.axes                  grid, ticks and tick labels
+//!   g.titles                titles of the axes: time, values
+//!   svg.over                bars with the number of points per column; coordinates are columns
+//!   svg.cells               coordinates are columns and rows: the viewBox is the zoom; data-fine
+//!                           contains the finer cells that are shown when zoomed
+//!     path.cN               the cells of one colour: a line for each run of adjacent cells
 //!     path.pN               a percentile over time
-//!   svg.side                how many points are in each row; coordinates are rows
-//!   g.foot                  what the colours and lines mean, and what is not drawn
+//!   svg.side                bars with the number of points per row; coordinates are rows
+//!   g.foot                  legend, and the points that are not drawn
 //!   script
 //! ```
 //!
-//! Colours are attributes, so that they outlive an editor that strips styles; the style adds the
-//! dark ones. How many points a cell holds stands beside its colour for the script, or, in a picture
-//! without one, in a tooltip of each cell.
+//! Colours are attributes, so that they survive an editor that strips styles; the style adds the colours for dark
+//! pages. The counts of cells are in an attribute for the script or, in a picture without a script, in a tooltip of
+//! each cell.
 
 mod foot;
 mod grid;
@@ -38,7 +38,7 @@ use grid::Grid;
 use ramp::Ramp;
 pub use ramp::Shades;
 
-/// The interactive part: one function in several files.
+/// The interactive part: one function, split into several files.
 const SCRIPT: &str = concat!(
     include_str!("heatmap/script/1-cells.js"),
     include_str!("script/scale.js"),
@@ -49,39 +49,38 @@ const SCRIPT: &str = concat!(
     include_str!("heatmap/script/5-start.js"),
 );
 
-/// Options of a heat map.
+/// Appearance of a heat map.
 #[derive(Clone, Debug)]
 pub struct HeatMapLook {
-    /// The heading.
+    /// Title.
     pub title: String,
-    /// The line below it; none if empty.
+    /// Subtitle; none if empty.
     pub subtitle: String,
-    /// The unit of values: times (`us`, `ms`, `s`) are shown in the unit that fits, anything else
-    /// stands behind each number.
+    /// Unit of values. Times (`us`, `ms`, `s`) are converted to a suitable unit; any other unit is appended to each
+    /// number.
     pub unit: String,
-    /// The name of what is counted, as `events`.
+    /// Name of the counted items, such as `events`.
     pub noun: String,
-    /// The title of the axis of values, as `Latency`.
+    /// Title of the value axis, such as `Latency`.
     pub axis: String,
     /// Mapping of counts to colours.
     pub shades: Shades,
-    /// The width and height of a cell in pixels. `None`: the picture is laid out for the reader's
-    /// window.
+    /// Width and height of a cell in pixels. `None` fits the picture to the reader's window.
     pub cell: Option<f64>,
-    /// A CSS font family, before the reader's interface font.
+    /// CSS font family, preferred to the reader's interface font.
     pub font: String,
-    /// The size of text in pixels.
+    /// Font size in pixels.
     pub font_size: f64,
-    /// Lines through the ticks of both axes.
+    /// Draws lines through the ticks of both axes.
     pub grid: bool,
-    /// Details of a cell say how many points of its column lie in it and below.
+    /// The details of a cell include the cumulative share of its column, up to and including the cell.
     pub accumulated: bool,
-    /// Without prolog and script, to be pasted into a page.
+    /// Omits the XML prolog and the script, so that the picture can be embedded in a page.
     pub embed: bool,
 }
 
 impl HeatMapLook {
-    /// Of when samples were taken within periods of so many seconds.
+    /// Appearance of a subsecond-offset heat map with periods of `seconds`.
     pub fn of_offsets(seconds: f64) -> Self {
         let period = if seconds == 1.0 { "the second".to_owned() } else { format!("{seconds} s") };
         Self {
@@ -114,22 +113,22 @@ impl Default for HeatMapLook {
     }
 }
 
-/// Writes the picture of a heat map.
+/// Writes a heat map as SVG.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Fails if writing to `out` fails.
 pub fn heat_map_svg(map: &HeatMap, look: &HeatMapLook, out: &mut dyn Write) -> io::Result<()> {
     let form = if look.embed { Form::Embedded } else { Form::Alone };
     out.write_all(draw(map, look, form).as_bytes())
 }
 
-/// The place that a picture is made for.
+/// Context that a picture is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// A file.
+    /// A file of its own.
     Alone,
-    /// A page that allows no script.
+    /// A page that allows no scripts.
     Embedded,
 }
 
@@ -141,7 +140,7 @@ fn draw(map: &HeatMap, look: &HeatMapLook, form: Form) -> String {
     text
 }
 
-/// A class for this picture and no other, so that several fit on one page.
+/// Class name that is unique to this picture, so that several fit on one page.
 fn id(map: &HeatMap, look: &HeatMapLook) -> String {
     let mut sum = hash(format!("{look:?}{:?}", map.edges).as_bytes());
     for cell in &map.cells {
@@ -151,28 +150,28 @@ fn id(map: &HeatMap, look: &HeatMapLook) -> String {
     format!("h{:08x}", hash(&sum.to_le_bytes()) >> 32)
 }
 
-/// Where everything stands, in pixels.
+/// Positions and sizes, in pixels.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     width: f64,
-    /// The left edge of the cells.
+    /// Left edge of the cells.
     left: f64,
-    /// The top edge of the cells.
+    /// Top edge of the cells.
     top: f64,
-    /// The size of all cells together.
+    /// Total size of the cells.
     across: f64,
     down: f64,
 }
 
-/// Beside the cells: the counts of rows, and of columns.
+/// Size of the bars beside the cells: for rows, and for columns.
 const SIDE: f64 = 72.0;
 const OVER: f64 = 36.0;
-/// Between the cells and those.
+/// Gap between the cells and the bars.
 const GAP: f64 = 6.0;
 const MARGIN: f64 = 10.0;
-/// The width of a picture that is drawn for no window.
+/// Width of a picture that is not made for a particular window.
 const WIDTH: f64 = 1200.0;
-/// Cells by default are at most this large, and all of them together at least `LEAST`.
+/// By default, maximum size of a cell, and minimum size of all cells together (`LEAST`).
 const LARGEST: (f64, f64) = (96.0, 32.0);
 const LEAST: (f64, f64) = (240.0, 120.0);
 const HEIGHT: f64 = 400.0;
@@ -199,7 +198,7 @@ impl<'a> Picture<'a> {
         };
         let ticks = grid::value_ticks(map, &values, down);
         let widest = ticks.iter().map(|(_, text)| metrics.width(text)).fold(0.0, f64::max);
-        // The title of the axis stands upright.
+        // The title of the axis is vertical.
         let left = (MARGIN + look.font_size + 6.0 + widest + 10.0).ceil().max(56.0);
         let beside = left + GAP + SIDE + MARGIN;
         let (width, across) = match look.cell {
@@ -218,7 +217,7 @@ impl<'a> Picture<'a> {
         Self { map, look, form, id, layout, values, ramp, metrics }
     }
 
-    /// The height of what stands below the cells, before the footer: numbers, and the axis's title.
+    /// Height of the tick labels and the axis title, between the cells and the footer.
     fn below(&self) -> f64 {
         2.0 * self.look.font_size + 24.0
     }
@@ -285,7 +284,7 @@ impl<'a> Picture<'a> {
         }
     }
 
-    /// Attributes that the script reads.
+    /// Attributes for the script.
     fn settings<'o>(&self, svg: Tag<'o>) -> Tag<'o> {
         let (look, map) = (self.look, self.map);
         let of_columns = |number: fn(&HeatColumn) -> u64| {
@@ -310,7 +309,7 @@ impl<'a> Picture<'a> {
         for rule in [
             "{font-variant-numeric:tabular-nums}",
             " text{cursor:default}",
-            // A finger that goes up or down scrolls the page.
+            // Vertical swipes scroll the page.
             " .cells{cursor:crosshair;touch-action:pan-y;-webkit-user-select:none;user-select:none}",
             " .cells:focus{outline:none}",
         ] {
@@ -318,7 +317,7 @@ impl<'a> Picture<'a> {
         }
         out.push_str(&grid::line_rules(id));
         out.push_str(&format!(".{id}{{background:{}}}\n", BACKGROUND.0));
-        // Paper is light.
+        // Printed pages are light.
         out.push_str("@media screen and (prefers-color-scheme:dark){\n");
         out.push_str(&format!(".{id}{{background:{}}}\n", BACKGROUND.1));
         for (class, property, colour) in [
@@ -340,7 +339,7 @@ impl<'a> Picture<'a> {
                 ".{id} .c{class}{{stroke:{dark}}}.{id} .l{class}{{fill:{dark}}}\n"
             ));
         }
-        // On paper there is nothing to click, and the whole picture is on one page.
+        // A printed page cannot be clicked; the whole picture fits on one page.
         out.push_str(&format!(
             "}}\n@media print{{.{id} .controls{{display:none}}\
              .{id}:root{{width:100vw;height:100vh}}}}\n</style>\n"

@@ -1,4 +1,4 @@
-//! Recordings as their files describe them: as text and as JSON.
+//! Descriptions of recordings from their files, as text and JSON.
 
 use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -8,14 +8,14 @@ use serde_json::json;
 
 use crate::units::{counted, grouped, percent};
 
-/// Number of processes named in text.
+/// Maximum number of processes listed in text.
 const PROCESSES: usize = 10;
 
-/// Writes a recording's description of itself as lines of text.
+/// Writes the description of a recording as text.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Fails if writing to `out` fails.
 pub fn info_text(info: &RecordingInfo, out: &mut dyn Write) -> io::Result<()> {
     let mut line = |name: &str, text: Option<String>| match text.filter(|text| !text.is_empty()) {
         Some(text) => writeln!(out, "{name:<10} {text}"),
@@ -71,11 +71,11 @@ fn process_text(process: &ProcessInfo, all: u64) -> String {
     format!("{name} ({}): {samples}, {}", process.pid, percent(process.samples, all))
 }
 
-/// Writes it as JSON.
+/// Writes the description of a recording as JSON.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Fails if writing to `out` fails.
 pub fn info_json(info: &RecordingInfo, out: &mut dyn Write) -> io::Result<()> {
     let event = |event: &EventInfo| {
         let (frequency, period) = match event.rate {

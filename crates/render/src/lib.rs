@@ -1,12 +1,12 @@
-//! From a view struct to bytes: flame graphs as SVG.
+//! Converts view structs to bytes: flame graphs as SVG, and other views as SVG, HTML, text, Markdown, CSV and JSON.
 //!
-//! [`svg`] writes one self-contained file. It is a whole picture without its script: every frame is
-//! there, with its details as a native tooltip and its text cut to fit, in colours that follow the
-//! reader's light or dark setting. The script adds zoom, search and the keyboard.
+//! [`svg`] writes one self-contained file, which is complete without its script: it contains every frame, with its
+//! details as a native tooltip and its text cut to fit, in colours that follow the reader's light or dark setting.
+//! The script adds zoom, search and keyboard navigation.
 //!
-//! The file works opened alone, in `<img>` and `<object>`, and pasted into a page, several times if
-//! need be: there is no CDATA section, the script has no `<` and no `&`, and it listens on its own
-//! picture only. All text from outside is escaped.
+//! The file works on its own, in `<img>` and `<object>`, and embedded in a page, even several times: there is no
+//! CDATA section, the script contains no `<` and no `&`, and it handles events of its own picture only. All text from
+//! outside is escaped.
 //!
 //! This crate draws what `pyrograph-analyze` has laid out, and computes no analysis.
 #![forbid(unsafe_code)]

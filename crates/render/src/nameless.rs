@@ -1,14 +1,14 @@
-//! Advice for code without names: packages with symbols, servers, and files that runtimes can write.
+//! Advice for code without names: packages with symbols, debuginfod servers, and files that runtimes can write.
 
 use pyrograph_analyze::Nameless;
 
-/// Modules with less than this part of the samples in nameless code are not worth a word.
+/// Minimum share of a module in all samples to be mentioned.
 const LEAST: f64 = 0.01;
 
-/// How many modules are named.
+/// Maximum number of modules to mention.
 const MOST: usize = 3;
 
-/// What is part of the names of processes of a runtime, and how it names the code that it makes.
+/// Parts of the process names of a runtime, and how to get names for the code that it generates.
 const RUNTIMES: [(&[&str], &str); 11] = [
     (
         &["java"],
@@ -33,16 +33,18 @@ const RUNTIMES: [(&[&str], &str); 11] = [
     ),
 ];
 
-/// Languages whose interpreters are not read, and what names their functions.
+/// Languages with unsupported interpreters, and how else to get the names of their functions.
 const UNREAD: [(&str, &str); 2] =
     [("Lua", "those of LuaJIT are"), ("R", "Rprof() within the program counts them")];
 
-/// The package with the debug files of a file.
+/// Finds the package with the debug files of a file.
 type FindPackage<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Advice, one line for libraries, one for JIT-compiled code and one for an interpreter that is not read; none if all has names:
-/// those of an interpreter's own functions are not asked for. `whole` is what shares are of,
-/// `servers`: servers are asked for debug files, `package`: the package that has those of a file.
+/// Returns advice, at most one line each for libraries, JIT-compiled code, and an unsupported interpreter; nothing if
+/// all code has names. Symbols of an unsupported interpreter itself are not suggested.
+///
+/// `whole` is the base of percentages, `servers` is true if debuginfod servers are in use, and `package` finds the
+/// package with the debug files of a file.
 pub fn nameless_advice(
     nameless: &Nameless,
     whole: u64,

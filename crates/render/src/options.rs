@@ -1,4 +1,4 @@
-//! The look of a picture, as types; their text forms are parsed here.
+//! Options for the appearance of SVG files, as types, with the parsers of their text forms.
 
 use std::str::FromStr;
 
@@ -7,60 +7,60 @@ use crate::{NameAttributes, Palette, PaletteMap, Rgb, Tone};
 /// Options of a flame graph.
 #[derive(Clone, Debug)]
 pub struct SvgOptions {
-    /// The heading.
+    /// Title.
     pub title: String,
-    /// The line below it; none if empty.
+    /// Subtitle; none if empty.
     pub subtitle: String,
-    /// The width of the picture in pixels. `None`: drawn for [`SvgOptions::DEFAULT_WIDTH`], and
-    /// laid out anew for the reader's window.
+    /// Width of the picture in pixels. `None` draws it with [`SvgOptions::DEFAULT_WIDTH`], and the script fits it to
+    /// the reader's window.
     pub width: Option<f64>,
-    /// The height of a row in pixels, with the gap of one pixel below it.
+    /// Height of a row in pixels, including a gap of one pixel below it.
     pub row_height: f64,
-    /// Frames narrower than this were left out, for the sentence that says so.
+    /// Minimum width of frames, for the text that mentions omitted frames.
     pub min_width: MinWidth,
-    /// A CSS font family, before the reader's interface font.
+    /// CSS font family, preferred to the reader's interface font.
     pub font: String,
-    /// The size of text on frames in pixels.
+    /// Font size of frame labels in pixels.
     pub font_size: f64,
-    /// The mean width of a character as a share of the size; `None` for usual proportions.
+    /// Mean width of a character as a share of the font size; `None` for usual proportions.
     pub font_width: Option<f64>,
-    /// The name of what is counted, if not as the profile says.
+    /// Name of the counted items, if it differs from the profile's.
     pub count_name: Option<String>,
     /// Text before a frame's name in its details; nothing if empty.
     pub name_type: String,
-    /// The palette.
+    /// Colour palette.
     pub palette: Palette,
-    /// The rule that picks a tone from the palette.
+    /// Rule that selects a tone of the palette.
     pub tone: Tone,
-    /// Colours fixed by function name.
+    /// Colours that are fixed by function name.
     pub palette_map: Option<PaletteMap>,
-    /// Light or dark.
+    /// Light or dark theme.
     pub theme: Theme,
-    /// The background; `None` for white or near-black by the theme.
+    /// Background; `None` for white or near-black, depending on the theme.
     pub background: Option<Background>,
-    /// The root at the top.
+    /// Draws the root at the top.
     pub inverted: bool,
-    /// Blue for more and red for less in a differential graph.
+    /// In a differential flame graph, uses blue for more and red for less.
     pub negate: bool,
-    /// A comment for the file.
+    /// Text of a comment in the file.
     pub notes: String,
     /// Attributes for the frames of particular functions.
     pub attributes: NameAttributes,
-    /// Shown values are multiplied by this.
+    /// Factor that shown values are multiplied by.
     pub factor: f64,
-    /// The encoding that the file declares.
+    /// Encoding that the file declares.
     pub encoding: Encoding,
-    /// Without prolog and script, to be pasted into a page.
+    /// Omits the XML prolog and the script, so that the picture can be embedded in a page.
     pub embed: bool,
 }
 
 impl SvgOptions {
-    /// The width that pictures are drawn for, in pixels.
+    /// Default width of pictures, in pixels.
     pub const DEFAULT_WIDTH: f64 = 1200.0;
-    /// The margin on each side, in pixels.
+    /// Margin on each side, in pixels.
     pub const MARGIN: f64 = 10.0;
 
-    /// The width of the whole in pixels, margins not counted.
+    /// Width of the frames in pixels, without the margins.
     pub fn frames_width(&self) -> f64 {
         (self.width.unwrap_or(Self::DEFAULT_WIDTH) - 2.0 * Self::MARGIN).max(1.0)
     }
@@ -95,10 +95,10 @@ impl Default for SvgOptions {
     }
 }
 
-/// The width from which on frames are drawn.
+/// Minimum width of frames to be drawn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MinWidth {
-    /// In pixels of the picture.
+    /// In pixels.
     Pixels(f64),
     /// In percent of the whole.
     Percent(f64),
@@ -111,7 +111,7 @@ impl Default for MinWidth {
 }
 
 impl MinWidth {
-    /// The share of the whole, for a picture whose frames are `frames_width` pixels wide.
+    /// Returns the width as a share of the whole, in a picture whose frames are `frames_width` pixels wide.
     pub fn share(self, frames_width: f64) -> f64 {
         match self {
             Self::Pixels(pixels) => pixels / frames_width,
@@ -120,19 +120,19 @@ impl MinWidth {
     }
 }
 
-/// An option's value makes no sense.
+/// An option has an invalid value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OptionError {
-    /// Not a width.
+    /// Invalid width.
     #[error("`{0}` is no width: give pixels (`0.1`) or percent (`0.5%`), not below 0")]
     MinWidth(String),
-    /// Not a background.
+    /// Invalid background.
     #[error("`{0}` is no background: give yellow, blue, green, grey, or a colour as #rrggbb")]
     Background(String),
-    /// Not a theme.
+    /// Invalid theme.
     #[error("`{0}` is no theme: give light, dark or auto")]
     Theme(String),
-    /// Not an encoding, or one that does not contain ASCII.
+    /// Invalid encoding, or one that is not a superset of ASCII.
     #[error("`{0}` is no encoding that contains ASCII, such as UTF-8 or ISO-8859-1")]
     Encoding(String),
 }
@@ -152,15 +152,15 @@ impl FromStr for MinWidth {
     }
 }
 
-/// The page that a picture is drawn for.
+/// Theme of a picture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Theme {
-    /// Light or dark by the reader's setting; light where the picture is printed.
+    /// Light or dark, depending on the reader's setting; light when printed.
     #[default]
     Auto,
-    /// Light for every reader.
+    /// Always light.
     Light,
-    /// Dark for every reader.
+    /// Always dark.
     Dark,
 }
 
@@ -178,7 +178,7 @@ impl FromStr for Theme {
 }
 
 impl Theme {
-    /// The colours on a light and on a dark page: the same twice where the theme is fixed.
+    /// Selects the colours on light and on dark pages; equal if the theme is fixed.
     pub(crate) fn choose<T: Copy>(self, (light, dark): (T, T)) -> (T, T) {
         match self {
             Self::Auto => (light, dark),
@@ -187,7 +187,7 @@ impl Theme {
         }
     }
 
-    /// Its name, where it is fixed.
+    /// Name of the theme, if it is fixed.
     pub(crate) fn name(self) -> Option<&'static str> {
         match self {
             Self::Auto => None,
@@ -197,12 +197,12 @@ impl Theme {
     }
 }
 
-/// A background.
+/// Background colours, as a vertical gradient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Background {
-    /// The colour at the top.
+    /// Colour at the top.
     pub top: Rgb,
-    /// The colour at the bottom.
+    /// Colour at the bottom.
     pub bottom: Rgb,
 }
 
@@ -224,7 +224,7 @@ impl FromStr for Background {
     }
 }
 
-/// `#rrggbb`.
+/// Parses `#rrggbb`.
 fn hex(text: &str) -> Option<Rgb> {
     let digits = text.strip_prefix('#')?;
     if digits.len() != 6 || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
@@ -234,8 +234,8 @@ fn hex(text: &str) -> Option<Rgb> {
     Some(Rgb(part(0)?, part(2)?, part(4)?))
 }
 
-/// The encoding that a picture's prolog declares. In any but UTF-8, what is not ASCII is written as
-/// character references, which every encoding that contains ASCII can hold.
+/// Encoding that the XML prolog declares. Except in UTF-8, non-ASCII characters are written as character references,
+/// which are valid in every superset of ASCII.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Encoding(String);
 
@@ -246,12 +246,12 @@ impl Default for Encoding {
 }
 
 impl Encoding {
-    /// Its name.
+    /// Name of the encoding.
     pub fn name(&self) -> &str {
         &self.0
     }
 
-    /// True if all of Unicode can be written as it is.
+    /// Returns true if all of Unicode can be written without character references.
     pub fn is_utf8(&self) -> bool {
         self.0.eq_ignore_ascii_case("utf-8") || self.0.eq_ignore_ascii_case("utf8")
     }
@@ -262,7 +262,7 @@ impl FromStr for Encoding {
 
     fn from_str(text: &str) -> Result<Self, OptionError> {
         let bytes = text.as_bytes();
-        // The name's form is that of XML 1.0, section 4.3.3.
+        // The syntax of encoding names follows XML 1.0, section 4.3.3.
         let formed = bytes.first().is_some_and(u8::is_ascii_alphabetic)
             && bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(b));
         let upper = text.to_ascii_uppercase();

@@ -1,8 +1,8 @@
-//! Which colour a frame gets.
+//! Colours of frames.
 //!
-//! The default palette has one hue a meaning, with a lightness for light and one for dark pages.
-//! The others have the names, the hues and the rules of the established tools, in even lightness
-//! (`palette_even.rs`) or, as `classic-…`, in their colours, drawn from a fixed number of steps.
+//! The default palette has one hue per meaning, with different lightness on light and dark pages. The other palettes
+//! have the names, hues and rules of `flamegraph.pl` and similar tools, either with even lightness
+//! (`palette_even.rs`) or, as `classic-…`, with the original colours, drawn from a fixed number of steps.
 
 use std::str::FromStr;
 
@@ -14,32 +14,32 @@ use crate::palette_even::even;
 use crate::role::Role;
 use crate::{Rgb, Theme};
 
-/// A set of colours, and the rule that picks from it.
+/// A palette: a set of colours, and the rule that selects one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Palette {
-    /// One hue a meaning: user, inlined, kernel, run-time compiled and interpreted code.
+    /// One hue per meaning: user, inlined, kernel, JIT-compiled and interpreted code.
     #[default]
     Meaning,
-    /// Hot for what ran, blue for what waited.
+    /// Warm colours for running code, blue for waiting.
     Wall,
-    /// The hues of a rule in one lightness each, with twins for dark pages.
+    /// The hues of a rule with even lightness, and different colours on dark pages.
     Even(Rule),
-    /// The hues of a rule in the colours of the established tools, on light and dark pages alike.
+    /// The hues of a rule in the original colours of other tools, on light and dark pages alike.
     Classic(Rule),
 }
 
-/// Which hue a frame gets.
+/// Rule that selects the hue of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// All the same.
+    /// The same hue for all frames.
     Hue(Hue),
     /// Blue for code, aqua for the stacks of wakers.
     Chain,
-    /// All aqua.
+    /// Aqua for all frames.
     Wakeup,
-    /// By the marks and names of Java stacks.
+    /// By the annotations and names of Java stacks.
     Java,
-    /// By the marks and names of JavaScript stacks.
+    /// By the annotations and names of JavaScript stacks.
     Js,
     /// By the names of Perl stacks.
     Perl,
@@ -49,7 +49,7 @@ pub enum Rule {
     Rust,
 }
 
-/// A range of tones.
+/// A hue with its range of tones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hue {
     /// From red to yellow.
@@ -75,8 +75,8 @@ pub enum Hue {
 }
 
 impl Palette {
-    /// The colours that the field expects for what is not CPU time, so that nobody takes the graph for one
-    /// of what ran.
+    /// Returns the customary colours for values other than CPU time, so that the graph is not mistaken for a CPU
+    /// profile.
     pub fn of(value_type: &ValueType) -> Self {
         match value_type.quantity() {
             Quantity::OffCpu => Self::Even(Rule::Hue(Hue::Blue)),
@@ -92,12 +92,12 @@ impl Palette {
 }
 
 impl Palette {
-    /// The paint of a frame by its name.
+    /// Paint of a frame by its name.
     pub(crate) fn named(self, name: &str, role: Role) -> Paint {
         self.shade(name, role, unit(hash(name.as_bytes())))
     }
 
-    /// The paint of a name in a role; `tone` is from 0 to below 1.
+    /// Paint of a name in a role; `tone` is from 0 to below 1.
     fn shade(self, name: &str, role: Role, tone: f64) -> Paint {
         match (self, role) {
             (Palette::Meaning, _) => meaning(role, tone),
@@ -116,7 +116,7 @@ impl Palette {
         }
     }
 
-    /// The meaning of a colour, where it is one of several; `value` names what the graph counts.
+    /// Meaning of a colour, if the palette has several meanings; `value` is the name of the value type.
     pub(crate) fn meaning_of(self, name: &str, role: Role, value: &str) -> Option<String> {
         let label = match (self, role) {
             (Palette::Meaning, _) => role.label()?,
@@ -134,7 +134,7 @@ impl Palette {
     }
 }
 
-/// The name of a palette is not known.
+/// The name of a palette is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "no palette has the name `{0}`: there are default, wall, hot, mem, io, wakeup, chain, java, js, perl, \
@@ -181,36 +181,35 @@ impl FromStr for Palette {
     }
 }
 
-/// Where in its range of tones a name stands.
+/// Rule that selects a tone within a hue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tone {
-    /// By a hash of the whole name: the same function has the same colour in every graph.
+    /// By a hash of the whole name: a function has the same colour in every graph.
     #[default]
     Name,
-    /// By a hash in which the first letters weigh most: like names get like colours.
+    /// By a hash in which the first letters have the most weight: similar names get similar colours.
     Prefix,
-    /// By the frame's place in the graph. Still the same bytes each time.
+    /// By the position of the frame in the graph. Deterministic.
     Place,
 }
 
-/// The colours of a frame on light pages, and on dark ones.
+/// Colours of a frame on light and on dark pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Paint {
     pub(crate) light: Rgb,
     pub(crate) dark: Rgb,
-    /// Drawn with hatching over it.
+    /// True if the frame is hatched.
     pub(crate) hatched: bool,
 }
 
 impl Paint {
-    /// The same for the pages of a theme.
+    /// Restricts the paint to the colours of a theme.
     pub(crate) fn themed(self, theme: Theme) -> Self {
         let (light, dark) = theme.choose((self.light, self.dark));
         Self { light, dark, ..self }
     }
 
-    /// The colours of text on it, on a light and on a dark page. Colours for dark pages are made
-    /// for white.
+    /// Text colours on light and on dark pages. The colours for dark pages are chosen for white text.
     pub(crate) fn inks(self, theme: Theme) -> (Rgb, Rgb) {
         let readable = |colour: Rgb, ink: Rgb| {
             if colour.contrast(ink) >= 4.5 { ink } else { colour.ink() }
@@ -226,18 +225,18 @@ impl Paint {
     }
 }
 
-/// Picks the paints of a graph's frames.
+/// Selects the paints of a graph's frames.
 pub(crate) struct Painter<'a> {
     pub(crate) palette: Palette,
     pub(crate) tone: Tone,
-    /// Turns blue and red round in differential graphs.
+    /// Swaps blue and red in differential flame graphs.
     pub(crate) negate: bool,
     pub(crate) graph: &'a FlameGraph,
 }
 
 impl Painter<'_> {
-    /// The paints of all frames. Of a name in a role they are mixed once: of 72,000 deep stacks, that took
-    /// 4 % of the time for each frame anew.
+    /// Paints of all frames. Each pair of name and role is computed only once: for 72,000 deep stacks, computing each
+    /// frame separately took 4 % of the time.
     pub(crate) fn paints(&self, roles: &[Role]) -> Vec<Paint> {
         let by_name = self.graph.comparison.is_none() && self.tone != Tone::Place;
         let mut known: Vec<Option<(Role, Paint)>> = vec![None; self.graph.names.len()];
@@ -265,36 +264,36 @@ impl Painter<'_> {
         self.palette.shade(name, role, tone)
     }
 
-    /// The paint of a change, in a graph that compares.
+    /// Paint of a change, in a differential flame graph.
     pub(crate) fn changed(&self, change: i64) -> Paint {
         self.change(change, self.graph.comparison.as_ref().map_or(1, |c| c.largest))
     }
 
-    /// The middle tone of what a frame is painted with, for the legend.
+    /// Paint of a frame with the middle tone of its hue, for the legend.
     pub(crate) fn middle(&self, index: usize, role: Role) -> Paint {
         self.palette.shade(self.graph.names.get(self.graph.frames[index].name), role, 0.5)
     }
 
-    /// The meaning of a frame's colour, where it is one of several; `value` names what the graph counts.
+    /// Meaning of a frame's colour, if the palette has several meanings; `value` is the name of the value type.
     pub(crate) fn meaning_of(&self, index: usize, role: Role, value: &str) -> Option<String> {
         let name = self.graph.names.get(self.graph.frames[index].name);
         self.palette.meaning_of(name, role, value)
     }
 
-    /// By the change of the function's own value.
+    /// Paint by the change of the function's self value.
     fn change(&self, change: i64, largest: u64) -> Paint {
         let share = change as f64 / largest.max(1) as f64;
         ChangeColors::RedBlue.paint(if self.negate { -share } else { share })
     }
 }
 
-/// The default palette.
+/// Paint of the default palette.
 pub(crate) fn meaning(role: Role, tone: f64) -> Paint {
-    /// Distinct tones of one hue.
+    /// Number of distinct tones per hue.
     const TONES: f64 = 6.0;
     let step = (tone * TONES).floor() / (TONES - 1.0) - 0.5;
-    // Hue, its width, chroma on light and dark, lightness on light and dark: kinds differ in lightness, too,
-    // since green and orange are one colour to many.
+    // Hue, its width, chroma on light and dark pages, lightness on light and dark pages. Kinds of code also differ in
+    // lightness, because many people cannot distinguish green and orange.
     let (hue, width, (light_chroma, dark_chroma), (light, dark)) = match role {
         Role::User => (53.0, 42.0, (0.125, 0.13), (0.80, 0.475)),
         Role::Inlined => (109.0, 14.0, (0.125, 0.11), (0.93, 0.552)),
@@ -317,7 +316,7 @@ pub(crate) fn meaning(role: Role, tone: f64) -> Paint {
     }
 }
 
-/// The hue that a rule of the established tools gives a frame.
+/// Hue of a frame by the rules of other tools.
 fn hue_of(rule: Rule, name: &str, role: Role) -> Hue {
     let cpp = name.contains("::");
     match rule {
@@ -349,7 +348,7 @@ fn hue_of(rule: Rule, name: &str, role: Role) -> Hue {
         },
         Rule::Python => match role {
             Role::Kernel => Hue::Orange,
-            // Installed packages, then the standard library, then one's own.
+            // Installed packages, then the standard library, then the user's own code.
             _ if name.contains("site-packages/") || name.contains("dist-packages/") => Hue::Aqua,
             _ if name.contains("lib/python") || name.starts_with("<frozen") => Hue::Yellow,
             _ => Hue::Red,
@@ -369,9 +368,9 @@ fn hue_of(rule: Rule, name: &str, role: Role) -> Hue {
 }
 
 impl Hue {
-    /// The tone at `at`, from 0 to 1.
+    /// Tone at a position from 0 to 1.
     fn tone(self, at: f64) -> Rgb {
-        /// Steps from the first tone to the last: enough to look smooth, few enough to be shared.
+        /// Number of steps from the first to the last tone: enough to look smooth, few enough for colours to be shared.
         const STEPS: f64 = 23.0;
         let at = (at * STEPS).round() / STEPS;
         let c = |low: f64, range: f64| (low + range * at).round() as u8;
@@ -390,7 +389,7 @@ impl Hue {
     }
 }
 
-/// FNV-1a with a final mix, so that names that differ in their last letter alone spread too.
+/// FNV-1a with a final mix, so that names that differ only in the last letter get different tones.
 pub(crate) fn hash(bytes: &[u8]) -> u64 {
     let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &b| {
         (hash ^ u64::from(b)).wrapping_mul(0x100_0000_01b3)
@@ -399,12 +398,12 @@ pub(crate) fn hash(bytes: &[u8]) -> u64 {
     hash ^ hash >> 29
 }
 
-/// A hash as a fraction from 0 to below 1.
+/// Converts a hash to a fraction from 0 to below 1.
 fn unit(hash: u64) -> f64 {
     (hash >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// From 0 to below 1; names with the same beginning are near to each other.
+/// Tone from 0 to below 1; close for names with the same beginning.
 fn prefix_tone(name: &str) -> f64 {
     let (mut sum, mut whole, mut weight) = (0.0, 0.0, 1.0);
     for byte in name.bytes().take(12) {

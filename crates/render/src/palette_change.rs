@@ -1,21 +1,21 @@
-//! Colours of change: nearly white where there is none, one hue for more and one for less.
+//! Colours of changes: nearly white for no change, one hue for more and one for less.
 
 use std::str::FromStr;
 
 use crate::Rgb;
 use crate::palette::Paint;
 
-/// A pair of hues, for more and for less.
+/// A pair of hues for more and for less.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ChangeColors {
     /// Red for more, blue for less.
     #[default]
     RedBlue,
-    /// Orange for more, blue for less: apart for every sort of colour blindness.
+    /// Orange for more, blue for less: distinguishable with every type of colour blindness.
     OrangeBlue,
 }
 
-/// The name of a pair is not known.
+/// The name of a pair of colours is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no pair of colours has the name `{0}`: there are red-blue and orange-blue")]
 pub struct UnknownChangeColors(String);
@@ -33,12 +33,12 @@ impl FromStr for ChangeColors {
 }
 
 impl ChangeColors {
-    /// From -1, the strongest colour for less, over 0, no change, to 1.
+    /// Paint for a change from -1, the strongest colour for less, over 0, no change, to 1.
     pub(crate) fn paint(self, share: f64) -> Paint {
-        /// Steps from no change to the largest.
+        /// Number of steps from no change to the largest.
         const STEPS: f64 = 12.0;
         let strength = (share.abs().min(1.0) * STEPS).ceil() / STEPS;
-        // Lightness moves little, so that one ink reads on every step.
+        // Lightness varies little, so that one text colour is readable on every step.
         let (hue, chroma) = match (share > 0.0, self) {
             (true, Self::RedBlue) => (32.0, 0.17),
             (true, Self::OrangeBlue) => (66.0, 0.16),

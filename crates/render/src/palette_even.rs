@@ -1,17 +1,17 @@
-//! The hues of the established tools in even lightness: one ink reads on all of them, light and dark pages
-//! have their own, and kinds of code differ in lightness where a palette has several.
+//! The hues of other flame graph tools with even lightness: one text colour is readable on all of them, light and
+//! dark pages have separate colours, and kinds of code differ in lightness in palettes with several hues.
 
 use crate::Rgb;
 use crate::palette::{Hue, Paint, Rule};
 
-/// Distinct tones of one hue.
+/// Number of distinct tones per hue.
 const TONES: f64 = 6.0;
 
-/// The paint of a hue at `tone`, from 0 to 1.
+/// Paint of a hue at a tone from 0 to 1.
 pub(crate) fn even(rule: Rule, hue: Hue, tone: f64) -> Paint {
     let step = (tone * TONES).floor() / (TONES - 1.0) - 0.5;
     let alone = matches!(rule, Rule::Hue(_) | Rule::Wakeup);
-    // The middle, the width, chroma; lightness on light and on dark pages beside other hues.
+    // Middle and width of the hue, chroma, and the lightness on light and on dark pages in a palette with several hues.
     let (middle, width, chroma, beside) = match hue {
         Hue::Hot => (55.0, 60.0, 0.125, (0.78, 0.51)),
         Hue::Mem => (165.0, 46.0, 0.11, (0.84, 0.50)),
@@ -34,7 +34,7 @@ pub(crate) fn even(rule: Rule, hue: Hue, tone: f64) -> Paint {
 }
 
 impl Rule {
-    /// The meaning of a hue in it; `None` where it means what is counted.
+    /// Meaning of a hue in this rule; `None` if it stands for the value type.
     pub(crate) fn label(self, hue: Hue) -> Option<&'static str> {
         Some(match (self, hue) {
             (Self::Hue(_) | Self::Wakeup, _) => return None,

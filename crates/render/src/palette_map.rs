@@ -1,6 +1,6 @@
-//! Colours by function name that stay the same from picture to picture: the file `palette.map`.
+//! Colours by function name that stay the same in several pictures: the file `palette.map`.
 //!
-//! One line a function: `NAME->rgb(R,G,B)`. Lines of any other form are left out.
+//! One function per line: `NAME->rgb(R,G,B)`. Other lines are ignored.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +15,17 @@ use crate::{Rgb, SvgOptions};
 pub struct PaletteMap(BTreeMap<String, Rgb>);
 
 impl PaletteMap {
-    /// Reads the file's text.
+    /// Parses the text of a file.
     pub fn parse(text: &str) -> Self {
         Self(text.lines().filter_map(parse_line).collect())
     }
 
-    /// The file's text, sorted by name.
+    /// Formats as the text of a file, sorted by name.
     pub fn to_text(&self) -> String {
         self.0.iter().map(|(name, Rgb(r, g, b))| format!("{name}->rgb({r},{g},{b})\n")).collect()
     }
 
-    /// Adds the functions of a graph that are not in it yet, with the colours of these options.
+    /// Adds the functions of a graph that are not in the map yet, with the colours of these options.
     pub fn add(&mut self, graph: &FlameGraph, options: &SvgOptions) {
         let painter =
             Painter { palette: options.palette, tone: options.tone, negate: options.negate, graph };

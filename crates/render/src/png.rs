@@ -1,4 +1,4 @@
-//! A still picture as pixels, for where no SVG is taken: a chat, a report.
+//! PNG output, for places that do not accept SVG, such as a chat or a report.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -6,32 +6,32 @@ use std::sync::Arc;
 use resvg::tiny_skia::{Pixmap, Transform};
 use resvg::usvg::{FontResolver, Options, Tree, fontdb};
 
-/// Pixels of the picture for one of its own, so that text is sharp on fine screens.
+/// Pixels of the PNG file per pixel of the SVG file, so that text is sharp on high-resolution screens.
 const SCALE: f32 = 2.0;
 
-/// Pictures beyond this many pixels (400 MB in memory) are drawn smaller: a graph may have
-/// thousands of rows.
+/// Maximum number of pixels (400 MB in memory); larger pictures are scaled down, because a graph may have thousands
+/// of rows.
 const MOST_PIXELS: f32 = 1e8;
 
-/// No side may be longer: viewers refuse such files.
+/// Maximum length of a side: viewers refuse larger files.
 const LONGEST_SIDE: f32 = 32_000.0;
 
-/// A picture.
+/// A PNG file.
 #[derive(Clone, Debug)]
 pub struct Png {
-    /// The file.
+    /// Content of the file.
     pub bytes: Vec<u8>,
-    /// The machine has no font, so that there is no text in it.
+    /// True if the system has no fonts, so that the picture contains no text.
     pub without_text: bool,
 }
 
-/// Why a picture could not be drawn.
+/// Reasons why a picture could not be drawn.
 #[derive(Debug, thiserror::Error)]
 pub enum PngError {
-    /// The SVG cannot be understood.
+    /// The SVG file cannot be parsed.
     #[error("read the picture that is to be drawn")]
     Svg(#[from] resvg::usvg::Error),
-    /// There is no memory for it, or it has no size.
+    /// There is not enough memory, or the picture has no size.
     #[error("draw a picture of {0} × {1} pixels")]
     Size(u32, u32),
     /// The pixels cannot be compressed.
@@ -39,12 +39,12 @@ pub enum PngError {
     Encode(String),
 }
 
-/// Draws an SVG of this crate (as after `embed`: without script) in its light colours, with the
-/// fonts of this machine.
+/// Renders an SVG file of this crate (written with `embed`: without script) in its light colours, with the fonts of
+/// this system.
 ///
 /// # Errors
 ///
-/// If it is no SVG, or too large.
+/// Fails if the text is not SVG, or if the picture is too large.
 pub fn png(svg: &str) -> Result<Png, PngError> {
     let mut fonts = fontdb::Database::new();
     fonts.load_system_fonts();
@@ -69,8 +69,7 @@ pub fn png(svg: &str) -> Result<Png, PngError> {
     Ok(Png { bytes, without_text })
 }
 
-/// The picture without what only interactive viewers ask for: rules for dark windows, which the
-/// renderer would take for rules.
+/// Removes the styles that only interactive viewers need: the renderer would apply the rules for dark pages.
 fn in_light_colours(svg: &str) -> Cow<'_, str> {
     let (Some(start), Some(end)) = (svg.find("<style>"), svg.find("</style>")) else {
         return Cow::Borrowed(svg);
@@ -81,8 +80,7 @@ fn in_light_colours(svg: &str) -> Cow<'_, str> {
     }
 }
 
-/// Which fonts stand for `sans-serif` and `monospace`: of those that systems bring, the first that
-/// is there, or else any.
+/// Sets the fonts for `sans-serif` and `monospace`: the first common system font that exists, otherwise any font.
 fn set_generic_families(fonts: &mut fontdb::Database) {
     let first_of = |names: &[&str]| -> Option<String> {
         let is_there = |name: &&str| {

@@ -1,4 +1,4 @@
-//! Reports: functions and the call tree, as text for a terminal or a pipe, as Markdown, as JSON.
+//! Reports with functions and the call tree, as text, Markdown and JSON.
 
 mod json;
 mod markdown;
@@ -12,7 +12,7 @@ use pyrograph_analyze::{CallTree, Direction, LeftOut, Report, TopRow};
 
 use crate::units::{Values, grouped, write_percent};
 
-/// The words and figures that text and Markdown share.
+/// Formatting that text and Markdown share.
 struct Figures<'a> {
     report: &'a Report,
     values: Values,
@@ -23,35 +23,35 @@ impl<'a> Figures<'a> {
         Self { report, values: Values::plain(&report.value_type, None, 1.0) }
     }
 
-    /// `1,234`, `1.23 s`.
+    /// Formats a value without the name of a count: `1,234`, `1.23 s`.
     fn number(&self, value: u64) -> String {
         let mut text = String::new();
         self.values.write_number(&mut text, value);
         text
     }
 
-    /// `1,234 samples`, `1.23 s`.
+    /// Formats a value with its unit: `1,234 samples`, `1.23 s`.
     fn value(&self, value: u64) -> String {
         let mut text = String::new();
         self.values.write(&mut text, value);
         text
     }
 
-    /// Of the whole.
+    /// Formats a value as a percentage of the whole.
     fn percent(&self, value: u64) -> String {
         let mut text = String::new();
         write_percent(&mut text, value, self.report.whole);
         text
     }
 
-    /// The subject of the report, and what its percentages are of.
+    /// Heading: the total, and the base of percentages.
     fn heading(&self) -> String {
         let Report { total, whole, value_type, .. } = self.report;
         let mut text = plain(&self.value(*total));
         if value_type.is_unnamed() {
             text.push_str(" in all (the input names no unit)");
         }
-        // Counts are called so already.
+        // The names of counts are already in the total.
         if !value_type.unit_kind().is_count() {
             text.push_str(&format!(" of {}", plain(&value_type.name)));
         }
@@ -62,7 +62,7 @@ impl<'a> Figures<'a> {
         text
     }
 
-    /// The heading of the call tree.
+    /// Heading of the call tree.
     fn tree_heading(&self, tree: &CallTree) -> String {
         let below = match tree.direction {
             Direction::Callees => "Call tree: below each function what it calls",
@@ -74,7 +74,8 @@ impl<'a> Figures<'a> {
         }
     }
 
-    /// Number of functions that are not in the table, `left_out` of those of the report among them; empty if all are.
+    /// Line with the number of functions that are not in the table, including `left_out` functions of the report;
+    /// empty if there are none.
     fn more_functions(&self, left_out: usize) -> String {
         match self.report.more_functions + left_out {
             0 => String::new(),
@@ -84,7 +85,7 @@ impl<'a> Figures<'a> {
     }
 }
 
-/// Number of lines of a function that were left out.
+/// Number of omitted lines of a function.
 fn more_lines(row: &TopRow) -> String {
     match row.more_lines {
         1 => "1 line more".to_owned(),
@@ -92,16 +93,16 @@ fn more_lines(row: &TopRow) -> String {
     }
 }
 
-/// The share below which nodes are left out, as it was typed: 7, not 7.000000000000001.
+/// Percentage below which nodes are left out, without rounding errors: 7, not 7.000000000000001.
 fn min_percent(report: &Report) -> f64 {
     (report.min_share * 1e8).round() / 1e6
 }
 
-/// Text that came from outside, on one line, without what a terminal would obey.
+/// Converts external text to a single line without control characters.
 pub(crate) fn plain(text: &str) -> String {
     let clean = |c: char| match c {
         '\t' | '\n' | '\r' | '\u{2028}' | '\u{2029}' => ' ',
-        // These turn the line's direction round.
+        // These characters change the direction of text.
         '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => char::REPLACEMENT_CHARACTER,
         c if c.is_control() => char::REPLACEMENT_CHARACTER,
         c => c,
@@ -109,23 +110,23 @@ pub(crate) fn plain(text: &str) -> String {
     text.chars().map(clean).collect()
 }
 
-/// The file's name of a path.
+/// File name of a path.
 pub(crate) fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// One line of the tree: what stands left of its name.
+/// A line of the tree, with the text before its name.
 struct Branch {
-    /// The row in the tree's nodes; `None` for what was left out.
+    /// Index of the node in the tree; `None` for omitted nodes.
     node: Option<usize>,
-    /// A note on what was left out, if so.
+    /// Omitted nodes, if this line is about them.
     left_out: LeftOut,
-    /// Lines from the callers above.
+    /// Connecting lines from the callers above.
     prefix: String,
 }
 
-/// The lines of a tree. Only where it branches it goes to the right: what is called from one place
-/// alone stands right below its caller.
+/// Lines of a tree. It is indented only at branches: a function with only one sibling-free line is placed right below
+/// its caller.
 fn branches(report: &Report, tree: &CallTree) -> Vec<Branch> {
     let least = report.min_share * report.whole as f64;
     let heavy = |of: LeftOut| if of.value as f64 >= least { of } else { LeftOut::default() };
@@ -144,22 +145,22 @@ fn branches(report: &Report, tree: &CallTree) -> Vec<Branch> {
     lines
 }
 
-/// One level of the tree while its lines are written.
+/// A level of the tree whose lines are being written.
 struct Level {
-    /// The beginning of its lines.
+    /// Text before its lines.
     prefix: String,
-    /// Number still to come, that of what was left out included.
+    /// Number of remaining lines, including the line for omitted nodes.
     to_come: usize,
     left_out: LeftOut,
     style: Style,
 }
 
-/// The text before the lines of a level.
+/// Kind of text before the lines of a level.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Style {
-    /// Nothing: there is only one.
+    /// Nothing: the level has only one line.
     Chain,
-    /// Nothing before them, but a margin before those below them.
+    /// Nothing before the roots, but a margin for the levels below.
     Roots,
     /// The lines that connect them.
     Branches,
@@ -172,7 +173,7 @@ impl Level {
         Self { prefix, to_come, left_out, style }
     }
 
-    /// The beginning of the next line of this level, and of those below it.
+    /// Returns the text before the next line of this level, and before the lines of the levels below it.
     fn next(&mut self) -> (String, String) {
         self.to_come = self.to_come.saturating_sub(1);
         let (own, below) = match self.style {
@@ -185,7 +186,7 @@ impl Level {
     }
 }
 
-/// Ends all levels but `left`, each with what was left out of it.
+/// Closes levels until `left` remain, adding a line for the omitted nodes of each.
 fn close(levels: &mut Vec<Level>, left: usize, lines: &mut Vec<Branch>) {
     while levels.len() > left {
         let Some(mut level) = levels.pop() else { break };

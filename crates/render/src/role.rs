@@ -1,11 +1,11 @@
-//! The role of a frame: user or kernel code, compiled at run time, waiting, or no function at all. It follows
-//! from the frame's kind, the mark at the end of its name, and what the frames above it are.
+//! Role of a frame: user or kernel code, JIT-compiled code, waiting, or not a function. It is derived from the
+//! frame's kind, the annotation at the end of its name, and other frames of the stack.
 
 use pyrograph_analyze::FlameGraph;
 use pyrograph_names::{CodeKind, kind_by_form, marked_kind};
 use pyrograph_profile::{FrameKind, Labels, Marker};
 
-/// The kind of a frame, as far as its colour shows it.
+/// Role of a frame, as shown by its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Role {
     User,
@@ -14,13 +14,13 @@ pub(crate) enum Role {
     Jit,
     Interpreted,
     Waker,
-    /// More than half of it waited and did not run.
+    /// More than half of the frame's value was waiting.
     Waiting,
     /// The whole graph, or a thread in a chart.
     Whole,
-    /// No symbol is known.
+    /// Code without a symbol.
     Unknown,
-    /// Says something about the stack.
+    /// A marker, which is a remark on the stack.
     Marker,
     /// `-`, between the parts of a stack.
     Separator,
@@ -29,7 +29,7 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// Those that have a name in the legend.
+    /// Roles that have a label in the legend.
     #[cfg(test)]
     pub(crate) const LABELLED: [Self; 9] = [
         Self::User,
@@ -43,7 +43,7 @@ impl Role {
         Self::Marker,
     ];
 
-    /// Its name in the legend.
+    /// Label in the legend.
     pub(crate) fn label(self) -> Option<&'static str> {
         Some(match self {
             Self::User => "user",
@@ -59,7 +59,7 @@ impl Role {
         })
     }
 
-    /// The same, where code differs by nothing but whether it ran.
+    /// Merges all roles of code that ran into [`Role::User`].
     pub(crate) fn running_or_not(self) -> Self {
         match self {
             Self::Kernel | Self::Inlined | Self::Jit | Self::Interpreted | Self::Waker => {
@@ -69,13 +69,13 @@ impl Role {
         }
     }
 
-    /// The role of each frame of a graph. Frames above a `--` belong to wakers, and who waited for these
-    /// stands below it: only where there is none, waits are distinguished.
+    /// Role of each frame of a graph. Frames above a `--` belong to wakers, and the stack of the waiting thread is
+    /// below it; waits are marked only in graphs without such frames.
     pub(crate) fn of_frames(graph: &FlameGraph) -> Vec<Self> {
         let mut roles: Vec<Self> = Vec::with_capacity(graph.frames.len());
-        // Parents come first.
+        // Parents come before their children.
         let mut woken = vec![false; graph.frames.len()];
-        // By name: most frames of a name are of one kind.
+        // By name: most frames with the same name have the same kind.
         let mut known: Vec<Option<(FrameKind, Self)>> = vec![None; graph.names.len()];
         for (index, frame) in graph.frames.iter().enumerate() {
             let parent = frame.parent as usize;
@@ -104,7 +104,7 @@ impl Role {
 
     fn mark_waits(graph: &FlameGraph, roles: &mut [Self]) {
         let mut waited = vec![0u64; graph.frames.len()];
-        // Children come last, and hand what they waited on to their parents.
+        // Children come after their parents, and are processed first to add their waits to these.
         for (index, frame) in graph.frames.iter().enumerate().skip(1).rev() {
             let waits = is_wait(frame.kind);
             if waits {
@@ -153,20 +153,19 @@ impl Role {
     }
 }
 
-/// True of a frame at the leaf of a stack that did not run, which names the reason.
+/// Returns true for a leaf frame that gives the reason why a thread did not run.
 fn is_wait(kind: FrameKind) -> bool {
     matches!(kind, FrameKind::Marker(marker) if marker.is_wait())
 }
 
-/// The letter of a mark at the end of a name: `_[k]` kernel, `_[i]` inlined, `_[j]` compiled at
-/// run time, `_[w]` waker.
+/// Letter of the annotation at the end of a name: `_[k]` kernel, `_[i]` inlined, `_[j]` JIT-compiled, `_[w]` waker.
 fn mark(name: &str) -> Option<char> {
     let letter = name.strip_suffix(']')?.chars().next_back()?;
     (matches!(letter, 'k' | 'i' | 'j' | 'w') && name[..name.len() - 2].ends_with("_["))
         .then_some(letter)
 }
 
-/// The name without its mark, as it is shown.
+/// Name without its annotation, as it is displayed.
 pub(crate) fn without_mark(name: &str) -> &str {
     if mark(name).is_some() { &name[..name.len() - 4] } else { name }
 }

@@ -1,38 +1,38 @@
-//! Axes: where ticks stand, and how numbers of a unit are written. `script/scale.js` has the same
-//! rules, for what is shown after a zoom.
+//! Axes: positions of ticks, and formatting of numbers with units. `script/scale.js` implements the same rules for
+//! zoomed pictures.
 
 use pyrograph_profile::TimeUnit;
 
 use crate::units::write_integer;
 
-/// The unit of numbers on an axis.
+/// Unit of the numbers on an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Scale {
-    /// The factor from a number to nanoseconds; `None` if it is no time.
+    /// Nanoseconds per unit; `None` if the unit is not a time.
     pub(crate) nanoseconds: Option<f64>,
-    /// The text after a number that is no time.
+    /// Text after a number, if the unit is not a time.
     pub(crate) label: String,
 }
 
-/// A minute and an hour in nanoseconds, from which on steps are not decimal.
+/// A minute and an hour in nanoseconds, above which steps are not decimal.
 const MINUTE: f64 = 60e9;
 const HOUR: f64 = 3600e9;
-/// Steps from a minute on, in minutes.
+/// Steps in minutes, from a minute on.
 const LONG: [f64; 12] = [1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 240.0, 480.0, 720.0, 1440.0];
 
 impl Scale {
-    /// The scale of values with this unit: `us`, `ms`, `%`.
+    /// Creates the scale of values with a unit: `us`, `ms`, `%`.
     pub(crate) fn of_unit(unit: &str) -> Self {
         let nanoseconds = TimeUnit::named(unit.trim()).map(|unit| unit.nanoseconds() as f64);
         Self { nanoseconds, label: unit.trim().to_owned() }
     }
 
-    /// Nanoseconds.
+    /// Creates a scale of nanoseconds.
     pub(crate) fn time() -> Self {
         Self::of_unit("ns")
     }
 
-    /// Round numbers from `low` to `high`, at most `most` of them, and the step between them.
+    /// Returns at most `most` round numbers from `low` to `high`, and the step between them.
     pub(crate) fn ticks(&self, low: f64, high: f64, most: f64) -> (Vec<f64>, f64) {
         let factor = self.nanoseconds.unwrap_or(1.0);
         let step = round(((high - low) * factor) / most.max(1.0), self.nanoseconds.is_some());
@@ -46,7 +46,7 @@ impl Scale {
         (ticks, step)
     }
 
-    /// Powers of ten from `low` to `high`, and their double and fivefold where there is room.
+    /// Returns powers of ten from `low` to `high`, and also two and five times these if there is room.
     pub(crate) fn log_ticks(&self, low: f64, high: f64, most: f64) -> Vec<f64> {
         let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
         let decades = high.log10() - low.log10();
@@ -59,22 +59,22 @@ impl Scale {
             .collect()
     }
 
-    /// A number with its unit. `size` is the largest beside which it stands, which picks the unit;
-    /// `step` is the difference that is to be seen.
+    /// Formats a number with its unit. `size` is the largest number of the axis, which determines the unit; `step` is
+    /// the difference that must be visible.
     pub(crate) fn text(&self, value: f64, size: f64, step: f64) -> String {
         let (unit, label) = self.unit(size, step);
         let number = number(value / unit, step / unit);
         if label.is_empty() { number } else { format!("{number} {label}") }
     }
 
-    /// `2.5–5 ms`.
+    /// Formats a range: `2.5–5 ms`.
     pub(crate) fn range(&self, low: f64, high: f64) -> String {
         let (step, size) = (high - low, high.abs().max(low.abs()));
         let (unit, _) = self.unit(size, step);
         format!("{}–{}", number(low / unit, step / unit), self.text(high, size, step))
     }
 
-    /// Factor from a unit to a scale's numbers, and the unit's name.
+    /// Size of a suitable unit in the scale's numbers, and its name.
     fn unit(&self, size: f64, step: f64) -> (f64, &str) {
         let Some(factor) = self.nanoseconds else { return (1.0, &self.label) };
         let (size, step) = (size.abs() * factor, step.abs() * factor);
@@ -90,7 +90,7 @@ impl Scale {
     }
 }
 
-/// The next round step that is not below `least`.
+/// Smallest round step that is not below `least`.
 fn round(least: f64, time: bool) -> f64 {
     if time && least > 20e9 {
         if least <= 30e9 {
@@ -105,7 +105,7 @@ fn round(least: f64, time: bool) -> f64 {
     digit.unwrap_or(10.0) * power
 }
 
-/// A number with as many digits as a step needs, at most three of it.
+/// Formats a number with as many digits as the step needs, at most three significant digits of the step.
 fn number(value: f64, step: f64) -> String {
     if value.abs() >= 1e15 || step.abs() < 1e-9 || !step.is_finite() {
         return if value == 0.0 { "0".to_owned() } else { format!("{value:.3e}") };

@@ -1,4 +1,4 @@
-//! Views of the scheduler as text, JSON and CSV.
+//! Output of scheduler views as text, JSON and CSV.
 
 mod latency;
 mod map;
@@ -16,7 +16,7 @@ pub use script::{SchedScriptStyle, write_sched_event};
 pub use summary::{write_sched_summary, write_sched_waits};
 pub use timehist::{TimehistLook, TimehistStyle, TimehistWriter};
 
-/// A task as perf has it: `name[tid/pid]`, and `name[tid]` where both are the same or the process is not known.
+/// Formats a task as perf does: `name[tid/pid]`, or `name[tid]` if both are equal or the process is unknown.
 fn task_name(task: &SchedTask) -> String {
     let (name, tid) = (one_line(&task.name), task.tid);
     match (task.tid, task.pid) {
@@ -26,7 +26,7 @@ fn task_name(task: &SchedTask) -> String {
     }
 }
 
-/// A task without its process: `name[tid]`; of the idle task that of a CPU.
+/// Formats a task without its process: `name[tid]`; `swapper/CPU[0]` for the idle task of a CPU.
 fn short_name(task: &SchedTask, cpu: u32) -> String {
     match task.tid {
         0 => format!("swapper/{cpu}[0]"),
@@ -34,7 +34,7 @@ fn short_name(task: &SchedTask, cpu: u32) -> String {
     }
 }
 
-/// The name of a frame.
+/// Name of a frame: its function, or module and offset.
 fn frame_name(line: &StackLine) -> String {
     match (line.function.is_empty(), line.offset) {
         (false, _) => one_line(&line.function).into_owned(),
@@ -45,13 +45,13 @@ fn frame_name(line: &StackLine) -> String {
     }
 }
 
-/// Milliseconds with three places, cut off as perf does.
+/// Formats nanoseconds as milliseconds with three decimals, truncated as perf does.
 fn milliseconds(time: u64) -> String {
     let micros = time / 1000;
     format!("{}.{:03}", micros / 1000, micros % 1000)
 }
 
-/// Seconds with six places, cut off as perf does.
+/// Formats nanoseconds as seconds with six decimals, truncated as perf does.
 fn seconds(time: u64) -> String {
     let micros = time / 1000;
     format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)

@@ -1,34 +1,34 @@
-//! The arrows from jumps to where they lead.
+//! Arrows from jump instructions to their targets.
 
 use std::collections::BTreeMap;
 
 use super::AnnotatedInstruction;
 
-/// All jumps to one instruction.
+/// All jumps to one instruction, drawn as one arrow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrow {
-    /// The instruction that they lead to.
+    /// Index of the target instruction.
     pub target: usize,
-    /// The jumps, in order.
+    /// Indices of the jump instructions, ascending.
     pub from: Vec<usize>,
-    /// The column of its vertical line: 0 is next to the instructions.
+    /// Column of the vertical line; 0 is next to the instructions.
     pub lane: usize,
 }
 
 impl Arrow {
-    /// The first instruction that its vertical line touches.
+    /// Index of the first instruction that the vertical line touches.
     pub fn top(&self) -> usize {
         self.target.min(self.from.first().copied().unwrap_or(self.target))
     }
 
-    /// The last one.
+    /// Index of the last instruction that the vertical line touches.
     pub fn bottom(&self) -> usize {
         self.target.max(self.from.last().copied().unwrap_or(self.target))
     }
 }
 
-/// Arrows of the jumps within a function, short ones next to the instructions, at most `lanes` side by side: those that find
-/// no lane are left out, the longest first. In the order of their tops.
+/// Lays out the arrows of the jumps within a function in at most `lanes` columns, sorted by their top. Short arrows
+/// are placed first, next to the instructions; an arrow without a free lane is left out.
 pub fn arrows(instructions: &[AnnotatedInstruction], lanes: usize) -> Vec<Arrow> {
     let mut by_target: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (from, instruction) in instructions.iter().enumerate() {
@@ -39,7 +39,7 @@ pub fn arrows(instructions: &[AnnotatedInstruction], lanes: usize) -> Vec<Arrow>
     let arrow = |(target, from)| Arrow { target, from, lane: 0 };
     let mut arrows: Vec<Arrow> = by_target.into_iter().map(arrow).collect();
     arrows.sort_by_key(|arrow| (arrow.bottom() - arrow.top(), arrow.top()));
-    // By lane, the bottoms of the arrows in it, by their tops.
+    // For each lane, the bottom of each arrow by its top.
     let mut taken: Vec<BTreeMap<usize, usize>> = vec![BTreeMap::new(); lanes];
     arrows.retain_mut(|arrow| {
         let (top, bottom) = (arrow.top(), arrow.bottom());

@@ -1,23 +1,23 @@
-//! Names at the root of stacks that differ between two sides although the programs do not: `./old` and `./new`, or the
-//! numbers of processes.
+//! Names at the roots of stacks that differ between the two sides although the programs are the same: `./old` and
+//! `./new`, or names with process IDs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use super::Run;
 
-/// A name that stands for others, before and after.
+/// A group of names that are compared under one common name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Renamed {
-    /// Before. They differ in numbers only.
+    /// Names before. They differ only in numbers.
     pub before: BTreeSet<String>,
-    /// After.
+    /// Names after. They differ only in numbers.
     pub after: BTreeSet<String>,
-    /// Common name in the comparison.
+    /// Common name used in the comparison.
     pub name: String,
 }
 
-/// `oldapp before and newapp after`; of many names the first, with their number.
+/// `oldapp before and newapp after`; for four or more names, the first and the number of names.
 impl fmt::Display for Renamed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names = |names: &BTreeSet<String>| match (names.len(), names.first()) {
@@ -28,24 +28,24 @@ impl fmt::Display for Renamed {
     }
 }
 
-/// The names that are compared as one, by how many frames are before them. By default none are.
+/// Names that are compared under a common name, by the depth of their frame. Empty by default.
 #[derive(Debug, Default)]
 pub struct Alike {
-    /// Before and after: the common name of each name.
+    /// For each depth, and for before and after, the common name of each name.
     levels: Vec<[BTreeMap<String, String>; 2]>,
-    /// The same, as a list.
+    /// The same information as a list.
     pub renamed: Vec<Renamed>,
 }
 
-/// The names of a level on one side, each with the names below it.
+/// Names at one depth of one side, each with the names of its callees.
 type Level<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
 impl Alike {
-    /// Finds the names among the first `levels` frames of stacks that differ only in numbers, or are alone on their
-    /// side in having no counterpart.
+    /// Finds names among the first `levels` frames of stacks that differ only in numbers, and pairs of names that are
+    /// the only ones of their side without a counterpart.
     pub fn new(before: &[Run<'_>], after: &[Run<'_>], levels: usize) -> Self {
         let mut names = Self { levels: vec![Default::default(); levels], renamed: Vec::new() };
-        // Callees first: names are compared by what they call.
+        // Callees first, because names are compared by their callees.
         for level in (0..levels).rev() {
             let sides = [before, after].map(|runs| level_of(runs, level));
             let renamed = compared_as_one(&sides, |after, name| {
@@ -63,18 +63,18 @@ impl Alike {
         names
     }
 
-    /// Common name of a name with `level` frames before it, on the side `after` or before; `None` if it keeps its own.
+    /// Common name of a name at depth `level` of side `after` or before; `None` if it keeps its own name.
     pub(super) fn name(&self, level: usize, after: bool, name: &str) -> Option<&str> {
         self.levels.get(level)?[usize::from(after)].get(name).map(String::as_str)
     }
 
-    /// Number of frames of each stack that may have other names.
+    /// Number of outermost frames of each stack that may be renamed.
     pub(super) fn levels(&self) -> usize {
         self.levels.len()
     }
 }
 
-/// Number of frames before each node of a run's tree, up to `most`; nothing if that is 0.
+/// Depth of each node of a run's tree, at most `most`; empty if `most` is 0.
 pub(super) fn depths(run: &Run<'_>, most: usize) -> Vec<usize> {
     if most == 0 {
         return Vec::new();
@@ -82,7 +82,7 @@ pub(super) fn depths(run: &Run<'_>, most: usize) -> Vec<usize> {
     let mut depths = vec![0; run.tree.len()];
     for node in run.tree.nodes() {
         let parent = run.tree.parent(node).index();
-        // The root has no frame.
+        // The root node has no frame; its children have depth 0.
         depths[node.index()] = if parent == 0 { 0 } else { (depths[parent] + 1).min(most) };
     }
     depths
@@ -104,7 +104,7 @@ fn level_of<'a>(runs: &[Run<'a>], level: usize) -> Level<'a> {
     names
 }
 
-/// `callee` gives the common name of a name below these, on the side `after` or before.
+/// Groups the names of one depth. `callee` returns the common name of a callee, on the side `after` or before.
 fn compared_as_one(sides: &[Level<'_>; 2], callee: impl Fn(bool, &str) -> String) -> Vec<Renamed> {
     let [before, after] = sides;
     let alone = |side: &Level<'_>, other: &Level<'_>| {
@@ -122,7 +122,7 @@ fn compared_as_one(sides: &[Level<'_>; 2], callee: impl Fn(bool, &str) -> String
             Some(Renamed { before: old.remove(&name)?, after: new.remove(&name)?, name })
         })
         .collect();
-    // Of several, none can be said to be another.
+    // With several candidates on a side, there is no telling which one corresponds to which.
     if let (1, 1, Some((a, before_names)), Some((b, after_names))) =
         (old.len(), new.len(), old.pop_first(), new.pop_first())
     {
@@ -131,7 +131,7 @@ fn compared_as_one(sides: &[Level<'_>; 2], callee: impl Fn(bool, &str) -> String
             let names = names.iter().filter_map(|name| side.get(name.as_str()));
             names.flatten().map(|name| callee(is_after, name)).collect()
         };
-        // Two that call nothing alike are not one.
+        // Without a common callee, the two are different programs.
         if !below(false, &before_names).is_disjoint(&below(true, &after_names)) {
             let name = format!("{a} → {b}");
             renamed.push(Renamed { before: before_names, after: after_names, name });
@@ -140,7 +140,7 @@ fn compared_as_one(sides: &[Level<'_>; 2], callee: impl Fn(bool, &str) -> String
     renamed
 }
 
-/// `postgres` of `postgres-1234` and `postgres-1234/1240`.
+/// Removes process and thread IDs: `postgres` for `postgres-1234` and `postgres-1234/1240`.
 fn without_numbers(name: &str) -> &str {
     let Some((base, numbers)) = name.rsplit_once('-') else { return name };
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());

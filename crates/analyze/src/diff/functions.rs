@@ -1,4 +1,4 @@
-//! Changes of functions, over all stacks that they are on.
+//! Changes of functions, summed over all stacks that they are on.
 
 use pyrograph_profile::{FrameKind, NodeId, Profile, StringId, Tree};
 
@@ -6,28 +6,28 @@ use super::noise::Sampling;
 use super::verdict::{Family, Judge, Verdict};
 use super::{DiffOptions, Estimate, Measure, Rows, total_squares};
 
-/// Change of a function.
+/// Change of one function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FunctionChange {
-    /// Its label.
+    /// Label of the function.
     pub name: String,
-    /// Module that holds its code; empty if not known.
+    /// Module that contains the code; empty if unknown.
     pub module: String,
-    /// Kind of its code.
+    /// Kind of code.
     pub kind: FrameKind,
-    /// Measured value: the sum of the runs before, and of those after. With
-    /// [`Measure::Total`], a stack that a function is on twice counts once.
+    /// Sum of the compared value over the runs before. With [`Measure::Total`], a stack that contains the function
+    /// several times counts once.
     pub before: u64,
-    /// See [`FunctionChange::before`].
+    /// Sum over the runs after; see [`FunctionChange::before`].
     pub after: u64,
-    /// The change with its bounds.
+    /// Change with its confidence interval.
     pub estimate: Estimate,
-    /// Verdict: a change or chance.
+    /// Verdict: more, less, or noise.
     pub verdict: Verdict,
 }
 
-/// The functions of a tree, sorted by name, and how they were judged. The whole, whose name is
-/// empty, is among them.
+/// Compares the functions of a tree. Returns their changes, sorted by name, and the test results of the family. The
+/// whole, whose name is empty, is included.
 pub(super) fn functions(
     tree: &Tree,
     squares: &[f64],
@@ -41,7 +41,7 @@ pub(super) fn functions(
     };
     let judge = Judge::new(sampling.clone(), &rows, options);
     let verdicts = judge.verdicts(&rows);
-    // The first node that has a name.
+    // First node of each name.
     let mut first: Vec<Option<NodeId>> = vec![None; rows.len()];
     for node in std::iter::once(NodeId::ROOT).chain(tree.nodes()) {
         first[tree.name_id(node).index()].get_or_insert(node);
@@ -71,7 +71,7 @@ pub(super) fn functions(
     (found, judge.family)
 }
 
-/// The values of the samples that end in each function, by its name.
+/// Self values of each function, by name ID.
 fn own(tree: &Tree, squares: &[f64]) -> Rows {
     let runs = tree.value_types.len();
     let mut rows = Rows::new(tree.names.len(), runs, !squares.is_empty());
@@ -88,7 +88,7 @@ fn own(tree: &Tree, squares: &[f64]) -> Rows {
     rows
 }
 
-/// The values of the samples whose stack each function is on, by its name.
+/// Total values of each function, by name ID: the samples whose stack contains it.
 fn totals(tree: &Tree, squares: &[f64]) -> Rows {
     let runs = tree.value_types.len();
     let columns: Vec<Vec<u64>> = (0..runs).map(|run| tree.total_values(run)).collect();
@@ -107,13 +107,13 @@ fn totals(tree: &Tree, squares: &[f64]) -> Rows {
     rows
 }
 
-/// For each node, true if it is the first of its name on its path.
+/// For each node, true if no ancestor has the same name.
 fn outermost(tree: &Tree) -> Vec<bool> {
     let mut starts = vec![0u32; tree.len() + 1];
     for node in tree.nodes() {
         starts[tree.parent(node).index()] += 1;
     }
-    // Where the children of each node end, then, filled from behind, where they begin.
+    // End of each node's children; after the loop below, which fills backwards, their start.
     let mut end = 0;
     for start in &mut starts {
         end += *start;
@@ -128,7 +128,7 @@ fn outermost(tree: &Tree) -> Vec<bool> {
 
     let mut outermost = vec![false; tree.len()];
     let mut open = vec![0u32; tree.names.len()];
-    // Not recursive: a stack may be as deep as the input likes.
+    // An explicit stack instead of recursion, because the depth of stacks depends on the input.
     let mut steps = vec![(NodeId::ROOT, false)];
     while let Some((node, done)) = steps.pop() {
         let open = &mut open[tree.name_id(node).index()];

@@ -1,5 +1,6 @@
-//! Functions whose names differ between builds and runs although they are the same: `Shop$$Lambda$14/0x0000000800066840.apply`
-//! and `Shop$$Lambda$15/0x0000000801000c40.apply`, `sort.constprop.0` and `sort`, `f (app.py:120)` and `f (app.py:123)`.
+//! Functions whose names differ between builds and runs although they are the same function:
+//! `Shop$$Lambda$14/0x0000000800066840.apply` and `Shop$$Lambda$15/0x0000000801000c40.apply`, `sort.constprop.0` and
+//! `sort`, `f (app.py:120)` and `f (app.py:123)`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,18 +9,19 @@ use pyrograph_profile::{FrameKind, StringId};
 
 use super::Run;
 
-/// The names that functions of several names are compared under.
+/// Common names for functions that have several names.
 #[derive(Debug, Default)]
 pub(super) struct Identities {
-    /// By the name in a run.
+    /// Common name by the function's name in a run.
     names: BTreeMap<String, String>,
-    /// Overloads: full names in some runs, plain names in others.
+    /// Overloads: full names that some runs show as labels while others show the plain name.
     overloads: BTreeSet<String>,
 }
 
 impl Identities {
-    /// Those of all functions of some runs, of which the first ones, as many as `before` says, are before. A name that no
-    /// other is the same as stays as it is, and so do names that both sides have: what numbers mean has not changed then.
+    /// Finds the common names of all functions of `runs`, the first `before` of which are the runs before. A name
+    /// without an equivalent keeps its own name. So does a group of names that both sides have in full: then the
+    /// numbers in the names have kept their meaning.
     pub(super) fn new(runs: &[Run<'_>], before: usize) -> Self {
         let overloads = overloads(runs);
         let bare: BTreeSet<&str> = runs.iter().flat_map(without_full_name).collect();
@@ -29,7 +31,7 @@ impl Identities {
             for id in functions(run) {
                 let name = run.tree.names.get(id);
                 let name = full(run, id, &overloads).unwrap_or(name);
-                // A run with plain names alone merges all overloads.
+                // A run that has only plain names merges all overloads.
                 let plain = without_parameters(name);
                 let known = if bare.contains(plain) { plain } else { name };
                 let sides = all.entry(identity(known).into_owned()).or_default();
@@ -39,21 +41,21 @@ impl Identities {
         let differ = all.into_iter().filter(|(_, [before, after])| before != after);
         let names = differ.flat_map(|(identity, [before, after])| {
             let names = before.into_iter().chain(after).collect::<BTreeSet<String>>();
-            // One name that one side alone has is no other name.
+            // A group of a single name, which only one side has, is not renamed.
             let names = Some(names).filter(|names| names.len() > 1).into_iter().flatten();
             names.map(move |name| (name, identity.clone()))
         });
         Self { names: names.collect(), overloads }
     }
 
-    /// The name that a label of a run is compared under.
+    /// Name under which a label of a run is compared.
     pub(super) fn name<'a>(&'a self, run: &Run<'a>, id: StringId, label: &'a str) -> &'a str {
         let label = full(run, id, &self.overloads).unwrap_or(label);
         self.names.get(label).map_or(label, String::as_str)
     }
 }
 
-/// The labels of a run that functions have; those of processes and threads are none.
+/// Labels of a run that are functions; labels of processes, threads and markers are not.
 fn functions(run: &Run<'_>) -> BTreeSet<StringId> {
     let is_function = |&node: &_| {
         run.tree.frame(node).is_some() && !matches!(run.tree.kind(node), FrameKind::Marker(_))
@@ -61,7 +63,7 @@ fn functions(run: &Run<'_>) -> BTreeSet<StringId> {
     run.tree.nodes().filter(is_function).map(|node| run.tree.name_id(node)).collect()
 }
 
-/// Names of functions of which the run knows no parameters.
+/// Function names for which the run has no parameters.
 fn without_full_name<'a>(run: &Run<'a>) -> Vec<&'a str> {
     let strings = &run.profile.strings;
     let is_known = |name: &str| {
@@ -72,7 +74,7 @@ fn without_full_name<'a>(run: &Run<'a>) -> Vec<&'a str> {
     names.filter(|name| without_parameters(name) == *name && !is_known(name)).collect()
 }
 
-/// Full names that frames of some runs have, where those of others have the plain name.
+/// Full names that are labels in some runs, and full names of a plain label in others.
 fn overloads(runs: &[Run<'_>]) -> BTreeSet<String> {
     let text = |run: &Run<'_>, id: StringId| run.profile.strings.get(id).to_owned();
     let known: BTreeSet<String> = runs
@@ -86,7 +88,7 @@ fn overloads(runs: &[Run<'_>]) -> BTreeSet<String> {
     labels.filter(|label| known.contains(*label)).map(str::to_owned).collect()
 }
 
-/// The full name of a label, if another run shows it for an overload.
+/// Full name of a label, if another run shows it as the label of an overload.
 fn full<'a>(run: &Run<'a>, id: StringId, overloads: &BTreeSet<String>) -> Option<&'a str> {
     if overloads.is_empty() {
         return None;

@@ -1,14 +1,14 @@
-//! The layout of a comparison: where each frame stands before, and where after.
+//! Layout of a comparison: the position of each frame before and after.
 
 use pyrograph_profile::{FrameKind, NodeId, StringId, Strings};
 
 use super::{Diff, DiffOptions, Estimate, Family, Scale, Side, Verdict};
 use crate::flame::{Families, Order};
 
-/// A comparison, laid out as a flame graph.
+/// A comparison laid out as a flame graph.
 #[derive(Clone, Debug)]
 pub struct DiffGraph {
-    /// The texts that frames refer to.
+    /// Strings that frames refer to.
     pub names: Strings,
     /// Options of the comparison.
     pub options: DiffOptions,
@@ -16,60 +16,58 @@ pub struct DiffGraph {
     pub before: Side,
     /// The side after.
     pub after: Side,
-    /// Judgement of frames, those that are too narrow included.
+    /// Test results of the frames, including frames that are too narrow to be drawn.
     pub family: Family,
-    /// Row by row from the root. The first is the whole; it has no name.
+    /// Frames row by row from the root. The first is the whole, which has no name.
     pub frames: Vec<DiffFrame>,
-    /// The values of the whole width, before and after.
+    /// Values that the full width represents, before and after.
     pub widths: (u64, u64),
     /// Number of rows.
     pub rows: u32,
-    /// Number of frames that were too narrow on both sides.
+    /// Number of frames left out because they are too narrow on both sides.
     pub narrow: u64,
-    /// The largest change that is more than chance, up or down.
+    /// Largest absolute change among the frames whose change exceeds noise.
     pub largest: f64,
 }
 
-/// Place of a frame on one side.
+/// Position of a frame on one side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
-    /// The left edge, as a value.
+    /// Left edge, as a value.
     pub start: u64,
-    /// The width, as a value, of all runs together; 0 if the frame is not there.
+    /// Width, as the sum of the values of all runs of the side; 0 if the side does not have the frame.
     pub value: u64,
 }
 
-/// One frame.
+/// A frame with its positions on both sides.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DiffFrame {
-    /// The label, in [`DiffGraph::names`].
+    /// Label, in [`DiffGraph::names`].
     pub name: StringId,
-    /// Module that holds the code, in [`DiffGraph::names`]; empty if not known. The first of several.
+    /// Module that contains the code, in [`DiffGraph::names`]; the first if there are several, empty if unknown.
     pub module: StringId,
-    /// How many modules hold it.
+    /// Number of modules that the function was found in.
     pub modules: u32,
-    /// Kind of its code.
+    /// Kind of code.
     pub kind: FrameKind,
-    /// The row, from 0 for the whole.
+    /// Row; 0 is the whole.
     pub depth: u32,
-    /// The caller, in [`DiffGraph::frames`]. The whole is its own.
+    /// Index of the caller in [`DiffGraph::frames`]. The whole is its own parent.
     pub parent: u32,
-    /// Before.
+    /// Position before.
     pub before: Span,
-    /// After.
+    /// Position after.
     pub after: Span,
-    /// Compared values, of the runs of each side together: the same as the widths, or the
-    /// frame's own samples.
+    /// Compared values, summed over the runs of each side: the same as the widths, or the frame's self values.
     pub compared: (u64, u64),
-    /// The change with its bounds.
+    /// Change with its confidence interval.
     pub estimate: Estimate,
-    /// Verdict: a change or chance.
+    /// Verdict: more, less, or noise.
     pub verdict: Verdict,
 }
 
 impl Diff {
-    /// Lays it out. Frames below this share of the whole, before and after, are left out and
-    /// counted.
+    /// Lays out the comparison. Frames below `min_share` of the whole on both sides are left out and counted.
     pub fn graph(&self, min_share: f64) -> DiffGraph {
         let tree = &self.tree;
         let sides = [self.sums(0), self.sums(1)];
@@ -150,7 +148,7 @@ impl Diff {
         }
     }
 
-    /// Values of each node on one side, its own and with its callees: the sums of the runs.
+    /// Self and total value of each node on one side, summed over its runs.
     fn sums(&self, side: usize) -> Sums {
         let runs = match side {
             0 => 0..self.before.runs,
@@ -170,8 +168,8 @@ impl Diff {
         Sums { own, total }
     }
 
-    /// The value of the whole width on each side. Sides whose values are compared as they are have
-    /// the same width for a run.
+    /// Value that the full width represents on each side. If values are compared directly, the width per run is the
+    /// same on both sides.
     fn widths(&self, totals: [u64; 2]) -> [u64; 2] {
         let runs = [self.before.runs, self.after.runs].map(|runs| runs as u64);
         match self.options.scale {
@@ -184,19 +182,19 @@ impl Diff {
     }
 }
 
-/// Values of nodes on one side.
+/// Values of all nodes on one side.
 struct Sums {
     own: Vec<u64>,
     total: Vec<u64>,
 }
 
 impl Sums {
-    /// The left edge of each kept node.
+    /// Left edge of each kept node.
     fn starts(&self, kept: &[u32], families: &Families) -> Vec<u64> {
         let mut starts = vec![0u64; kept.len()];
         // Parents come before their children.
         for (slot, &node) in kept.iter().enumerate() {
-            // The samples that end here come first.
+            // A node's own samples come before its children.
             let mut start = starts[slot].saturating_add(self.own[node as usize]);
             for child in families.children(slot as u32) {
                 start = start.saturating_add(child.gap);

@@ -1,21 +1,21 @@
-//! Tests whether a difference is more than chance, and finds the bounds between which it lies.
+//! Tests whether a difference exceeds chance, and computes its confidence interval.
 //!
-//! Known of an item (a frame, a function) is its count of samples on each side, out of all
-//! samples of the side. If nothing changed, then of the `n` samples that both sides have together,
-//! each belongs to the side after with probability `π = e₁ / (e₀ + e₁)`, where `e` is how much was
-//! sampled there: the number after is binomial (Przyborowski and Wilenski, 1940). For shares of a
-//! fixed number of samples it is hypergeometric, whose variance is smaller by `1 - p`; counts that
-//! are larger by `1 / (1 - p)` make a binomial of the same mean share and variance, and the test
-//! that of Pearson for two by two cells. Above one half, what is *not* in the item is compared.
+//! For each item (a frame or a function), the number of its samples on each side is known, and the number of all
+//! samples of the side. If nothing changed, each of the item's `n` samples of both sides together belongs to the side
+//! after with probability `π = e₁ / (e₀ + e₁)`, where `e` is the exposure of a side: the number after is binomial
+//! (Przyborowski and Wilenski, 1940). For shares of a fixed number of samples it is hypergeometric, with a variance
+//! that is smaller by the factor `1 - p`. Counts enlarged by `1 / (1 - p)` make it a binomial of the same mean share
+//! and variance, and the test equal to Pearson's for a 2×2 table. For items above one half, the samples *not* in the
+//! item are compared.
 //!
-//! The test is exact, that is, it errs at most as often as it says. The bounds of a change join the
-//! score intervals of both sides (Newcombe, 1998, method 10). Where these and the test do not agree
-//! about 0, the bound next to it is the test's own: an interval is clear of 0 exactly where the test
-//! finds a change.
+//! The test is exact: its error rate is at most the nominal one. The confidence interval of a change combines the
+//! score intervals of both sides (Newcombe, 1998, method 10). Where the interval and the test disagree about 0, the
+//! bound next to 0 is replaced by the test's own bound, so that an interval excludes 0 exactly if the test finds a
+//! change.
 //!
-//! Several runs a side show more: how much runs differ beyond sampling. The dispersion of each
-//! item is drawn towards that of all (Smyth, 2004), so that three runs suffice; counts are divided
-//! by it, and Student's t is asked, too. The more careful of both answers counts.
+//! Several runs per side also show how much runs differ beyond sampling. The dispersion of each item is shrunk
+//! towards the common dispersion of all items (Smyth, 2004), so that three runs suffice. Counts are divided by the
+//! dispersion, and a Student's t test is made in addition; the more conservative of both results is used.
 
 use statrs::function::beta::beta_reg;
 use statrs::function::erf::{erfc, erfc_inv};
@@ -23,65 +23,67 @@ use statrs::function::erf::{erfc, erfc_inv};
 use super::spread::{Dispersion, student_quantile, student_two_sided};
 use super::{Row, Scale};
 
-/// From this many expected samples on, on the smaller side, the normal distribution will do.
+/// Number of expected samples on the smaller side above which the normal approximation is used.
 const MANY: f64 = 300.0;
 
-/// Sampling of all runs.
+/// Sampling parameters of all runs.
 #[derive(Clone, Debug)]
 pub(super) struct Sampling {
     runs: Vec<RunSampling>,
-    /// Runs from this one on are those after.
+    /// Index of the first run after, that is, the number of runs before.
     after: usize,
     scale: Scale,
-    /// It is not known how many samples there are: runs of a side show the noise, if there are several.
+    /// The number of samples is unknown: noise is estimated from the differences between runs of a side, if there are
+    /// several.
     unsure: bool,
-    /// The sum of the squared weights of all samples, where they differ; in samples of mean weight.
+    /// Sum of the squared weights of all samples, relative to the square of the mean weight; 0 if all weights are
+    /// equal.
     squares: f64,
 }
 
-/// Sampling of one run.
+/// Sampling parameters of one run.
 #[derive(Clone, Copy, Debug)]
 struct RunSampling {
-    /// Samples for each value.
+    /// Number of samples per unit of value.
     density: f64,
-    /// Size of the sample: all samples, or, where values are compared as they are, the samples
-    /// that a value stands for.
+    /// Exposure: the number of all samples for shares; the number of samples per unit of value if values are compared
+    /// directly.
     exposure: f64,
 }
 
-/// An item's samples and what they are out of; before, and after.
+/// Samples of an item and the exposure, before and after.
 #[derive(Clone, Copy, Debug)]
 struct Counts {
     samples: [f64; 2],
     exposure: [f64; 2],
-    /// Samples that are not in the item are counted.
+    /// If true, `samples` are the samples that are not in the item.
     flipped: bool,
-    /// Source of the binomial spread of counts.
+    /// Factor by which counts are enlarged so that they are binomial; see the module's documentation.
     stretch: f64,
 }
 
-/// A change with its bounds, as rates: shares of the whole, or values.
+/// A change with its confidence interval, as rates: shares of the whole, or values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Estimate {
-    /// The rate before.
+    /// Rate before.
     pub before: f64,
-    /// The rate after.
+    /// Rate after.
     pub after: f64,
-    /// The least change that is compatible with what was seen.
+    /// Lower bound of the change.
     pub low: f64,
-    /// The largest one.
+    /// Upper bound of the change.
     pub high: f64,
 }
 
 impl Estimate {
-    /// The change.
+    /// Difference between the rates.
     pub fn change(&self) -> f64 {
         self.after - self.before
     }
 }
 
 impl Sampling {
-    /// Each run's total and the value of one sample of it; the first `after` runs are those before.
+    /// Takes the total of each run and the value of one sample; the first `after` runs are the runs before.
     pub(super) fn new(runs: &[(u64, f64)], after: usize, scale: Scale, unsure: bool) -> Self {
         let runs = runs
             .iter()
@@ -97,7 +99,7 @@ impl Sampling {
         Self { runs, after, scale, unsure, squares: 0.0 }
     }
 
-    /// With the sum of the squared weights of all samples.
+    /// Sets the sum of the squared weights of all samples.
     pub(super) fn with_squares(self, squares: f64) -> Self {
         Self { squares, ..self }
     }
@@ -107,15 +109,15 @@ impl Sampling {
         self.unsure && self.freedom() > 0.0
     }
 
-    /// Size of the sample of all runs.
+    /// Exposure of all runs together.
     pub(super) fn exposure(&self) -> f64 {
         self.runs.iter().map(|run| run.exposure).sum()
     }
 
-    /// Number of samples of equal weight that say as much of an item as one sample of mean weight does.
+    /// Effective number of samples of an item, per sample of mean weight.
     ///
-    /// The variance of a sum of weighted samples is the sum of their squared weights; that of a share of the whole has
-    /// a part of what is not in the item, too. The rates stay as they are.
+    /// The variance of a sum of weighted samples is the sum of their squared weights. The variance of a share also
+    /// depends on the samples that are not in the item. The factor does not change rates.
     fn worth(&self, row: Row<'_>) -> f64 {
         let Some(squares) = row.squares else { return 1.0 };
         let value: f64 =
@@ -142,7 +144,7 @@ impl Sampling {
         self.after
     }
 
-    /// The change, as a rate.
+    /// Difference between the rates after and before.
     pub(super) fn change(&self, row: Row<'_>) -> f64 {
         let counts = self.counts(row);
         if counts.flipped { -counts.change() } else { counts.change() }
@@ -172,8 +174,8 @@ impl Sampling {
         counts
     }
 
-    /// Difference between the runs of a side, as a multiple of what sampling alone
-    /// explains; and how many samples the item has.
+    /// Dispersion of an item: the variance between the runs of a side as a multiple of the variance from sampling
+    /// alone. Also returns the number of the item's samples.
     pub(super) fn dispersion(&self, row: Row<'_>) -> (f64, f64) {
         let counts = self.counts(row);
         let worth = self.worth(row);
@@ -191,13 +193,13 @@ impl Sampling {
         (sum / self.freedom().max(1.0), counts.samples[0] + counts.samples[1])
     }
 
-    /// Number of runs beyond the first of each side.
+    /// Degrees of freedom: number of runs minus one, summed over both sides.
     pub(super) fn freedom(&self) -> f64 {
         let sides = [self.after, self.runs.len() - self.after];
         sides.iter().map(|&runs| runs.saturating_sub(1)).sum::<usize>() as f64
     }
 
-    /// Probability of so large a change by chance, or a larger one; 1 where nothing is known.
+    /// p-value: probability that chance alone makes a change at least this large; 1 if nothing is known.
     pub(super) fn chance(&self, row: Row<'_>, dispersion: &Dispersion) -> f64 {
         let counts = self.counts(row);
         let factor = dispersion.of(|| self.dispersion(row).0);
@@ -213,7 +215,7 @@ impl Sampling {
         exact.max(student)
     }
 
-    /// The least chance that any change could have, given how many samples an item has.
+    /// Smallest p-value that an item with this number of samples can have.
     pub(super) fn least_chance(&self, row: Row<'_>) -> f64 {
         if self.is_unsure() {
             return 0.0;
@@ -224,7 +226,8 @@ impl Sampling {
         (2.0 * share.min(1.0 - share).powf(all)).min(1.0)
     }
 
-    /// The change with its bounds, which leave out 0 exactly if its chance is not above the bar.
+    /// Returns the change with its confidence interval, which excludes 0 exactly if the p-value does not exceed the
+    /// level of `bar`.
     pub(super) fn estimate(&self, row: Row<'_>, dispersion: &Dispersion, bar: &Bar) -> Estimate {
         let counts = self.counts(row);
         let factor = dispersion.of(|| self.dispersion(row).0);
@@ -243,7 +246,7 @@ impl Sampling {
         Estimate { before: rates[0], after: rates[1], low, high }
     }
 
-    /// The standard error of a change.
+    /// Standard error of a change.
     fn error(&self, counts: &Counts, factor: f64) -> f64 {
         let [a, b] = counts.exposure;
         if a <= 0.0 || b <= 0.0 {
@@ -255,7 +258,7 @@ impl Sampling {
 }
 
 impl Counts {
-    /// The probability that a sample is one of those after, if nothing changed.
+    /// Probability that a sample belongs to the side after, if nothing changed.
     fn share_after(&self) -> f64 {
         ratio(self.exposure[1], self.exposure[0] + self.exposure[1])
     }
@@ -264,7 +267,7 @@ impl Counts {
         ratio(self.samples[1], self.exposure[1]) - ratio(self.samples[0], self.exposure[0])
     }
 
-    /// With before and after exchanged, if the rate has fallen.
+    /// Returns the counts with before and after exchanged if the rate has fallen, and true if so.
     fn rising(&self) -> (Self, bool) {
         let fell = self.change() < 0.0;
         let mut rising = *self;
@@ -292,7 +295,7 @@ impl Counts {
         (2.0 * binomial.upper_tail(rising.share_after())).min(1.0)
     }
 
-    /// The bounds of the change, of what is counted here.
+    /// Confidence interval of the change of the counted rate.
     fn bounds(&self, factor: f64, bar: &Bar, scale: Scale) -> (f64, f64) {
         if self.exposure.iter().any(|&exposure| exposure <= 0.0) {
             return (f64::NEG_INFINITY, f64::INFINITY);
@@ -308,9 +311,9 @@ impl Counts {
         let change = rates[1] - rates[0];
         let far = change + (scores[1].1 - rates[1]).hypot(rates[0] - scores[0].0);
         let near = change - (rates[1] - scores[1].0).hypot(scores[0].1 - rates[0]);
-        // Where the test and the score intervals do not agree about 0, the test's own bound: the
-        // largest share after that would have made this a chance, as a change of the rates that
-        // have this sum of samples.
+        // Where the test and the score intervals disagree about 0, take the test's own bound: the largest share after
+        // for which these counts would still be chance, converted to the change of rates that has the same sum of
+        // samples.
         let (binomial, tail, at) = (rising.binomial(factor), bar.level / 2.0, rising.share_after());
         let near = if binomial.is_above(at, tail) == (near > 0.0) {
             near
@@ -324,17 +327,17 @@ impl Counts {
     }
 }
 
-/// Samples after among all, after having been made binomial.
+/// Number of samples before and after, enlarged to be binomial.
 #[derive(Clone, Copy, Debug)]
 struct Binomial {
     before: f64,
     after: f64,
-    /// So many that the normal distribution will do.
+    /// True if there are so many samples that the normal approximation is used.
     many: bool,
 }
 
 impl Binomial {
-    /// The probability of so many samples after, or more, if each is one with probability `share`.
+    /// Probability of at least `after` samples after, if each sample is one of them with probability `share`.
     fn upper_tail(&self, share: f64) -> f64 {
         if share <= 0.0 {
             return 0.0;
@@ -350,18 +353,19 @@ impl Binomial {
         beta_reg(self.after, self.before + 1.0, share)
     }
 
-    /// True if the upper tail at this share has at most this probability: the share is larger in all likelihood.
+    /// Returns true if the upper tail at this share has at most the probability `tail`, that is, if the true share is
+    /// very likely larger.
     fn is_above(&self, share: f64, tail: f64) -> bool {
         self.after > 0.0 && self.upper_tail(share) <= tail
     }
 
-    /// The share at which the upper tail has this probability. `at` is where to begin.
+    /// Share at which the upper tail has the probability `tail`. `at` is where the search starts.
     fn least_share(&self, tail: f64, at: f64) -> f64 {
         if self.after <= 0.0 {
             return 0.0;
         }
         let mode = self.after / (self.before + self.after);
-        // On the same side of `at` as the test.
+        // On the same side of `at` as the test's result.
         let (mut low, mut high) =
             if self.is_above(at, tail) { (at, mode.max(at)) } else { (0.0, at) };
         for _ in 0..30 {
@@ -372,7 +376,7 @@ impl Binomial {
     }
 }
 
-/// The score interval of a rate: Wilson's of a share, or that of a Poisson rate.
+/// Score interval of a rate: Wilson's interval of a share, or the score interval of a Poisson rate.
 fn score_interval(samples: f64, exposure: f64, z: f64, scale: Scale) -> (f64, f64) {
     let z2 = z * z;
     match scale {
@@ -391,13 +395,12 @@ fn score_interval(samples: f64, exposure: f64, z: f64, scale: Scale) -> (f64, f6
     }
 }
 
-/// Conditions for a change to count as one.
+/// Thresholds for a change to be significant.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Bar {
-    /// Its chance is not above this.
+    /// Maximum p-value.
     pub(super) level: f64,
-    /// The distance from 0 that has this chance, both ways together: that of the normal
-    /// distribution, and that of Student's t.
+    /// Two-sided quantiles of the normal distribution and of Student's t for this level.
     normal: f64,
     student: f64,
 }
@@ -413,12 +416,12 @@ impl Bar {
     }
 }
 
-/// 0 where there is nothing to divide by.
+/// Returns `a / b`, or 0 if `b` is not above 0.
 fn ratio(a: f64, b: f64) -> f64 {
     if b > 0.0 { a / b } else { 0.0 }
 }
 
-/// The probability of `after` samples after, or more, of all.
+/// Probability of at least `after` samples after, out of all samples.
 #[cfg(test)]
 pub(super) fn upper_tail(before: f64, after: f64, share: f64) -> f64 {
     let many = (before + after) * share.min(1.0 - share) > MANY;

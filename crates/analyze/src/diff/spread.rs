@@ -1,35 +1,35 @@
-//! Differences between runs beyond sampling: overdispersion, and Student's t.
+//! Differences between runs beyond sampling: overdispersion, and Student's t distribution.
 
 use statrs::function::beta::beta_reg;
 use statrs::function::gamma::digamma;
 
-/// Dispersion of all items together.
+/// Dispersion of all items: parameters for shrinking the dispersion of each.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Dispersion {
-    /// The typical dispersion.
+    /// Typical dispersion of an item.
     typical: f64,
-    /// Degrees of freedom that it is worth.
+    /// Degrees of freedom of the typical dispersion.
     prior: f64,
-    /// Those that an item has of itself.
+    /// Degrees of freedom of an item's own dispersion.
     own: f64,
-    /// Both together; 0 if there is one run a side, and nothing is known but sampling.
+    /// Sum of both degrees of freedom; 0 if there is one run per side, so that only sampling noise is known.
     pub(super) freedom: f64,
-    /// It is never less than this.
+    /// Lower limit of an item's dispersion.
     least: f64,
 }
 
-/// More degrees of freedom do not change a t distribution that anybody could see.
+/// Limit of the degrees of freedom, beyond which a t distribution no longer changes visibly.
 const MOST_FREEDOM: f64 = 1000.0;
-/// From fewer items, nothing is learnt of the typical one.
+/// Minimum number of items for estimating the typical dispersion.
 const FEWEST_ITEMS: usize = 8;
 
 impl Dispersion {
-    /// One run a side: sampling alone.
+    /// Dispersion for one run per side: sampling noise alone.
     pub(super) const SAMPLING: Self =
         Self { typical: 1.0, prior: 0.0, own: 0.0, freedom: 0.0, least: 1.0 };
 
-    /// Fits a scaled F distribution to the items' dispersions, each of `own` degrees of freedom
-    /// (Smyth, "Linear models and empirical Bayes methods …", 2004, section 6.2).
+    /// Fits a scaled F distribution to the dispersions of items, each with `own` degrees of freedom (Smyth, "Linear
+    /// models and empirical Bayes methods …", 2004, section 6.2).
     pub(super) fn fit(items: &[f64], own: f64) -> Self {
         let alone = Self { typical: 1.0, prior: 0.0, own, freedom: own, least: 1.0 };
         let logs: Vec<f64> = items
@@ -53,27 +53,28 @@ impl Dispersion {
         Self { typical, prior, own, freedom: own + prior, least: 1.0 }
     }
 
-    /// The same where nobody knows what sampling alone makes: only how much runs differ counts.
+    /// The same if sampling noise is unknown: only the differences between runs are used.
     pub(super) fn of_runs_alone(self) -> Self {
-        // Stacks of one program differ in how steady they are: an item's own runs count for a quarter at least.
+        // Stacks of one program vary by different amounts between runs: an item's own runs have at least a quarter of
+        // the weight.
         let prior = self.prior.min(3.0 * self.own);
         Self { least: 1e-9, prior, freedom: self.own + prior, ..self }
     }
 
-    /// The dispersion of an item; never less than sampling alone makes.
+    /// Shrunken dispersion of an item; never below sampling noise, if that is known.
     pub(super) fn of(&self, item: impl FnOnce() -> f64) -> f64 {
         if self.freedom == 0.0 {
             return 1.0;
         }
         let own = item();
         let drawn = (self.prior * self.typical + self.own * own) / self.freedom;
-        // Without a floor, what looks steadier than its own runs are is not believed.
+        // If sampling noise is unknown, shrinking must not lower an item's dispersion below its own.
         if self.least < 1.0 { drawn.max(own).max(self.least) } else { drawn.max(self.least) }
     }
 }
 
-/// The second derivative of the logarithm of the gamma function: its asymptotic series
-/// (Abramowitz and Stegun, 6.4.12) from 6 on, and the recurrence below (6.4.6).
+/// Trigamma function, the second derivative of the logarithm of the gamma function: the asymptotic series (Abramowitz
+/// and Stegun, 6.4.12) for 6 and above, and the recurrence (6.4.6) below 6.
 fn trigamma(x: f64) -> f64 {
     let (mut x, mut sum) = (x, 0.0);
     while x < 6.0 {
@@ -86,9 +87,9 @@ fn trigamma(x: f64) -> f64 {
         + square / x * (1.0 / 6.0 - square * (1.0 / 30.0 - square * (1.0 / 42.0 - square / 30.0)))
 }
 
-/// The argument at which the trigamma function has a value.
+/// Inverse of the trigamma function.
 fn trigamma_inverse(value: f64) -> f64 {
-    // It falls from infinity to 0.
+    // The trigamma function falls from infinity to 0.
     let (mut low, mut high) = (1e-9f64, 1e9f64);
     for _ in 0..100 {
         let middle = (low * high).sqrt();
@@ -97,12 +98,12 @@ fn trigamma_inverse(value: f64) -> f64 {
     low
 }
 
-/// The probability of a value of Student's t so far from 0, both ways together.
+/// Two-sided p-value of Student's t.
 pub(super) fn student_two_sided(t: f64, freedom: f64) -> f64 {
     beta_reg(freedom / 2.0, 0.5, freedom / (freedom + t * t))
 }
 
-/// The distance from 0 that has this probability, both ways together.
+/// Absolute value of Student's t with this two-sided p-value.
 pub(crate) fn student_quantile(level: f64, freedom: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     while student_two_sided(high, freedom) > level && high < 1e12 {

@@ -1,4 +1,4 @@
-//! Several profiles as one: every path of labels, and what each run counted there.
+//! Union of several profiles: every stack of labels, with the values of each run.
 
 use pyrograph_profile::{
     Frame, FrameId, NodeId, Profile, Sample, StackId, StringId, UnitKind, ValueType,
@@ -8,20 +8,20 @@ use super::alike::{Alike, depths};
 use super::identity::Identities;
 use super::{DiffError, Run, Scale};
 
-/// Which names are compared as one.
+/// Rules for comparing different names as one.
 pub(super) struct NameRules<'a> {
-    /// Those at the root of stacks.
+    /// Names at the roots of stacks.
     pub alike: &'a Alike,
-    /// Number of runs, the first ones, that are before.
+    /// Number of runs before, which come first.
     pub before: usize,
-    /// Those that differ in hexadecimal numbers.
+    /// Ignores differences in hexadecimal numbers.
     pub strip_addresses: bool,
-    /// Those of functions that differ in what a build or run numbers.
+    /// Ignores differences in function names that come from builds and runs.
     pub by_identity: bool,
 }
 
-/// Brings runs into one profile whose frames are the labels of their trees. Run `i` goes into the
-/// column that `column_of` names, of `value_types`. Returned is also, of each run, where each node of its tree is.
+/// Merges runs into one profile whose frames are the labels of their trees. The values of run `i` go to the column
+/// `column_of(i)` of `value_types`. Also returns, for each run, the stack of each node of its tree.
 pub(super) fn unite(
     runs: &[Run<'_>],
     value_types: Vec<ValueType>,
@@ -35,7 +35,7 @@ pub(super) fn unite(
     };
     let decimals = value_types.first().map_or(0, |of| of.decimals);
     let mut union = Profile::new(value_types);
-    // One frame a label: the first that has it gives its kind and module.
+    // One frame per label: its kind and module come from the first node with the label.
     let mut frame_of: Vec<Option<FrameId>> = Vec::new();
     let mut values = vec![0; union.value_types.len()];
     let mut places = Vec::with_capacity(runs.len());
@@ -77,7 +77,7 @@ pub(super) fn unite(
     (union, places)
 }
 
-/// The frame that stands for a label.
+/// Creates the frame of a label.
 fn label(union: &mut Profile, run: &Run<'_>, node: NodeId, name: StringId) -> FrameId {
     let module = run.tree.frame(node).map_or("", |frame| {
         let frame = run.profile.frames.get(frame);
@@ -88,7 +88,7 @@ fn label(union: &mut Profile, run: &Run<'_>, node: NodeId, name: StringId) -> Fr
     union.frames.intern(Frame { module, ..Frame::named(name, kind) })
 }
 
-/// The value types before and after, with the finest decimals among all runs.
+/// Value types before and after, with the finest decimals among all runs. Fails if runs cannot be compared.
 pub(super) fn value_types(
     before: &[Run<'_>],
     after: &[Run<'_>],
@@ -120,14 +120,14 @@ pub(super) fn is_same(a: &ValueType, b: &ValueType) -> bool {
     (&a.name, &a.unit) == (&b.name, &b.unit)
 }
 
-/// True if shares of the one say the same as shares of the other: samples and cycles are a measure of
-/// time. Folded text names no unit, and may have been written from anything.
+/// Returns true if shares of both kinds mean the same: samples and cycles measure time, too. Folded text has no unit
+/// and may contain any values.
 fn shares_fit(a: UnitKind, b: UnitKind) -> bool {
     let is_time = |of| matches!(of, UnitKind::Time(_) | UnitKind::Count);
     a == UnitKind::Unknown || b == UnitKind::Unknown || (is_time(a) && is_time(b))
 }
 
-/// `samples`, `cpu-clock (ns)`.
+/// Description of a value type: `samples`, `cpu-clock (ns)`.
 pub(super) fn words(of: &ValueType) -> String {
     match of.unit_kind() {
         UnitKind::Count => of.name.clone(),
@@ -136,7 +136,7 @@ pub(super) fn words(of: &ValueType) -> String {
     }
 }
 
-/// The names of a tree, in the union's table.
+/// IDs in the union of the names of a tree.
 struct Names(Vec<StringId>);
 
 impl Names {
@@ -165,7 +165,7 @@ impl Names {
     }
 }
 
-/// Every hexadecimal number `0x…` becomes the text `0x...`.
+/// Replaces every hexadecimal number `0x…` by `0x...`.
 fn strip(name: &str, out: &mut String) {
     let mut rest = name;
     while let Some(at) = rest.find("0x") {

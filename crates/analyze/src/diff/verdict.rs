@@ -1,11 +1,10 @@
 //! Verdicts on many changes at once.
 //!
-//! Of a thousand frames that did not change, fifty would look changed at 95 %. So the level is
-//! lowered until of those that are called changed at most 5 % did not (Benjamini and Hochberg,
-//! 1995; it holds for frames that contain each other, too: Benjamini and Yekutieli, 2001). Items
-//! with so few samples that no change of theirs could count are not counted either (Tarone, 1990).
-//! The bounds of changes are those of the lowered level, as is right for what was picked from many
-//! (Benjamini and Yekutieli, 2005).
+//! Of a thousand unchanged frames, fifty would look changed at a confidence of 95 %. Therefore the significance level
+//! is lowered until at most 5 % of the frames reported as changed are unchanged (false discovery rate: Benjamini and
+//! Hochberg, 1995; it also holds for frames that contain each other: Benjamini and Yekutieli, 2001). Items with so
+//! few samples that no change could be significant are not counted as tests (Tarone, 1990). Confidence intervals use
+//! the lowered level, as is right for items selected from many (Benjamini and Yekutieli, 2005).
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -17,40 +16,40 @@ use super::{DiffOptions, Row, Rows};
 /// Verdict on an item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing that chance does not explain.
+    /// No change beyond what chance explains.
     #[default]
     Noise,
-    /// It takes more than before.
+    /// A significant increase.
     More,
-    /// It takes less than before.
+    /// A significant decrease.
     Less,
 }
 
-/// Judgement of a family of items.
+/// Test results of a family of items.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Family {
-    /// Items with samples enough that a change could be found.
+    /// Number of items with enough samples for a change to be found.
     pub tested: usize,
-    /// Items that have changed.
+    /// Number of items that changed.
     pub changed: usize,
-    /// The chance that a change must not exceed to count.
+    /// Significance level: the maximum p-value of a change.
     pub level: f64,
 }
 
-/// From this many samples a run on, an item helps to estimate how much runs differ.
+/// Minimum number of samples per run for an item to be used to estimate the dispersion between runs.
 const ENOUGH_SAMPLES: f64 = 10.0;
 
-/// The same as a share of the whole, where it is not known how many samples there are.
+/// The same as a share of the whole, if the number of samples is unknown.
 const LEAST_SHARE: f64 = 1e-3;
 
-/// Judges the items of one family.
+/// Tests the items of one family.
 #[derive(Clone, Debug)]
 pub(super) struct Judge {
     sampling: Sampling,
     dispersion: Dispersion,
     bar: Bar,
     pub(super) family: Family,
-    /// The chance of each item's change; 1 for those that were not tested.
+    /// p-value of each item's change; 1 for items that were not tested.
     chances: Vec<f64>,
 }
 
@@ -58,7 +57,7 @@ impl Judge {
     pub(super) fn new(sampling: Sampling, rows: &Rows, options: &DiffOptions) -> Self {
         let dispersion = dispersion(&sampling, rows);
         let level = (1.0 - options.confidence).clamp(1e-12, 1.0);
-        // Most items have the values of another one: callers with one callee, and all that are small.
+        // Many items have the same values as another: callers with a single callee, and small items.
         let mut known = HashMap::with_hasher(FixedState::with_seed(0));
         let chance = |row: Row<'_>| {
             let is_tested = sampling.least_chance(row) <= level;
@@ -116,8 +115,8 @@ fn dispersion(sampling: &Sampling, rows: &Rows) -> Dispersion {
     if sampling.is_unsure() { fitted.of_runs_alone() } else { fitted }
 }
 
-/// The level at which the share of false ones among those that pass is `share` at most; that of a
-/// single one, if none passes.
+/// Returns the highest level at which the false discovery rate is at most `share`; if no item passes, the level for a
+/// single item (Bonferroni).
 fn false_discovery_level(chances: &mut [f64], share: f64) -> f64 {
     chances.sort_unstable_by(f64::total_cmp);
     let count = chances.len().max(1) as f64;

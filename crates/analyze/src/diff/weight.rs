@@ -1,36 +1,36 @@
-//! Numbers of independent samples behind values.
+//! Number of independent samples behind values.
 //!
-//! Noise depends on the number of samples, and profiles hold values: a sample of a CPU clock may
-//! count as 10,101,010 ns. What one sample is worth comes, in this order, from the user, from a
-//! column of sample counts beside the values, from the values being counts, from their common
-//! divisor, or from their spread: `n` samples of unequal weights `w` are as good as
-//! `(Σw)² / Σw²` equal ones (Leslie Kish, "Survey Sampling", 1965).
+//! Noise depends on the number of samples, but profiles contain values: one sample of a CPU clock may count as
+//! 10,101,010 ns. The value of one sample is determined, in this order, from the user's option, a column of sample
+//! counts beside the values, the values if they are counts, their common divisor, the recording's sampling period, or
+//! their spread: `n` samples of unequal weights `w` are equivalent to `(Σw)² / Σw²` samples of equal weight (Leslie
+//! Kish, "Survey Sampling", 1965).
 
 use pyrograph_profile::{Profile, UnitKind, ValueType};
 
 use super::Run;
 
-/// No run takes more samples than this; a larger sum of counts is one of cycles or the like.
+/// Maximum plausible number of samples of a run; a larger sum of counts is one of cycles or the like.
 const MOST_SAMPLES: u64 = 100_000_000;
-/// A smaller common divisor says nothing: sizes of memory are multiples of 8 or 16, too. In
-/// nanoseconds, the period of a clock that samples a million times a second.
+/// Minimum common divisor that is taken for a period. Smaller ones are no evidence: sizes of memory are multiples of
+/// 8 or 16, too. In nanoseconds, this is the period of a clock that samples a million times per second.
 const LEAST_PERIOD: u64 = 1000;
 
-/// Source of a sample's worth.
+/// Source of the value of one sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SampleBasis {
-    /// The user said it.
+    /// Given by the user.
     Given,
     /// Samples were counted, or the values are multiples of one period.
     Counted,
     /// Estimated from the spread of the values of single samples.
     Spread,
-    /// The same of totals of stacks, of which nobody knows how many samples they are: on the safe side.
+    /// Estimated from the spread of totals of stacks, each of an unknown number of samples: a conservative estimate.
     Totals,
 }
 
-/// The value that stands for one independent sample in a column, in the column's own whole
-/// numbers; above 0. `given` is in units.
+/// Value of one independent sample in a column, in the column's own whole numbers; above 0. `given` is the user's
+/// value in units.
 pub(super) fn sample_value(
     profile: &Profile,
     column: usize,
@@ -65,29 +65,29 @@ pub(super) fn sample_value(
         return (period * one, SampleBasis::Counted);
     }
     let squares: f64 = values.iter().map(|&value| (value as f64).powi(2)).sum();
-    // Totals of stacks have no times.
+    // Only single samples have times; totals of stacks do not.
     let single = profile.samples.iter().any(|sample| sample.time.is_some());
     let basis = if single { SampleBasis::Spread } else { SampleBasis::Totals };
     if total == 0 { (one, basis) } else { (squares / total as f64, basis) }
 }
 
-/// After how many units a sample is taken, as a heap's after 512 KiB on average.
+/// Mean number of units between samples, if the profile gives it: 512 KiB for a heap profile, for example.
 fn period_of(profile: &Profile, of: &ValueType) -> Option<f64> {
     let (period, every) = profile.about.period.as_ref()?;
     (period.unit == of.unit && *every > 1).then_some(*every as f64)
 }
 
-/// Samples of different weights: how many each stack has, and their sum.
+/// Weights of samples, if they differ: the column with the number of samples of each stack.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Weights {
     counts: usize,
 }
 
-/// Mean weights of stacks that differ by less are those of a clock.
+/// Maximum ratio between the mean weights of stacks for the weights to count as equal, as those of a clock.
 const LIKE_A_CLOCK: f64 = 1.01;
 
 impl Weights {
-    /// Those of a run; nothing if each sample weighs the same, or nothing is known.
+    /// Returns the weights of a run; `None` if all samples have the same weight, or if nothing is known about it.
     pub(super) fn of(run: &Run<'_>, given: Option<f64>) -> Option<Self> {
         let counts = run.profile.numbers_beside(run.column).filter(|_| given.is_none())?;
         let means = run.tree.self_values(run.column).iter().zip(run.tree.self_values(counts));
@@ -98,10 +98,10 @@ impl Weights {
         (high > low * LIKE_A_CLOCK).then_some(Self { counts })
     }
 
-    /// The sum of the squared weights of the samples that end in a node, in the column's own whole numbers.
+    /// Sum of the squared weights of the samples that end in a node, in the column's own whole numbers.
     ///
-    /// The spread among those of one stack is not known. Waits and sizes are spread about as widely as
-    /// an exponential distribution, whose mean square is twice the square of its mean.
+    /// The spread of weights within one stack is unknown. Waits and sizes are spread about as widely as an
+    /// exponential distribution, whose mean square is twice the square of its mean.
     pub(super) fn square(self, run: &Run<'_>, node: usize) -> f64 {
         let value = run.tree.self_values(run.column)[node] as f64;
         let count = run.tree.self_values(self.counts)[node].max(1) as f64;
@@ -109,7 +109,7 @@ impl Weights {
     }
 }
 
-/// The greatest common divisor; that of 0 and a number is the number.
+/// Greatest common divisor; for 0 and another number, that number.
 fn common_divisor(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
         (a, b) = (b, a % b);

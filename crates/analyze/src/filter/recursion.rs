@@ -1,11 +1,11 @@
-//! Functions that call themselves, directly or through others.
+//! Functions that call themselves, directly or indirectly.
 
 use pyrograph_profile::{Labels, Profile, StackId};
 
-/// By label, whether it is twice or more often on some stack.
+/// For each label, true if it occurs more than once in some stack.
 pub(super) fn recursive(profile: &Profile, labels: &Labels) -> Vec<bool> {
     let mut found = vec![false; labels.names.len()];
-    // Most profiles have no stack that is longer than the list of its distinct labels; but to know that is as much work.
+    // No early exit for profiles without a stack longer than its set of distinct labels: finding out is as much work.
     let len = profile.stacks.len();
     let parent = |stack: usize| match profile.stacks.get(StackId::from_index(stack)) {
         Some((parent, frame)) => (parent.index(), labels.frames[frame.index()].index()),
@@ -25,7 +25,7 @@ pub(super) fn recursive(profile: &Profile, labels: &Labels) -> Vec<bool> {
         children[*place as usize] = stack as u32;
         *place += 1;
     }
-    // Not recursive itself: a stack may be as deep as the input likes.
+    // An explicit stack instead of recursion, because the depth of stacks depends on the input.
     let mut open = vec![0u32; labels.names.len()];
     let mut steps: Vec<(u32, bool)> = vec![(0, true)];
     while let Some((stack, enters)) = steps.pop() {

@@ -1,4 +1,4 @@
-//! Changes of the stacks that are kept.
+//! Rewriting of the stacks of selected samples.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -12,7 +12,7 @@ use super::select::Matches;
 use super::shorten::shorten;
 use super::{Filter, FilterError, Level, StackView};
 
-/// The samples in `kept`, with their stacks rewritten, and no other stacks.
+/// Returns a profile with the samples in `kept`, their rewritten stacks, and no other stacks.
 pub(super) fn rewrite(
     filter: &Filter,
     profile: &Profile,
@@ -54,7 +54,7 @@ pub(super) fn rewrite(
         }
     }
     if !filter.skip_after.is_empty() {
-        // The callers that were skipped are still there.
+        // Stacks of skipped callers have been interned, too.
         drop_unused(&mut out, &mut stacks);
     }
     let mut values = vec![0; out.value_types.len()];
@@ -71,7 +71,7 @@ pub(super) fn rewrite(
     Ok(out)
 }
 
-/// Drops the stacks that are neither in `needed` nor callers of those.
+/// Drops the stacks that are neither in `needed` nor callers of these, and updates `needed`.
 fn drop_unused(out: &mut Profile, needed: &mut [StackId]) {
     let old = std::mem::take(&mut out.stacks);
     let mut keep = vec![false; old.len()];
@@ -95,7 +95,7 @@ fn drop_unused(out: &mut Profile, needed: &mut [StackId]) {
     }
 }
 
-/// True if there is anything to distinguish.
+/// Fails if the profile does not have the information that a level needs.
 fn check_level(level: Level, profile: &Profile) -> Result<(), FilterError> {
     let mut threads = profile.threads.iter();
     let first = profile.value_types.first();
@@ -115,22 +115,20 @@ fn check_level(level: Level, profile: &Profile) -> Result<(), FilterError> {
     if known { Ok(()) } else { Err(FilterError::NoLevel(level)) }
 }
 
-/// All value types as one.
+/// The value type of all columns merged into one.
 fn together(profile: &Profile) -> ValueType {
     let names: Vec<&str> = profile.value_types.iter().map(|of| of.name.as_str()).collect();
     let first = profile.value_types.first().cloned().unwrap_or_else(ValueType::samples);
     ValueType { name: names.join(" + "), ..first }
 }
 
-/// Prefix of the stacks of some samples: the root of their threads, their CPU, and the
-/// column that their value is from.
+/// Key of samples with the same added root frames: the root of their threads, their CPU, and the column of their value.
 type Key = (u32, Option<u32>, usize);
 
-/// The rows of a result, each as a row and a column of what it is made from; and their numbers,
-/// those of one root together.
+/// Rows of the result, each as a row and column of the input; and the indices of these rows, grouped by root.
 type Grouped = (Vec<(usize, usize)>, Vec<(Key, Vec<usize>)>);
 
-/// The rows of the result, by their roots.
+/// Groups the rows of the result by their added root frames.
 fn grouped(filter: &Filter, profile: &Profile, kept: &[bool], roots: &Roots) -> Grouped {
     let by_cpu = filter.by.contains(&Level::Cpu);
     let by_event = filter.by.contains(&Level::Event);
@@ -156,18 +154,18 @@ fn grouped(filter: &Filter, profile: &Profile, kept: &[bool], roots: &Roots) -> 
     (rows, groups)
 }
 
-/// Changes of frames.
+/// Rules for changing frames.
 struct Rules {
     from_frame: Matches,
     needs_from_frame: bool,
     skip_after: Matches,
     hide: Matches,
     stacks: StackView,
-    /// By label, whether it is a function's that calls itself, and frames of it are folded.
+    /// For each label, true if it is recursive and recursion is folded.
     recursive: Vec<bool>,
-    /// The frame that each one becomes.
+    /// For each frame, the frame that replaces it.
     renamed: Vec<FrameId>,
-    /// The label of each of these.
+    /// Label of each replacement frame.
     label_of: Vec<StringId>,
 }
 
@@ -203,7 +201,7 @@ impl Rules {
         }
     }
 
-    /// The stack up to the frame with a label, if it has one.
+    /// The part of a stack up to the innermost frame with a label, if there is one.
     fn back_to(&self, label: StringId, stack: StackId, out: &Profile) -> Option<StackId> {
         let mut at = stack;
         while let Some((caller, frame)) = out.stacks.get(at) {
@@ -216,7 +214,7 @@ impl Rules {
     }
 }
 
-/// The label of each of the frames that others become: that of the first of them.
+/// The label of each replacement frame: the label of the first frame that it replaces.
 fn labels_of(renamed: &[FrameId], labels: &Labels) -> Vec<StringId> {
     let len = renamed.iter().map(|frame| frame.index() + 1).max().unwrap_or(0);
     let mut of = vec![StringId::EMPTY; len];
@@ -226,23 +224,23 @@ fn labels_of(renamed: &[FrameId], labels: &Labels) -> Vec<StringId> {
     of
 }
 
-/// Prefix of the stacks of each thread.
+/// Root frames to add to the stacks of each thread.
 struct Roots {
-    /// The row in `distinct`.
+    /// Index into `distinct`.
     of_thread: Vec<u32>,
     distinct: Vec<Root>,
-    /// True if the process is a frame of theirs.
+    /// True if the process is among the added frames.
     has_process: bool,
-    /// The frame of each column, for levels of events.
+    /// The frame of each column, for [`Level::Event`].
     events: Vec<FrameId>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Root {
     levels: Vec<RootLevel>,
-    /// The process's label, if stacks may begin at it; also where a level has its place.
+    /// Label of the process, if stacks may begin at it, even if a level replaces the process's frame.
     label: StringId,
-    /// The process's frame, where it is put below the levels.
+    /// The process's frame, if it is added below the levels.
     process: Option<FrameId>,
 }
 
@@ -263,7 +261,7 @@ impl Roots {
     ) -> Self {
         let replaces =
             filter.by.iter().any(|by| matches!(by, Level::Process | Level::Thread | Level::Pool));
-        // Where nothing comes before it or takes it away, the views put the process there.
+        // If nothing is put before the process or removes it, views add it at the root by themselves.
         let has_process = !filter.by.is_empty()
             || rules.needs_from_frame
             || labels.threads.iter().any(|&label| rules.hide.label(label));
@@ -313,7 +311,7 @@ impl Roots {
         Self { of_thread, distinct, has_process, events }
     }
 
-    /// The state before the first frame of a stack.
+    /// State before the first frame of a stack.
     fn state(&self, (root, cpu, column): Key, rules: &Rules, out: &mut Profile) -> State {
         let root = &self.distinct[root as usize];
         let mut stack = StackId::ROOT;
@@ -337,26 +335,26 @@ impl Roots {
     }
 }
 
-/// A frame that is no code.
+/// Returns a frame that is not code.
 fn level_frame(out: &mut Profile, name: &str) -> FrameId {
     let name = out.strings.intern(if name.is_empty() { "[unknown]" } else { name });
     out.frames.intern(Frame::named(name, FrameKind::User))
 }
 
-/// State of rewriting a stack.
+/// State while a stack is rewritten.
 #[derive(Clone, Copy, Default)]
 struct State {
-    /// The stack so far.
+    /// The rewritten stack so far.
     stack: StackId,
-    /// True if the frame that it is to begin at was there.
+    /// True if the frame at which the stack is to begin was found.
     begun: bool,
-    /// True if there was a frame, which may be the process's.
+    /// True if there was a frame, which may be the process.
     has_frames: bool,
-    /// True if the last frame is not one of those that are viewed: what is inlined into it is not, either.
+    /// True if the last frame is not shown in this view; functions inlined into it are not shown either.
     out_of_view: bool,
 }
 
-/// Rewrites the stacks that have one root, each once.
+/// Rewrites stacks that have the same added root frames, each only once.
 struct Walk {
     /// By stack; a row counts only if it was written in this round.
     states: Vec<(u32, State)>,
@@ -378,7 +376,7 @@ impl Walk {
         out: &mut Profile,
     ) -> StackId {
         let root = self.states[StackId::ROOT.index()].1;
-        // From the leaf up to a caller that is known, and back.
+        // Walk from the leaf to the nearest known caller, then back.
         let mut missing = Vec::new();
         let mut at = stack;
         while self.states[at.index()].0 != self.round {
@@ -391,7 +389,7 @@ impl Walk {
             let kind = profile.frames.get(frame).kind;
             state.out_of_view = match (rules.stacks, kind) {
                 (StackView::Merged, _) => false,
-                // The process.
+                // The first frame is the process.
                 _ if profile.rooted && !state.has_frames => false,
                 (_, FrameKind::Inlined) => state.out_of_view,
                 (StackView::Language, kind) => kind == FrameKind::User,
@@ -405,7 +403,7 @@ impl Walk {
     }
 }
 
-/// One frame further towards the leaf.
+/// Adds one frame, towards the leaf.
 fn step(
     mut state: State,
     root: State,

@@ -1,4 +1,4 @@
-//! Which samples are kept.
+//! Selection of samples.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,9 @@ use pyrograph_profile::{FrameId, Labels, Profile, Sample, StackId, StringId, Thr
 
 use super::{Filter, FilterError, Moment, Pattern, TimeRange};
 
-/// The samples that are still there.
+/// The samples that are still selected.
 pub(super) struct Rows {
-    /// By row.
+    /// For each row, true if the sample is kept.
     pub(super) kept: Vec<bool>,
 }
 
@@ -17,7 +17,7 @@ impl Rows {
         Self { kept: vec![true; profile.samples.len()] }
     }
 
-    /// Keeps those of the kept that pass; it is an error if none does.
+    /// Keeps only samples that pass; fails if none remains.
     fn keep(
         &mut self,
         profile: &Profile,
@@ -33,7 +33,7 @@ impl Rows {
         if any { Ok(()) } else { Err(FilterError::NothingLeft { what, wanted: wanted() }) }
     }
 
-    /// By what is known of a sample beside its stack.
+    /// Selects by the properties of samples other than their stacks.
     pub(super) fn by_sample(
         &mut self,
         filter: &Filter,
@@ -134,7 +134,7 @@ impl Rows {
         )
     }
 
-    /// By the frames of its stack.
+    /// Selects by the frames of stacks.
     pub(super) fn by_frame(
         &mut self,
         filter: &Filter,
@@ -165,9 +165,9 @@ fn listed(items: impl Iterator<Item = impl ToString>) -> String {
     items.map(|item| item.to_string()).collect::<Vec<_>>().join(" or ")
 }
 
-/// Where any of some patterns matches.
+/// Labels and frames that match any of some patterns.
 pub(super) struct Matches {
-    /// By label: functions, processes.
+    /// By label: functions and processes.
     label: Vec<bool>,
     /// By frame.
     frame: Vec<bool>,
@@ -186,7 +186,7 @@ impl Matches {
         let label: Vec<bool> = labels.names.iter().map(|name| any(false, name)).collect();
         let by_module = patterns.iter().any(|of| of.module);
         let module: Vec<bool> = match by_module {
-            // Most strings are no modules, but they are few beside the frames.
+            // Most strings are not modules, but there are few strings compared with frames.
             true => profile.strings.iter().map(|text| any(true, text)).collect(),
             false => Vec::new(),
         };
@@ -205,7 +205,7 @@ impl Matches {
     }
 }
 
-/// In which stacks any of some patterns matches.
+/// Threads and stacks in which any of some patterns matches.
 struct Found {
     thread: Vec<bool>,
     stack: Vec<bool>,

@@ -1,7 +1,7 @@
-//! Java packages by their first letters.
+//! Abbreviation of Java packages.
 
-/// `java.util.List.get` as `j.u.List.get`; parts may stand between slashes, as in `java/util/List`.
-/// `None` if it is no class in a package, which stays as it is.
+/// Abbreviates package names: `java.util.List.get` to `j.u.List.get`. Parts may also be separated by slashes, as in
+/// `java/util/List`. Returns `None` if the name is not a class in a package.
 pub(super) fn shorten(name: &str) -> Option<String> {
     let separator = name.find(['.', '/']).and_then(|at| name[at..].chars().next())?;
     let mut short = String::with_capacity(name.len());

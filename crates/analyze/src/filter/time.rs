@@ -1,28 +1,28 @@
-//! Spans of time: `10..20`, `..500ms`, `@5312.25..@5313`.
+//! Time ranges: `10..20`, `..500ms`, `@5312.25..@5313`.
 
 use std::str::FromStr;
 
-/// A span of time; it begins with its first moment and ends before its last.
+/// A time range, including its start and excluding its end.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TimeRange {
-    /// Its first moment; the beginning if there is none.
+    /// Start; `None` for the start of the profile.
     pub from: Option<Moment>,
-    /// Its end; that of the profile if there is none.
+    /// End; `None` for the end of the profile.
     pub to: Option<Moment>,
 }
 
 /// A point in time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Moment {
-    /// Nanoseconds after the first sample; where samples are of several hosts, whose clocks differ,
-    /// after the first of the same host.
+    /// Nanoseconds since the first sample. If samples are from several hosts, whose clocks differ, since the first
+    /// sample of the same host.
     SinceStart(u64),
-    /// Nanoseconds on the clock of the source.
+    /// Nanoseconds on the recording's clock.
     Clock(u64),
 }
 
-/// Two times with `..` between them, either of which may be missing: seconds from the first sample, or with a unit; after
-/// an `@` on the clock of the source.
+/// Parses two times separated by `..`, either of which may be missing: seconds since the first sample, or a number
+/// with a unit; after `@`, a time on the recording's clock.
 impl FromStr for TimeRange {
     type Err = String;
 
@@ -49,7 +49,7 @@ impl FromStr for TimeRange {
     }
 }
 
-/// A time, exactly: the recording's clock has more digits than a float holds.
+/// Parses a time without rounding: the recording's clock has more digits than a float can hold.
 fn nanoseconds(text: &str) -> Result<u64, String> {
     let number = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit: u64 = match &text[number.len()..] {

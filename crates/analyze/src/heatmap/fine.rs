@@ -1,24 +1,23 @@
-//! The same points in finer cells, for a picture that is zoomed.
+//! Counts of the same points in finer cells, for zoomed heat maps.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
 use super::HeatCell;
 
-/// Cells are parted into so many in each direction at most; a power of two.
+/// Maximum number of parts that a cell is divided into in each direction; a power of two.
 const FINEST: u32 = 16;
 
-/// Cells of a heat map, each parted in both directions.
+/// Cells of a heat map, each divided in both directions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FineCells {
-    /// Into how many: a power of two, 1 where nothing finer was asked for or fits.
+    /// Number of parts in each direction: a power of two; 1 if finer cells were not requested or would be too many.
     pub factor: u32,
-    /// Those that hold anything, by column, then by row; columns and rows are `factor` times those
-    /// of the map. Empty where the factor is 1.
+    /// Cells that are not empty, by column, then by row, numbered in the finer grid. Empty if the factor is 1.
     pub cells: Vec<HeatCell>,
 }
 
-/// Counts points in the finest cells of which there are not too many.
+/// Counts points in the finest cells that stay within the limit.
 pub(super) struct Counter {
     most: usize,
     factor: u32,
@@ -31,7 +30,7 @@ impl Counter {
         Self { most, factor, counts: HashMap::default() }
     }
 
-    /// A point in a cell, and where: shares of the cell's width and height from 0 to 1.
+    /// Adds a point in a cell of the map. Its position is given as shares of the cell's width and height, from 0 to 1.
     pub(super) fn add(&mut self, (column, row): (usize, usize), (right, up): (f64, f64)) {
         if self.factor == 1 {
             return;

@@ -1,16 +1,16 @@
-//! The rows of a heat map: where their edges are, and which holds a value.
+//! Rows of a heat map: their edges, and the row of a value.
 
 use super::{HeatMapError, HeatMapOptions, MOST_CELLS, greatest, least};
 
-/// No more rows than this by default.
+/// Maximum number of rows by default.
 const ROWS: f64 = 50.0;
 
-/// No row by default is lower than this: powers of ten below a float's range are 0.
+/// Minimum height of a row by default: powers of ten below a float's range are 0.
 const FINEST: f64 = 1e-290;
 
-/// Rows by their edges.
+/// Rows of a heat map.
 pub(super) struct Rows {
-    /// Ascending; one more than there are rows.
+    /// Edges, ascending; one more than there are rows.
     pub(super) edges: Vec<f64>,
 }
 
@@ -45,12 +45,12 @@ impl Rows {
         self.edges.len() - 1
     }
 
-    /// Height of a value in its row, from 0 to 1.
+    /// Position of a value within its row, from 0 to 1.
     pub(super) fn share(&self, row: usize, value: f64, log: bool) -> f64 {
         let (low, high) = (self.edges[row], self.edges[row + 1]);
         let share = match log {
             true => (value / low).ln() / (high / low).ln(),
-            // Halved, so that no difference is beyond a float's range.
+            // Halved so that the difference does not exceed a float's range.
             false => (value / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0),
         };
         share.clamp(0.0, 1.0)
@@ -60,18 +60,19 @@ impl Rows {
         value < self.edges[0]
     }
 
-    /// The row of a value that is not below all; `None` above all.
+    /// The row of a value that is not below the lowest edge; `None` if the value is above the highest edge.
     pub(super) fn row(&self, value: f64) -> Option<usize> {
         let row = self.edges.partition_point(|edge| *edge <= value).saturating_sub(1);
         if row < self.len() {
             return Some(row);
         }
-        // The highest row has both of its edges.
+        // The top row includes its upper edge.
         (value <= self.edges[self.len()]).then(|| self.len() - 1)
     }
 }
 
-/// Edges of equal difference. `whole`: no row is lower than 1, or every other one would be empty.
+/// Edges at equal distances. If all values are integers (`whole`), rows have a height of at least 1; otherwise some
+/// rows would always be empty.
 fn differences(
     lowest: f64,
     highest: f64,
@@ -90,7 +91,7 @@ fn differences(
         let mut edges: Vec<f64> = (0..=rows)
             .map(|row| {
                 let share = f64::from(row) / f64::from(rows);
-                // The difference may be beyond what a float holds.
+                // Not `high - low`, which may exceed a float's range.
                 low * (1.0 - share) + high * share
             })
             .collect();
@@ -106,7 +107,7 @@ fn differences(
         return Ok((0..=rows as u64).map(|row| low + row as f64 * step).collect());
     }
     let step = RoundStep::new((high / ROWS - low / ROWS).max(FINEST), whole);
-    // The lowest edge is a multiple of the step, so that all are round numbers.
+    // The lowest edge is a multiple of the step, so that all edges are round numbers.
     let first = step.below(low);
     let mut last = step.below(high);
     if step.times(last) < high || options.high.is_none() {
@@ -116,7 +117,7 @@ fn differences(
     check(rows)?;
     let mut edges: Vec<f64> =
         (0..=rows as u64).map(|row| finite(step.times(first + row as f64))).collect();
-    // A choice is kept as it is.
+    // Edges that the user gave are kept exactly.
     if options.low.is_some() {
         edges[0] = low;
     }
@@ -126,7 +127,7 @@ fn differences(
     Ok(edges)
 }
 
-/// Edges of equal ratio.
+/// Edges at equal ratios.
 fn ratios(lowest: f64, highest: f64, options: &HeatMapOptions) -> Result<Vec<f64>, HeatMapError> {
     let asked = options.low.filter(|low| *low > 0.0);
     let (mut low, mut high) = (asked.unwrap_or(lowest), options.high.unwrap_or(highest));
@@ -150,7 +151,7 @@ fn ratios(lowest: f64, highest: f64, options: &HeatMapOptions) -> Result<Vec<f64
         edges.dedup();
         return Ok(edges);
     };
-    // So that every power of ten is an edge.
+    // Makes every power of ten an edge.
     let first = (low.log10() * per + 1e-9).floor();
     let mut last = (high.log10() * per - 1e-9).ceil().max(first + 1.0);
     let edge = |at: f64| {
@@ -174,7 +175,7 @@ fn finite(edge: f64) -> f64 {
 }
 
 fn check(rows: f64) -> Result<(), HeatMapError> {
-    // Also if it is infinite or not a number.
+    // Also catches infinity and NaN.
     if rows <= MOST_CELLS / 100.0 {
         Ok(())
     } else {
@@ -182,19 +183,19 @@ fn check(rows: f64) -> Result<(), HeatMapError> {
     }
 }
 
-/// 1, 2, 2.5 or 5 times a power of ten. Multiples are exact where a float can be.
+/// A step of 1, 2, 2.5 or 5 times a power of ten. Multiples are exact if a float can represent them.
 struct RoundStep {
     digits: f64,
-    /// A power of ten that digits are multiplied with, or divided by.
+    /// Power of ten by which digits are multiplied, or divided if `divide` is set.
     power: f64,
     divide: bool,
 }
 
 impl RoundStep {
-    /// The next that is not below `least`; whole numbers if `whole`.
+    /// Smallest round step that is not below `least`; an integer if `whole` is set.
     fn new(least: f64, whole: bool) -> Self {
         let least = if whole { least.max(1.0) } else { least };
-        // 25 and not 2.5, so that digits are whole numbers.
+        // Digits of 25 instead of 2.5 keep them integers.
         let exponent = least.log10().floor() - 1.0;
         let digits = [10.0, 20.0, 25.0, 50.0, 100.0]
             .into_iter()
@@ -215,7 +216,7 @@ impl RoundStep {
         if self.divide { digits / self.power } else { digits * self.power }
     }
 
-    /// Number of steps at or below a value, counted from 0.
+    /// Largest number of steps that is not above a value.
     fn below(&self, value: f64) -> f64 {
         let count = (value / self.times(1.0)).floor();
         if self.times(count + 1.0) <= value { count + 1.0 } else { count }

@@ -1,9 +1,8 @@
-//! CPUs and tasks over time: which task each CPU ran, and what each task did when it did not run.
+//! Timelines of CPUs and tasks: which task each CPU ran, and the state of each task while it did not run.
 //!
-//! [`SchedChartBuilder`] takes events in the order of their times, and keeps 16 bytes for each span of a
-//! task (20 where events have stacks) and 12 for each of a CPU: a million switches are some 60 MB. Spans of a
-//! task follow each other without a gap, so that the times of all activities in any part of its life add
-//! up to that part.
+//! [`SchedChartBuilder`] takes events in time order. It needs 16 bytes per span of a task (20 if events have stacks)
+//! and 12 per span of a CPU: about 60 MB for a million switches. The spans of a task are contiguous, so that the
+//! times of all activities in any part of its lifetime add up to the length of that part.
 
 mod build;
 
@@ -21,125 +20,126 @@ pub use build::SchedChartBuilder;
 use super::filter::SchedFilter;
 use crate::{FlameError, TimedGraph, timed_graph};
 
-/// States of CPUs and tasks from the first event to the last. Times are nanoseconds on the recording's clock.
+/// States of CPUs and tasks from the first to the last event. Times are nanoseconds on the recording's clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SchedChart {
-    /// When the first event was.
+    /// Time of the first event.
     pub start: u64,
-    /// When the last event was.
+    /// Time of the last event.
     pub end: u64,
-    /// By the CPU's number. A CPU without an event has an empty one.
+    /// By CPU number. Empty timelines for CPUs without events.
     pub cpus: Vec<CpuTimeline>,
-    /// By [`TaskId`]. A task without an event has an empty one, and so has [`TaskId::IDLE`].
+    /// By [`TaskId`]. Empty timelines for tasks without events, and for [`TaskId::IDLE`].
     pub tasks: Vec<TaskTimeline>,
-    /// The stacks that [`TaskTimeline::stacks`] refers to, innermost frame first.
+    /// Stacks that [`TaskTimeline::stacks`] refers to, innermost frame first.
     pub stacks: Vec<Arc<[Arc<StackLine>]>>,
-    /// Number of switches.
+    /// Number of context switches.
     pub switches: u64,
-    /// Number of wake-ups, those that began what was known already included. Where it is 0, nothing is known about when
-    /// tasks could have run.
+    /// Number of wakeups, including wakeups of tasks that are already ready. If it is 0, it is unknown when tasks
+    /// became ready.
     pub wakeups: u64,
-    /// Number of switches that do not go on from the one before on their CPU: others between them are missing.
+    /// Number of switches whose previous task is not the one that was last known to run on the CPU: switches between
+    /// the two are missing.
     pub gaps: u64,
-    /// Number of events on CPUs whose number is beyond what Linux can have. They are left out.
+    /// Number of events left out because their CPU number exceeds what Linux supports.
     pub impossible: u64,
 }
 
-/// The spans of a CPU.
+/// Timeline of a CPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuTimeline {
-    /// When it began to run each task. A run lasts until the next one begins, the last one until the end of the chart.
+    /// Start of each run. A run lasts until the next one starts; the last one until the end of the chart.
     pub starts: Vec<u64>,
-    /// The task of each run: [`TaskId::IDLE`] if it was idle, `None` if that is not known.
+    /// Task of each run: [`TaskId::IDLE`] if the CPU was idle, `None` if unknown.
     pub tasks: Vec<Option<TaskId>>,
-    /// When it was in which idle state, in the order of time.
+    /// Idle states, in time order.
     pub idle: Vec<IdleSpan>,
-    /// Frequencies in kHz, with the time from which on each was.
+    /// Frequencies in kHz, with the time from which on they applied.
     pub frequencies: Vec<(u64, u32)>,
 }
 
-/// A time in an idle state.
+/// A span in an idle state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IdleSpan {
-    /// When it began.
+    /// Start of the span.
     pub start: u64,
-    /// When it ended.
+    /// End of the span.
     pub end: u64,
-    /// The state's number. The higher, the deeper.
+    /// Number of the idle state; higher numbers are deeper states.
     pub state: u32,
 }
 
-/// The spans of a task, from when it was known first to its end or that of the chart.
+/// Timeline of a task, from when it was first known to its end or the end of the chart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskTimeline {
-    /// When each span began. It lasts until the next one begins.
+    /// Start of each span. A span lasts until the next one starts.
     pub starts: Vec<u64>,
-    /// The activity of each span.
+    /// Activity in each span.
     pub activities: Vec<Activity>,
-    /// The stack with which each span off the CPU began, in [`SchedChart::stacks`], counted from 1; 0 if it was not taken.
-    /// Empty where no event of the whole chart has a stack.
+    /// Stack with which each off-CPU span began, as a number in [`SchedChart::stacks`], starting at 1; 0 without a
+    /// stack. Empty if no event of the chart has a stack.
     pub stacks: Vec<u32>,
-    /// When the last span ended.
+    /// End of the last span.
     pub end: u64,
 }
 
-/// The state of a task in a span of time.
+/// State of a task in a time span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Activity {
-    /// Events are missing.
+    /// Unknown, because events are missing.
     #[default]
     Unknown,
-    /// It runs.
+    /// Running on a CPU.
     Running {
-        /// On this CPU.
+        /// CPU number.
         cpu: u32,
     },
-    /// It could run, and waits for a CPU.
+    /// Runnable, waiting for a CPU.
     Ready(ReadyCause),
-    /// It waits for something else.
+    /// Blocked, waiting for something else.
     Blocked {
-        /// The state in which it left its CPU; `None` if it did so before the first event.
+        /// State in which the task left its CPU; `None` if that was before the first event.
         state: Option<TaskState>,
-        /// The reason for the wait.
+        /// Reason for the wait.
         reason: WaitReason,
     },
 }
 
-/// The wakeup that made a task ready to run.
+/// Event that made a task runnable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadyCause {
-    /// That was before the first event.
+    /// An event before the first one of the recording.
     #[default]
     Unknown,
-    /// It had to leave its CPU.
+    /// Preemption: the task had to leave its CPU.
     Preempted,
-    /// It was woken, or started.
+    /// Wakeup or creation of the task.
     Woken {
-        /// The task that ran where it was woken; [`TaskId::IDLE`] if an interrupt of an idle CPU woke it.
+        /// Task that was running on the CPU at the wakeup; [`TaskId::IDLE`] for an interrupt of an idle CPU.
         waker: TaskId,
-        /// The CPU on which it was woken.
+        /// CPU on which the wakeup occurred.
         cpu: u16,
     },
 }
 
-/// How long a task did what, in nanoseconds.
+/// Time of a task in each activity, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ActivityTimes {
-    /// It ran.
+    /// Running.
     pub running: u64,
-    /// It waited for a CPU.
+    /// Runnable, waiting for a CPU.
     pub ready: u64,
-    /// It was blocked, by what it waited for: [`WaitReason`] in its order.
+    /// Blocked, by reason: in the order of [`WaitReason`].
     pub blocked: [u64; ActivityTimes::REASONS],
-    /// Events are missing.
+    /// Unknown, because events are missing.
     pub unknown: u64,
 }
 
 impl ActivityTimes {
-    /// Number of reasons to wait.
+    /// Number of wait reasons.
     pub const REASONS: usize = 7;
 
-    /// All of it.
+    /// Sum of all times.
     pub fn total(&self) -> u64 {
         self.running + self.ready + self.unknown + self.blocked.iter().sum::<u64>()
     }
@@ -154,21 +154,21 @@ impl ActivityTimes {
     }
 }
 
-/// The tasks of a process.
+/// Tasks of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchedProcess {
-    /// The process's ID; −1 if it is not known.
+    /// Process ID; −1 if unknown.
     pub pid: i32,
-    /// Name of its first thread, or of the one that ran longest.
+    /// Name of the main thread or, if that is unknown, of the thread that ran longest.
     pub name: String,
-    /// Its tasks that had an event, by how long they ran, longest first.
+    /// Tasks that had an event, sorted by running time, longest first.
     pub tasks: Vec<TaskId>,
-    /// How long they ran, together.
+    /// Total running time of the tasks.
     pub running: u64,
 }
 
 impl TaskTimeline {
-    /// The spans: what it did, and when.
+    /// Iterates over the spans with their activities.
     pub fn spans(&self) -> impl Iterator<Item = (Range<u64>, Activity)> {
         let ends = self.starts.iter().skip(1).copied().chain([self.end]);
         self.starts
@@ -178,7 +178,7 @@ impl TaskTimeline {
             .map(|((&start, end), &activity)| (start..end, activity))
     }
 
-    /// How long it did what in a part of the time.
+    /// Time in each activity within a time range.
     pub fn times(&self, within: Range<u64>) -> ActivityTimes {
         let mut times = ActivityTimes::default();
         let first = self.starts.partition_point(|start| *start <= within.start).saturating_sub(1);
@@ -195,7 +195,7 @@ impl TaskTimeline {
 }
 
 impl CpuTimeline {
-    /// The runs in a chart that ends at `end`: the task, and when.
+    /// Iterates over the runs of the CPU in a chart that ends at `end`: time range and task.
     pub fn runs(&self, end: u64) -> impl Iterator<Item = (Range<u64>, Option<TaskId>)> {
         let ends = self.starts.iter().skip(1).copied().chain([end]);
         self.starts
@@ -207,7 +207,7 @@ impl CpuTimeline {
 }
 
 impl SchedChart {
-    /// Processes by how long they ran, longest first, with their tasks. `tasks` is the table of the events.
+    /// Processes with their tasks, sorted by running time, longest first. `tasks` is the task table of the events.
     pub fn processes(&self, tasks: &SchedTasks) -> Vec<SchedProcess> {
         let whole = self.start..self.end;
         let mut by_pid: BTreeMap<i64, Vec<(u64, TaskId)>> = BTreeMap::new();
@@ -216,7 +216,7 @@ impl SchedChart {
             else {
                 continue;
             };
-            // Those of which it is not known are processes of their own.
+            // Each task with an unknown process is a process of its own.
             let key = if task.pid < 0 { -1 - i64::from(id.0) } else { task.pid.into() };
             by_pid.entry(key).or_default().push((timeline.times(whole.clone()).running, id));
         }
@@ -239,7 +239,7 @@ impl SchedChart {
         processes
     }
 
-    /// The part of it that a filter shows. Who woke a task is known also where the waker is not shown.
+    /// Returns the part of the chart that a filter keeps. The waker of a task remains known even if it is not shown.
     pub fn shown(mut self, filter: &SchedFilter, tasks: &SchedTasks) -> Self {
         for (number, timeline) in (0..).zip(&mut self.tasks) {
             if !filter.keeps_task(tasks, TaskId(number)) {
@@ -294,8 +294,8 @@ impl SchedChart {
         (self.start, self.end) = (within.start, within.end);
     }
 
-    /// The stacks as one flame graph, and the frame that each ends in: those whose place in [`SchedChart::stacks`],
-    /// counted from 1, is the `time` of a sample. `None` if there are no stacks.
+    /// Returns all stacks as one flame graph with the frame that each stack ends in. The `time` of each sample in it
+    /// is the stack's number in [`SchedChart::stacks`], starting at 1. Returns `None` if there are no stacks.
     ///
     /// # Errors
     ///
@@ -321,7 +321,7 @@ impl SchedChart {
     }
 }
 
-/// Which of the spans that begin at `starts`, the last of which ends at `end`, are in a part of the time.
+/// Indices of the spans that overlap a time range. The spans begin at `starts`; the last one ends at `end`.
 fn overlap(starts: &[u64], end: u64, within: &Range<u64>) -> Range<usize> {
     if within.start >= end {
         return 0..0;

@@ -1,23 +1,23 @@
-//! Which tasks, CPUs and times a view of the scheduler shows. All events are followed, whatever is shown.
+//! Filter for views of the scheduler. It only selects what is shown; all events are processed.
 
 use std::ops::RangeInclusive;
 
 use pyrograph_profile::{SchedTasks, TaskId};
 
-/// What is shown. What is empty leaves nothing out.
+/// Tasks, CPUs and times to show. An empty list selects all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SchedFilter {
-    /// Processes.
+    /// Process IDs.
     pub pids: Vec<i32>,
-    /// Processes, and what these have started, at any remove, as far as that was seen.
+    /// IDs of processes to show with all their known descendants.
     pub families: Vec<i32>,
-    /// Threads.
+    /// Thread IDs.
     pub tids: Vec<i32>,
-    /// Names of threads.
+    /// Thread names.
     pub names: Vec<String>,
-    /// CPUs.
+    /// CPU numbers.
     pub cpus: Vec<u32>,
-    /// Times, in nanoseconds on the recording's clock.
+    /// Time ranges, in nanoseconds on the recording's clock.
     pub times: Vec<RangeInclusive<u64>>,
 }
 
@@ -34,7 +34,7 @@ impl SchedFilter {
             return true;
         }
         let row = tasks.get(task);
-        // The first thread of a process has its number.
+        // The ID of a process is that of its first thread.
         let is_of = |pid: &i32| *pid == row.pid || (row.pid < 0 && *pid == row.tid);
         (self.pids.is_empty() || self.pids.iter().any(is_of))
             && (self.families.is_empty() || self.is_of_family(tasks, task))
@@ -43,7 +43,7 @@ impl SchedFilter {
     }
 
     fn is_of_family(&self, tasks: &SchedTasks, task: TaskId) -> bool {
-        // Longer chains than any machine has are those of a damaged file, and may go in circles.
+        // Longer chains of ancestors come from damaged files, and may be circular.
         const LONGEST: usize = 256;
         let parent = |id: &TaskId| tasks.get(*id).parent;
         let mut ancestors = std::iter::successors(Some(task), parent).take(LONGEST);

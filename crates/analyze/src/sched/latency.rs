@@ -1,4 +1,4 @@
-//! How long tasks ran, and how long they waited for a CPU.
+//! Run times of tasks and run queue latencies.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -7,22 +7,22 @@ use pyrograph_profile::{Durations, SchedAction, SchedCount, SchedEvent, SchedTas
 use super::filter::SchedFilter;
 use super::track::{Arrival, SchedTrack};
 
-/// Counts run times and delays, an event at a time. In memory are the counts alone.
+/// Sums run times and delays, one event at a time. Only the sums are kept in memory.
 #[derive(Clone, Debug)]
 pub struct SchedLatency {
     track: SchedTrack,
     by_cpu: bool,
     rows: BTreeMap<(TaskId, Option<u32>), Row>,
     last: u64,
-    /// Tasks of which the kernel's own counts of run times are in the trace.
+    /// Tasks whose run times the trace contains as counted by the kernel.
     counted: HashSet<TaskId>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Row {
-    /// The sum of the kernel's counts, which leave out interrupts, and time that a hypervisor takes.
+    /// Sum of the kernel's counts, which exclude interrupts and time taken by a hypervisor.
     counted: u64,
-    /// The time from switch to switch.
+    /// Sum of the times from one switch to the next.
     on_cpu: u64,
     switches: u64,
     delays: Durations,
@@ -32,13 +32,13 @@ struct Row {
 }
 
 impl SchedLatency {
-    /// Counts of each task; if `by_cpu`, of each on each CPU.
+    /// Creates counts per task or, if `by_cpu` is set, per task and CPU.
     pub fn new(by_cpu: bool) -> Self {
         let track = SchedTrack::default();
         Self { track, by_cpu, rows: BTreeMap::new(), last: 0, counted: HashSet::new() }
     }
 
-    /// Counts an event, if `filter` keeps it.
+    /// Adds an event, if `filter` keeps it.
     pub fn push(&mut self, tasks: &SchedTasks, filter: &SchedFilter, event: &SchedEvent) {
         self.last = self.last.max(event.time);
         let keeps = |task| {
@@ -58,7 +58,7 @@ impl SchedLatency {
         let Some(switched) = self.track.event(event) else { return };
         let (left, came) = (&switched.left, &switched.came);
         if keeps(left.task) {
-            // The switch that gave it the CPU is missing.
+            // The switch that gave the CPU to the task is missing.
             let is_missed = is_followed && left.arrival.is_none();
             let row = self.row(left.task, event.cpu);
             row.switches += u64::from(is_missed);
@@ -74,7 +74,7 @@ impl SchedLatency {
         self.rows.entry((task, self.by_cpu.then_some(cpu))).or_default()
     }
 
-    /// Ends: adds the time of tasks that have their CPUs still, where the trace has no counts of the kernel.
+    /// Ends counting: adds the time of tasks that are still running, unless the trace contains the kernel's counts.
     pub fn finish(&mut self, tasks: &SchedTasks, filter: &SchedFilter) {
         if !self.counted.is_empty() {
             return;
@@ -90,7 +90,7 @@ impl SchedLatency {
         }
     }
 
-    /// The counts, by task and CPU.
+    /// Returns the counts, by task and CPU.
     pub fn counts(&self, tasks: &SchedTasks) -> Vec<SchedCount> {
         let count = |(&(id, cpu), row): (&(TaskId, Option<u32>), &Row)| {
             let task = tasks.get(id);
@@ -110,7 +110,7 @@ impl SchedLatency {
         self.rows.iter().map(count).collect()
     }
 
-    /// How many switches are missing in the trace.
+    /// Number of switches that are missing in the trace.
     pub fn missing(&self) -> u64 {
         self.track.missing()
     }

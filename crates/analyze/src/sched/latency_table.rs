@@ -1,4 +1,4 @@
-//! The table of how long tasks ran and waited for a CPU, of counts that were made here or in the kernel.
+//! Table of run times and run queue latencies, from counts made here or in the kernel.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -6,70 +6,70 @@ use std::ops::Range;
 
 use pyrograph_profile::{Durations, SchedCount};
 
-/// What a row is of.
+/// Grouping of rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LatencyBy {
-    /// All threads of a name.
+    /// One row per thread name.
     #[default]
     Name,
-    /// A thread.
+    /// One row per thread.
     Thread,
-    /// A CPU.
+    /// One row per CPU.
     Cpu,
-    /// Everything.
+    /// No rows, only the total.
     Total,
 }
 
-/// What rows are sorted by, the highest first.
+/// Sort key of rows, highest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatencySort {
-    /// The time that it ran.
+    /// Run time.
     Runtime,
-    /// How often it was given a CPU.
+    /// Number of switches to the task.
     Switches,
-    /// The mean delay.
+    /// Mean delay.
     Average,
-    /// The longest delay.
+    /// Longest delay.
     Longest,
 }
 
-/// A row: the times of one task or several.
+/// A row: the times of one or several tasks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LatencyRow {
-    /// The name of its threads; empty where it is of a CPU, or of everything.
+    /// Name of the threads; empty for a CPU or the total.
     pub name: String,
-    /// The thread, where it is of one.
+    /// Thread ID, if the row is about a single thread.
     pub tid: Option<i32>,
-    /// The process of that thread; −1 if it is not known.
+    /// Process ID of that thread; −1 if unknown.
     pub pid: i32,
-    /// How many threads it is of.
+    /// Number of threads.
     pub threads: usize,
-    /// The CPU that it is of.
+    /// CPU, if rows are per CPU.
     pub cpu: Option<u32>,
-    /// How long they ran, in nanoseconds.
+    /// Run time in nanoseconds.
     pub run_time: u64,
-    /// How often they were given a CPU.
+    /// Number of switches to these threads.
     pub switches: u64,
-    /// How long they waited for a CPU each time, as far as that is known.
+    /// Run queue latencies: the times that threads waited for a CPU, as far as they are known.
     pub delays: Durations,
-    /// When the longest delay began, in nanoseconds on the recording's clock.
+    /// Start of the longest delay, in nanoseconds on the recording's clock.
     pub longest_since: u64,
-    /// For how long they had a CPU each time, as far as that is known.
+    /// Durations on a CPU, as far as they are known.
     pub on_cpu: Durations,
-    /// For how long they had none between.
+    /// Durations off the CPU between these.
     pub off_cpu: Durations,
 }
 
-/// The rows and their sum.
+/// Rows and their sum.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LatencyTable {
-    /// What rows are of.
+    /// Grouping of the rows.
     pub by: LatencyBy,
-    /// The rows, sorted.
+    /// Sorted rows.
     pub rows: Vec<LatencyRow>,
-    /// All together.
+    /// Sum of all rows.
     pub total: LatencyRow,
-    /// The time that it is of, from when the recording began, where it is one of several; in nanoseconds.
+    /// Time range in nanoseconds since the start of the recording, if this is one of several tables.
     pub interval: Option<Range<u64>>,
 }
 
@@ -88,14 +88,14 @@ impl LatencyRow {
     }
 }
 
-/// Adds counts up to the rows of a table, sorted by `sort`, of which the first counts most.
+/// Sums counts by row. `sort` contains the sort keys, most significant first.
 pub fn sched_latency_table(
     counts: &[SchedCount],
     by: LatencyBy,
     sort: &[LatencySort],
 ) -> LatencyTable {
     let mut total = LatencyRow { pid: -1, ..LatencyRow::default() };
-    // Two tasks with the same number, one after the other, have other names or are one thread to the user.
+    // Tasks with the same ID, one after the other, have different names or are the same thread to the user.
     let mut rows: BTreeMap<(String, i32, u32), (LatencyRow, Vec<i32>)> = BTreeMap::new();
     let mut threads = Vec::new();
     for count in counts {
@@ -122,7 +122,7 @@ pub fn sched_latency_table(
         row
     };
     let mut rows: Vec<LatencyRow> = rows.into_values().map(row).collect();
-    // Stable: equal rows stay in the order of names and numbers.
+    // The sort is stable: equal rows stay in the order of names and IDs.
     if by != LatencyBy::Cpu {
         for key in sort.iter().rev() {
             match key {

@@ -1,4 +1,4 @@
-//! The CPUs over time: which task each has, as letters.
+//! Map of CPUs over time: the task that each CPU runs, as letters.
 
 use std::collections::HashMap;
 
@@ -7,25 +7,25 @@ use pyrograph_profile::{SchedAction, SchedEvent, SchedTasks, TaskId};
 use super::filter::SchedFilter;
 use super::track::SchedTrack;
 
-/// Makes a line of each switch, an event at a time.
+/// Makes a line of each switch, one event at a time.
 #[derive(Clone, Debug, Default)]
 pub struct SchedMap {
     track: SchedTrack,
     letters: HashMap<TaskId, TaskLetters>,
-    /// By CPU, the task that it has, once that was seen.
+    /// For each CPU, the task that it runs, if known.
     cells: Vec<Option<TaskId>>,
     new: Vec<TaskId>,
 }
 
-/// The letters of a task: `A0` to `Z9`, and when these are used up, `AA0` and so on.
+/// Letters that identify a task: `A0` to `Z9`, then `AA0` and so on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TaskLetters(pub u32);
 
 impl TaskLetters {
-    /// As text.
+    /// Formats the letters.
     pub fn text(self) -> String {
         let letter = |number: u32| char::from(b'A' + (number % 26) as u8);
-        // The digit counts slower than the letter, for letters are easier to tell apart.
+        // The digit advances slower than the letter, because letters are easier to distinguish.
         let digit = char::from(b'0' + (self.0 / 26 % 10) as u8);
         let mut text = vec![digit, letter(self.0)];
         let mut above = self.0 / 260;
@@ -38,25 +38,25 @@ impl TaskLetters {
     }
 }
 
-/// A line: a CPU has another task.
+/// A line of the map: a CPU switched to another task.
 #[derive(Clone, Copy, Debug)]
 pub struct MapLine<'a> {
-    /// Nanoseconds on the recording's clock.
+    /// Time in nanoseconds on the recording's clock.
     pub time: u64,
-    /// The CPU that has another task.
+    /// CPU that switched.
     pub cpu: u32,
-    /// The task that it has now.
+    /// Task that it switched to.
     pub task: TaskId,
-    /// Tasks that are in no line before: their letters need a legend.
+    /// Tasks that appear for the first time, whose letters need a legend.
     pub new: &'a [TaskId],
-    /// By CPU, the task that it has; `None` where that was not seen.
+    /// For each CPU, the task that it runs; `None` if unknown.
     pub cells: &'a [Option<TaskId>],
-    /// The letters of tasks.
+    /// Letters of all tasks so far.
     pub letters: &'a HashMap<TaskId, TaskLetters>,
 }
 
 impl SchedMap {
-    /// Follows an event. Returns its line, if it is a switch that `filter` keeps.
+    /// Adds an event. Returns a line if it is a switch that `filter` keeps.
     pub fn push(
         &mut self,
         tasks: &SchedTasks,
@@ -65,7 +65,7 @@ impl SchedMap {
     ) -> Option<MapLine<'_>> {
         self.track.event(event);
         let SchedAction::Switch { previous, next, .. } = event.action else { return None };
-        // More CPUs than fit on any screen: those of a damaged file.
+        // Higher CPU numbers are from damaged files, and would not fit on a screen.
         const MOST: u32 = 1 << 12;
         if event.cpu >= MOST || !filter.keeps_cpu(event.cpu) {
             return None;
@@ -81,7 +81,7 @@ impl SchedMap {
         }
         self.new.clear();
         for &task in self.cells.iter().flatten() {
-            // A dot stands for the idle task.
+            // The idle task is shown as a dot.
             let count =
                 self.letters.len() as u32 - u32::from(self.letters.contains_key(&TaskId::IDLE));
             self.letters.entry(task).or_insert_with(|| {
@@ -94,7 +94,7 @@ impl SchedMap {
         Some(MapLine { time, cpu, task: next, new, cells, letters })
     }
 
-    /// How many switches are missing in the trace.
+    /// Number of switches that are missing in the trace.
     pub fn missing(&self) -> u64 {
         self.track.missing()
     }

@@ -1,11 +1,10 @@
-//! What a task waits for, from the stack with which it left its CPU.
+//! Wait reasons, derived from the stack with which a task left its CPU.
 
 use std::sync::Arc;
 
 use pyrograph_profile::{FrameKind, StackLine, WaitReason};
 
-/// Functions of the kernel in which tasks wait, by what for. Names are those of Linux 4.9 to 6.19, where they are not the same
-/// in all of them.
+/// Kernel functions in which tasks wait, by reason. Includes the different names of Linux 4.9 to 6.19.
 #[rustfmt::skip]
 const WAITS: [(WaitReason, &[&str]); 6] = [
     (WaitReason::Disk, &[
@@ -35,12 +34,12 @@ const WAITS: [(WaitReason, &[&str]); 6] = [
     (WaitReason::Child, &["do_wait", "kernel_wait4", "kernel_waitid", "wait_for_vfork_done"]),
 ];
 
-/// What a task waits for; [`WaitReason::Unknown`] if no function of the stack says. The innermost one counts: a program that
-/// reads a file for a socket waits for the disk.
+/// Reason for a wait; [`WaitReason::Unknown`] if no function of the stack is in the table. The innermost match is
+/// used: a program that reads a file to send it to a socket waits for the disk.
 pub(super) fn of_stack(stack: &[Arc<StackLine>]) -> WaitReason {
     let kernel = stack.iter().filter(|line| line.kind == FrameKind::Kernel);
     let named = |line: &Arc<StackLine>| {
-        // Compilers append parts of their own: `do_wait.part.0`.
+        // Compilers append suffixes: `do_wait.part.0`.
         let name = line.function.split('.').next()?;
         WAITS.iter().find(|(_, functions)| functions.contains(&name)).map(|(reason, _)| *reason)
     };

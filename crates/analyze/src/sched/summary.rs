@@ -1,4 +1,4 @@
-//! The history of switches, summed up by task and CPU.
+//! Summary of the switch history, by task and CPU.
 
 use std::collections::BTreeMap;
 
@@ -6,57 +6,57 @@ use pyrograph_profile::{SchedAction, SchedEvent, TaskId, TaskState};
 
 use super::timehist::{TimehistEvent, TimehistRow};
 
-/// Sums of all rows.
+/// Sums over all rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SchedSummary {
-    /// By task, but for idle ones.
+    /// By task, except idle tasks.
     pub tasks: BTreeMap<TaskId, TaskSummary>,
-    /// By CPU, how long it was idle, in nanoseconds, as far as it is known; `None` if it never was.
+    /// Known idle time of each CPU in nanoseconds; `None` if the CPU was never idle.
     pub idle: BTreeMap<u32, Option<u64>>,
-    /// How many switches there were.
+    /// Number of switches.
     pub switches: u64,
-    /// The times of the first and the last switch, as perf has them.
+    /// Times of the first and the last switch, as in perf.
     pub span: Option<(u64, u64)>,
 }
 
-/// The sums of a task. Times are nanoseconds.
+/// Sums of a task. Times are in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskSummary {
-    /// How often it left a CPU.
+    /// Number of times that it left a CPU.
     pub switches: u64,
-    /// The times that it ran, as far as they are known.
+    /// Known run times.
     pub run: Spread,
-    /// How long it waited in a state in which signals wake it, or others that are not named here.
+    /// Time blocked in interruptible sleep, or in a state that has no field of its own here.
     pub sleep: u64,
-    /// How long it waited in a state in which signals do not wake it.
+    /// Time blocked in uninterruptible sleep.
     pub uninterruptible: u64,
-    /// How long it waited for a CPU after it had to leave one.
+    /// Time waiting for a CPU after preemption.
     pub preempted: u64,
-    /// How long it waited for a CPU after it was woken.
+    /// Time waiting for a CPU after wakeup.
     pub delay: u64,
-    /// How often it was moved to another CPU.
+    /// Number of migrations to another CPU.
     pub migrations: u64,
-    /// Its end was seen.
+    /// True if its exit was seen.
     pub has_ended: bool,
 }
 
-/// Numbers, summed up.
+/// Statistics of numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spread {
-    /// How many there are.
+    /// Number of values.
     pub count: u64,
-    /// Their sum.
+    /// Sum.
     pub total: u64,
-    /// The lowest; 0 if there is none.
+    /// Minimum; 0 if there are no values.
     pub least: u64,
-    /// The highest.
+    /// Maximum; 0 if there are no values.
     pub most: u64,
-    /// The sum of their squares.
+    /// Sum of squares.
     squares: u128,
 }
 
 impl Spread {
-    /// Adds a number.
+    /// Adds a value.
     pub fn add(&mut self, value: u64) {
         self.least = if self.count == 0 { value } else { self.least.min(value) };
         self.most = self.most.max(value);
@@ -65,18 +65,18 @@ impl Spread {
         self.squares = self.squares.saturating_add(u128::from(value) * u128::from(value));
     }
 
-    /// The mean; 0 if there is none.
+    /// Mean; 0 if there are no values.
     pub fn mean(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.total as f64 / self.count as f64 }
     }
 
-    /// The standard deviation of the mean, as a share of it; 0 of fewer than two numbers.
+    /// Standard error of the mean, as a share of the mean; 0 for fewer than two values.
     pub fn relative_deviation(&self) -> f64 {
         let (count, mean) = (self.count as f64, self.mean());
         if self.count < 2 || mean == 0.0 {
             return 0.0;
         }
-        // Exact: with numbers as large as these, the difference of two floats would be noise.
+        // Integers, because with values this large the difference of two floats would lose all precision.
         let of_squares = self.squares.saturating_mul(self.count.into());
         let of_total = u128::from(self.total) * u128::from(self.total);
         let variance = of_squares.saturating_sub(of_total) as f64 / count / (count - 1.0);
@@ -85,7 +85,7 @@ impl Spread {
 }
 
 impl SchedSummary {
-    /// Follows the time, and ends of tasks.
+    /// Updates the time span, and notes exits of tasks.
     pub(super) fn saw(&mut self, event: &SchedEvent) {
         if let SchedAction::Switch { .. } = event.action {
             let (first, last) = self.span.unwrap_or((event.time, event.time));
@@ -98,7 +98,7 @@ impl SchedSummary {
         }
     }
 
-    /// Adds a row's idle time.
+    /// Adds a row's idle time to its CPU.
     pub(super) fn add_cpu(&mut self, row: &TimehistRow) {
         let TimehistEvent::Switch { stint, next, .. } = &row.what else { return };
         let idle = self.idle.entry(row.cpu).or_default();
@@ -111,7 +111,7 @@ impl SchedSummary {
         }
     }
 
-    /// Adds a row to its task's sums.
+    /// Adds a row to the sums of its task.
     pub(super) fn add_task(&mut self, row: &TimehistRow) {
         match &row.what {
             TimehistEvent::Switch { stint, .. } => {

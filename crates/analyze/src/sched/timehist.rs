@@ -1,4 +1,4 @@
-//! The history of switches: a row for each, with what the task that left its CPU had waited for before it ran.
+//! Switch history: a row for each switch, with what the outgoing task had waited for before it ran.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,59 +9,59 @@ use super::filter::SchedFilter;
 use super::summary::SchedSummary;
 use super::track::{SchedTrack, Stint};
 
-/// Makes rows of events, and sums them up, an event at a time. In memory are the sums alone.
+/// Makes rows of events and sums them up, one event at a time. Only the sums are kept in memory.
 #[derive(Clone, Debug, Default)]
 pub struct Timehist {
     track: SchedTrack,
     summary: SchedSummary,
-    /// The task that was seen last on each CPU.
+    /// Task last seen on each CPU.
     current: BTreeMap<u32, TaskId>,
-    /// The stack with which the task left each CPU that is idle since.
+    /// For each idle CPU, the stack with which the task before the idle task left it.
     before_idle: BTreeMap<u32, Arc<[Arc<StackLine>]>>,
 }
 
-/// A row.
+/// A row of the history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimehistRow {
-    /// Nanoseconds on the recording's clock.
+    /// Time in nanoseconds on the recording's clock.
     pub time: u64,
-    /// The CPU.
+    /// CPU number.
     pub cpu: u32,
-    /// The task that ran there.
+    /// Task that was running on the CPU.
     pub task: TaskId,
-    /// What happened.
+    /// Event of the row.
     pub what: TimehistEvent,
 }
 
-/// What a row is of.
+/// Event of a row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TimehistEvent {
     /// The task left the CPU.
     Switch {
-        /// What it had done there.
+        /// Time of the outgoing task on the CPU.
         stint: Stint,
-        /// The task that has the CPU now.
+        /// Task that the CPU switched to.
         next: TaskId,
-        /// Its stack, the innermost frame first; empty if it was not taken.
+        /// Stack of the outgoing task, innermost frame first; empty if there is none.
         stack: Arc<[Arc<StackLine>]>,
-        /// Of the idle task, the stack of the task that left the CPU before it.
+        /// If the idle task leaves the CPU, the stack of the task that ran before it.
         idle_since: Option<Arc<[Arc<StackLine>]>>,
     },
-    /// It woke another.
+    /// The task woke this one.
     Wakeup(TaskId),
-    /// A task was moved.
+    /// A task was migrated.
     Migration {
-        /// The task.
+        /// Migrated task.
         task: TaskId,
-        /// The CPU that it leaves.
+        /// Previous CPU.
         from: u32,
-        /// The CPU that it moves to.
+        /// New CPU.
         to: u32,
     },
 }
 
 impl Timehist {
-    /// Follows an event. Returns its row, if it is one, and `filter` keeps it.
+    /// Adds an event. Returns a row if the event has one and `filter` keeps it.
     pub fn push(
         &mut self,
         tasks: &SchedTasks,
@@ -88,13 +88,13 @@ impl Timehist {
             }
             SchedAction::Wakeup { task, waker, .. } => (waker, TimehistEvent::Wakeup(task)),
             SchedAction::Migrate { task, from, to } => {
-                // The event does not have who moved it.
+                // The event does not say which task caused the migration.
                 (current.unwrap_or(task), TimehistEvent::Migration { task, from, to })
             }
             _ => return None,
         };
         let row = TimehistRow { time: event.time, cpu: event.cpu, task, what };
-        // CPUs are idle whatever tasks are shown.
+        // Idle times do not depend on which tasks are shown.
         self.summary.add_cpu(&row);
         let other = match row.what {
             TimehistEvent::Switch { .. } => task,
@@ -107,7 +107,7 @@ impl Timehist {
         Some(row)
     }
 
-    /// Keeps the stack with which a CPU becomes idle, and returns it when it is no longer.
+    /// Stores the stack with which a CPU becomes idle, and returns it when the CPU is no longer idle.
     fn follow_idle(&mut self, event: &SchedEvent) -> Option<Arc<[Arc<StackLine>]>> {
         let SchedAction::Switch { next, .. } = event.action else { return None };
         let before = self.before_idle.remove(&event.cpu);
@@ -117,12 +117,12 @@ impl Timehist {
         before
     }
 
-    /// The sums of all rows.
+    /// Sums over all rows.
     pub fn summary(&self) -> &SchedSummary {
         &self.summary
     }
 
-    /// How many switches are missing in the trace.
+    /// Number of switches that are missing in the trace.
     pub fn missing(&self) -> u64 {
         self.track.missing()
     }

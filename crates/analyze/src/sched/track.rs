@@ -1,97 +1,98 @@
-//! Which task has which CPU, and since when others wait for one.
+//! Tracks which task each CPU runs, and since when other tasks wait for one.
 //!
-//! Events may be missing, lost or never recorded: a switch from a task that was not known to run. Then it is not known since
-//! when it ran, nor how long the task before did, and neither is made up.
+//! Events may be missing, because they were lost or never recorded: then a switch comes from a task that was not
+//! known to be running. In that case, the run times of this task and of the one before are unknown, and they are not
+//! estimated.
 
 use pyrograph_profile::{SchedAction, SchedEvent, TaskId, TaskState, WaitReason};
 
-/// Follows tasks and CPUs, an event at a time.
+/// Tracks tasks and CPUs, one event at a time.
 #[derive(Clone, Debug, Default)]
 pub struct SchedTrack {
     tasks: Vec<TaskNow>,
     cpus: Vec<CpuNow>,
-    /// How many switches are missing before those that were seen.
+    /// Number of switches that must be missing between those seen.
     missing: u64,
 }
 
-/// A switch of a CPU from one task to another.
+/// A context switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switched {
-    /// What the task that left the CPU had done there.
+    /// Time of the outgoing task on the CPU.
     pub left: Stint,
-    /// What the task that has it now had waited for.
+    /// Arrival of the incoming task on the CPU.
     pub came: Arrival,
 }
 
-/// The time of a task on a CPU.
+/// Uninterrupted time of a task on a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stint {
     /// The task.
     pub task: TaskId,
-    /// How it came to the CPU; `None` if that was not seen.
+    /// Arrival on the CPU; `None` if that was not seen.
     pub arrival: Option<Arrival>,
-    /// When it left, in nanoseconds.
+    /// Time at which the task left, in nanoseconds.
     pub end: u64,
-    /// The time that the kernel says it ran, where the trace has that.
+    /// Run time as counted by the kernel, if the trace contains it, in nanoseconds.
     pub counted: Option<u64>,
-    /// Its state when it left.
+    /// State of the task when it left.
     pub state: TaskState,
-    /// What it waits for from then on.
+    /// Reason for the wait that follows.
     pub reason: WaitReason,
 }
 
-/// How a task came to a CPU.
+/// Arrival of a task on a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// The task.
     pub task: TaskId,
-    /// When, in nanoseconds.
+    /// Time of the arrival, in nanoseconds.
     pub time: u64,
-    /// When it had left its CPU before, and in which state, if that was seen.
+    /// How the task had left its previous CPU, if that was seen.
     pub absence: Option<Absence>,
-    /// Since when it could run, if that is known.
+    /// Since when the task was runnable, if known.
     pub ready: Option<Ready>,
 }
 
 /// When and how a task left its CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Absence {
-    /// When, in nanoseconds.
+    /// Time in nanoseconds.
     pub since: u64,
-    /// In which state.
+    /// State of the task.
     pub state: TaskState,
-    /// What for.
+    /// Reason for the wait.
     pub reason: WaitReason,
 }
 
-/// Since when a task can run, without a CPU.
+/// Runnable state of a task without a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
-    /// Nanoseconds on the recording's clock.
+    /// Time since when it is runnable, in nanoseconds on the recording's clock.
     pub since: u64,
-    /// It had to leave its CPU; otherwise it was woken or started.
+    /// True if the task was preempted, false if it was woken or started.
     pub preempted: bool,
 }
 
 impl Stint {
-    /// The time that the task had the CPU, from one switch to the other, if both were seen; in nanoseconds.
+    /// Time from one switch to the next in nanoseconds, if both were seen.
     pub fn on_cpu(&self) -> Option<u64> {
         self.arrival.map(|arrival| self.end.saturating_sub(arrival.time))
     }
 
-    /// The time that it ran: what the kernel says, or else from one switch to the other.
+    /// Run time in nanoseconds: the kernel's count if known, otherwise the time between the switches.
     pub fn run_time(&self) -> Option<u64> {
         self.counted.or(self.on_cpu())
     }
 }
 
 impl Arrival {
-    /// How long it waited for a CPU after it could run, in nanoseconds.
+    /// Run queue latency: time from runnable to running, in nanoseconds.
     pub fn delay(&self) -> Option<u64> {
         self.ready.map(|ready| self.time.saturating_sub(ready.since))
     }
 
-    /// How long it had no CPU, in nanoseconds.
+    /// Time without a CPU, in nanoseconds.
     pub fn absent(&self) -> Option<u64> {
         self.absence.map(|absence| self.time.saturating_sub(absence.since))
     }
@@ -101,41 +102,41 @@ impl Arrival {
 struct TaskNow {
     absence: Option<Absence>,
     ready: Option<Ready>,
-    /// The CPU that it has.
+    /// CPU that runs the task.
     cpu: Option<u32>,
-    /// A waking was seen while it still had its CPU.
+    /// True if a wakeup was seen while the task was still on its CPU.
     woken_early: bool,
-    /// `sched_waking` was seen, behind which `sched_wakeup` says the same once more.
+    /// True after `sched_waking`, which `sched_wakeup` repeats.
     is_waking: bool,
-    /// What the kernel counted since it has the CPU.
+    /// Run time that the kernel has counted since the task's arrival on its CPU.
     counted: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct CpuNow {
     arrival: Option<Arrival>,
-    /// When it was idle last, and is not now.
+    /// Last idle time; `None` while the CPU is idle.
     idle: Option<Absence>,
 }
 
 impl SchedTrack {
-    /// How many switches are missing: of so many tasks it was not seen how they came to the CPU that they left, though the
-    /// CPU's switch before was.
+    /// Number of missing switches: switches from a task other than the one that the previous switch gave the CPU to,
+    /// and arrivals of tasks that were still on another CPU.
     pub fn missing(&self) -> u64 {
         self.missing
     }
 
-    /// The task that has a CPU, and how it came there, as far as it was seen.
+    /// Arrival of the task that a CPU runs, if it was seen.
     pub fn on(&self, cpu: u32) -> Option<&Arrival> {
         self.cpus.get(cpu as usize)?.arrival.as_ref()
     }
 
-    /// All CPUs on which something was seen, and the tasks that have them.
+    /// All CPUs with known tasks, and the arrivals of these.
     pub fn cpus(&self) -> impl Iterator<Item = (u32, &Arrival)> {
         (0..).zip(&self.cpus).filter_map(|(cpu, now)| Some((cpu, now.arrival.as_ref()?)))
     }
 
-    /// What the kernel counted of a task since it has its CPU.
+    /// Run time that the kernel has counted for a task since its arrival on its CPU.
     pub fn counted(&self, task: TaskId) -> Option<u64> {
         self.tasks.get(task.index())?.counted
     }
@@ -145,7 +146,7 @@ impl SchedTrack {
         self.tasks.get(task.index())?.ready
     }
 
-    /// Follows an event. Returns what a switch ended and began.
+    /// Processes an event. Returns the outgoing and incoming task of a switch.
     pub fn event(&mut self, event: &SchedEvent) -> Option<Switched> {
         match event.action {
             SchedAction::Switch { previous, state, reason, next } => {
@@ -178,7 +179,7 @@ impl SchedTrack {
     }
 
     fn cpu(&mut self, cpu: u32) -> &mut CpuNow {
-        // More CPUs than any kernel has are those of a damaged file: they share a place.
+        // Higher CPU numbers are from damaged files: they share one entry.
         const MOST: usize = 1 << 16;
         let at = (cpu as usize).min(MOST);
         if self.cpus.len() <= at {
@@ -193,7 +194,7 @@ impl SchedTrack {
         if let (Some(other), None) = (current, arrival) {
             self.missing += 1;
             if other.task != TaskId::IDLE {
-                // It left at some time, somehow.
+                // When and how the other task left is unknown.
                 *self.task(other.task) = TaskNow::default();
             }
         }
@@ -223,12 +224,12 @@ impl SchedTrack {
                     TaskNow { cpu: Some(cpu), ..TaskNow::default() },
                 );
                 if let Some(other) = now.cpu {
-                    // How it left that CPU was not seen.
+                    // Its departure from that CPU was not seen.
                     self.missing += 1;
                     let place = self.cpu(other);
                     place.arrival = place.arrival.filter(|arrival| arrival.task != task);
                 }
-                // Who wakes a task that is just leaving its CPU does so before it has left.
+                // A task that is about to leave its CPU may be woken before it has left.
                 let early = now.absence.filter(|_| now.woken_early);
                 let early = early.map(|it| Ready { since: it.since, preempted: false });
                 Arrival { task, time, absence: now.absence, ready: now.ready.or(early) }
@@ -248,10 +249,10 @@ impl SchedTrack {
         match now.ready {
             _ if now.cpu.is_some() => now.woken_early = true,
             None => now.ready = Some(ready),
-            // It was about to sleep when it had to leave its CPU.
+            // The task was about to sleep when it was preempted.
             Some(Ready { preempted: true, .. }) => {}
             Some(_) if is_same => {}
-            // Only a task that sleeps is woken: it ran since, which was not seen.
+            // Only sleeping tasks are woken, so the task must have run since, which was not seen.
             Some(_) => now.ready = Some(ready),
         }
     }

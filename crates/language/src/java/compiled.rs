@@ -1,9 +1,10 @@
-//! Compiled methods: which methods are at a place in their code. The compiler puts methods into others; of each place where
-//! the machine may have to know, the code's debug information has the method and the bytecode, and those of its callers.
+//! Compiled methods: which methods are active at an offset in their code. The compiler inlines methods into others. For
+//! each place where the virtual machine may have to know, the code's debug information gives the method and bytecode
+//! index, and those of its callers.
 //!
-//! Descriptions of places (`PcDesc`) are in the order of code: the first that is not before a place is that of the place.
-//! Each leads to a scope: numbers in bytes, of which the first are where the caller's scope begins (0: there is none), the
-//! number of the method among the code's metadata, and the bytecode and 1.
+//! Place descriptions (`PcDesc`) are sorted by code offset: the first that is not before an offset applies to it. Each
+//! refers to a scope, a sequence of compressed numbers. The first three are the offset of the caller's scope (0: none),
+//! the method's index among the code's metadata, and the bytecode index plus 1.
 
 use std::collections::HashMap;
 
@@ -13,11 +14,11 @@ use super::method::{LineTable, Numbers};
 use super::tables::Tables;
 use crate::runtime::{InnerCall, Name};
 
-/// Where the parts of a compiled method are.
+/// Offsets of the parts of a compiled method.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layout {
     parts: Parts,
-    /// In a description of a place: the distance in code, and the scope's.
+    /// Offsets in a place description: of the code offset, and of the scope's offset.
     pc: u64,
     scope: u64,
     pc_size: u64,
@@ -25,16 +26,17 @@ pub(super) struct Layout {
 
 #[derive(Clone, Copy, Debug)]
 enum Parts {
-    /// Behind the code, in this order: metadata, scopes, descriptions of places, dependencies.
+    /// Behind the code, in this order: metadata, scopes, place descriptions, dependencies.
     Behind { metadata: u64, scopes: u64, pcs: u64, pcs_end: u64 },
-    /// Scopes and descriptions of places in memory of their own; metadata in the code's data, behind what no table has the
-    /// size of (JDK 23 and 24).
+    /// Scopes and place descriptions are in separate memory. Metadata is in the code's data, behind a part whose size
+    /// is in no table (JDK 23 and 24).
     InData { data: u64, size: u64, method: u64, fixed: Fixed },
-    /// All in memory of their own (from JDK 25 on): metadata behind relocations.
+    /// All parts are in separate memory (JDK 25 or later); metadata is behind the relocations.
     Apart { mutable: u64, mutable_size: u64, relocations: u64, fixed: Fixed },
 }
 
-/// Memory for what never changes of a compiled method: where it is, its size, and where in it parts begin.
+/// Offsets of the fields that locate the immutable data of a compiled method: its address, its size, and the starts of
+/// the parts in it.
 #[derive(Clone, Copy, Debug)]
 struct Fixed {
     start: u64,
@@ -44,7 +46,7 @@ struct Fixed {
 }
 
 impl Layout {
-    /// `None` of versions whose layout is not known.
+    /// Returns `None` for versions whose layout is not known.
     pub fn read(tables: &Tables<'_>, version: u32) -> Option<Self> {
         let field = |class: &str, name: &str| tables.offset(class, name).map(u64::from);
         let of = |name: &str| field("nmethod", name);
@@ -83,7 +85,7 @@ impl Layout {
     }
 }
 
-/// The parts of one compiled method, in a process.
+/// Parts of one compiled method, read from a process.
 struct Bytes {
     metadata: Vec<u8>,
     scopes: Vec<u8>,
@@ -123,7 +125,8 @@ impl Layout {
         }
     }
 
-    /// Scopes and descriptions of places. Which of these come first differs, and the last may have more behind it.
+    /// Reads scopes and place descriptions. Which of them comes first differs, and the last may be followed by other
+    /// data.
     fn fixed(&self, code: &Code<'_>, blob: u64, fixed: Fixed) -> Option<(Vec<u8>, Vec<u8>)> {
         let half = |at: u64| code.reader.u32(blob.checked_add(at)?).map(u64::from);
         let start = code.reader.u64(blob.checked_add(fixed.start)?)?;
@@ -135,7 +138,7 @@ impl Layout {
         Some((part(scopes, pcs)?, part(pcs, scopes)?))
     }
 
-    /// Descriptions of places: their distances in code, and their scopes', in the order of code.
+    /// Decodes place descriptions into pairs of code offset and scope offset, in code order.
     fn places(&self, pcs: &[u8]) -> Vec<(u32, u32)> {
         let number = |entry: &[u8], at: u64| {
             let bytes = entry.get(at as usize..)?.first_chunk()?;
@@ -143,7 +146,7 @@ impl Layout {
         };
         let place = |entry: &[u8]| Some((number(entry, self.pc)?, number(entry, self.scope)?));
         let entries = pcs.chunks_exact(self.pc_size as usize).take(MOST_PLACES);
-        // The first and the last have no scope; behind that may be something else.
+        // The first and the last entry have no scope; other data may follow the last.
         entries
             .map_while(place)
             .take_while(|(pc, _)| *pc < i32::MAX)
@@ -154,12 +157,12 @@ impl Layout {
     }
 }
 
-/// Which methods are where in a compiled method.
+/// Methods at each place of a compiled method.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Compiled {
-    /// In the order of code: the end of a place, and its scope in `scopes`.
+    /// End of each place and the index of its scope in `scopes`, in code order.
     places: Vec<(u32, u32)>,
-    /// A scope's method in `methods`, its bytecode, and its caller's number and 1.
+    /// Each scope's method (an index into `methods`), bytecode index, and caller's index.
     scopes: Vec<Scope>,
     methods: Vec<(Name, LineTable)>,
 }
@@ -171,11 +174,11 @@ struct Scope {
     caller: Option<u32>,
 }
 
-/// In a place: lines are wanted (`JAVA_LINES` of the programs).
+/// Flag in an offset: line numbers are requested (`JAVA_LINES` of the in-kernel programs).
 const LINES: u32 = 1 << 23;
-/// More calls in one another are not followed.
+/// Maximum depth of inlined calls.
 pub(super) const DEEPEST: usize = 256;
-/// More are not read.
+/// Maximum number of place descriptions to read.
 const MOST_PLACES: usize = 1 << 17;
 pub(super) const MOST_METHODS: usize = 2048;
 
@@ -183,15 +186,15 @@ pub(super) const MOST_METHODS: usize = 2048;
 struct Reading<'a> {
     code: &'a Code<'a>,
     bytes: Bytes,
-    /// By distance: scopes that were read, and those that cannot be.
+    /// Indexes of scopes by offset; `None` for scopes that cannot be read.
     known: HashMap<u32, Option<u32>>,
-    /// By address: methods that were named, and those that cannot be.
+    /// Indexes of methods by address; `None` for methods that cannot be named.
     methods: HashMap<u64, Option<u32>>,
     compiled: Compiled,
 }
 
 impl Compiled {
-    /// Of a compiled method. `None` if it cannot be read.
+    /// Reads a compiled method; `None` if it cannot be read.
     pub(super) fn read(code: &Code<'_>, layout: &Layout, blob: u64) -> Option<Self> {
         let bytes = layout.bytes(code, blob)?;
         let pcs = layout.places(&bytes.pcs);
@@ -207,11 +210,11 @@ impl Compiled {
         (!compiled.places.is_empty()).then_some(compiled)
     }
 
-    /// The calls at a place, innermost first.
+    /// Returns the calls at a code offset, innermost first.
     pub fn calls(&self, offset: u32) -> Option<Vec<InnerCall<'_>>> {
         let (pc, has_lines) = (offset & (LINES - 1), offset & LINES != 0);
         let index = self.places.partition_point(|(end, _)| *end < pc);
-        // Behind the last one is code that handles exceptions and the like.
+        // Code behind the last place handles exceptions and the like.
         let (_, scope) = self.places.get(index).or(self.places.last())?;
         let mut calls = Vec::new();
         let mut next = Some(*scope);
@@ -229,7 +232,7 @@ impl Compiled {
 }
 
 impl Reading<'_> {
-    /// The number of a scope, by its distance.
+    /// Returns the index of the scope at an offset in the scope data.
     fn scope(&mut self, distance: u32) -> Option<u32> {
         let mut chain = Vec::new();
         let number = self.read_scope(distance, &mut chain);
@@ -241,11 +244,12 @@ impl Reading<'_> {
         number
     }
 
-    /// The same; `chain`: scopes that were read, with their methods and bytecodes, from the innermost one out.
+    /// Does the work of [`Self::scope`]. `chain` receives the scopes that were read (offset, method, bytecode),
+    /// innermost first.
     fn read_scope(&mut self, distance: u32, chain: &mut Vec<(u32, u32, u32)>) -> Option<u32> {
         let mut at = distance;
         let mut caller = None;
-        // Up to one that is known.
+        // Stop at a scope that is already known.
         while at != 0 {
             if let Some(known) = self.known.get(&at) {
                 caller = Some((*known)?);
@@ -256,7 +260,7 @@ impl Reading<'_> {
             let mut numbers = Numbers { bytes, at: at as usize, without_zeros };
             let (sender, method, bytecode) = (numbers.next()?, numbers.next()?, numbers.next()?);
             chain.push((at, method, bytecode.saturating_sub(1)));
-            // Callers come before.
+            // A caller's scope has a lower offset.
             if sender >= at || chain.len() > DEEPEST {
                 return None;
             }
@@ -272,7 +276,7 @@ impl Reading<'_> {
         caller
     }
 
-    /// The number of a method, by that of the metadata, from 1.
+    /// Returns the index of a method, by its number among the metadata, which starts at 1.
     fn method(&mut self, metadata: u32) -> Option<u32> {
         let at = 8 * usize::try_from(metadata.checked_sub(1)?).ok()?;
         let method = u64::from_le_bytes(*self.bytes.metadata.get(at..)?.first_chunk()?);

@@ -1,7 +1,7 @@
-//! Where in the data of compiled code its metadata begins (JDK 23 and 24). References to objects come before; how many there are
-//! is in no table for debuggers. But the code's own method is known, and its number among the metadata: it is that of all
-//! scopes without a caller. So a place is where the metadata begins if the code's method has that number there, and if the
-//! numbers of all other scopes are those of methods, too.
+//! Finds where metadata begins in the data of compiled code (JDK 23 and 24). It is preceded by references to objects,
+//! whose number is in no table for debuggers. However, the code's own method is known, and so is its number among the
+//! metadata: all scopes without a caller have it. So metadata begins at a place if the code's method has that number
+//! there, and if the numbers of all other scopes refer to methods, too.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -9,25 +9,25 @@ use super::Code;
 use super::compiled::{DEEPEST, MOST_METHODS};
 use super::method::Numbers;
 
-/// So many places are tried at most: code refers to its own method once or twice.
+/// Maximum number of candidate places: code refers to its own method once or twice.
 const MOST_STARTS: usize = 16;
 
-/// Numbers of methods in scopes, from 1.
+/// Numbers of methods in scopes; they start at 1.
 #[derive(Debug)]
 pub(super) struct Used {
-    /// Of the code's own method.
+    /// Number of the code's own method.
     root: u32,
     all: BTreeSet<u32>,
 }
 
 impl Used {
-    /// Of the scopes at places. `None` if these are not of one method.
+    /// Collects the numbers from the scopes at `places`. `None` if the outermost scopes have more than one method.
     pub fn read(code: &Code<'_>, scopes: &[u8], places: &[(u32, u32)]) -> Option<Self> {
         let without_zeros = code.layout.method.without_zeros;
         let (mut all, mut roots, mut known) = (BTreeSet::new(), BTreeSet::new(), HashSet::new());
         for (_, place) in places {
             let mut at = *place;
-            // Callers come before.
+            // A caller's scope has a lower offset.
             for _ in 0..DEEPEST {
                 if !known.insert(at) {
                     break;
@@ -49,7 +49,7 @@ impl Used {
     }
 }
 
-/// The metadata of code whose own method is known, in its data. `None` if no place fits, or more than one.
+/// Finds the metadata in the data of code whose own method is known. `None` if no place fits, or more than one.
 pub(super) fn find<'a>(
     code: &Code<'_>,
     data: &'a [u8],

@@ -6,7 +6,7 @@ use super::tables::Tables;
 use crate::memory::{Reader, readable};
 use crate::runtime::Name;
 
-/// Offsets in what names a method.
+/// Offsets of the fields that name a method.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     const_method: u64,
@@ -18,13 +18,13 @@ pub(super) struct Layout {
     flags: u64,
     constants_size: u64,
     holder: u64,
-    /// Where the index of the source file's name is: in the constants, or in the class.
+    /// Offset of the index of the source file's name: in the constant pool, or in the class.
     source_in_constants: Option<u64>,
     source_in_class: Option<u64>,
     class_name: u64,
     symbol_len: u64,
     symbol_body: u64,
-    /// Numbers are written without zeros (from JDK 20 on).
+    /// True if compressed numbers contain no zero bytes (JDK 20 or later).
     pub without_zeros: bool,
 }
 
@@ -60,14 +60,14 @@ pub(super) struct Methods<'a> {
     pub reader: Reader<'a>,
 }
 
-/// First bytecodes and their lines, as the compiler of the language has written them.
+/// Start bytecode index and line of each entry, as the Java compiler wrote them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LineTable(Arc<[(u16, u16)]>);
 
 impl LineTable {
-    /// The line of a bytecode; 0 if there is none.
+    /// Returns the line of a bytecode index; 0 if there is none.
     pub fn line(&self, bytecode: u32) -> u32 {
-        // The table may be in any order: that of the nearest bytecode before counts.
+        // The table may be in any order: the entry with the nearest lower bytecode index applies.
         let before = self.0.iter().filter(|(start, _)| u32::from(*start) <= bytecode);
         before.max_by_key(|(start, _)| *start).map_or(0, |(_, line)| (*line).into())
     }
@@ -88,7 +88,7 @@ impl Methods<'_> {
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// The parts of a method that never change, and its constants.
+    /// Returns the addresses of a method's `ConstMethod` and of its constant pool.
     fn parts(&self, method: u64) -> Option<(u64, u64)> {
         let method = method.checked_add(self.layout.const_method)?;
         let constant = self.reader.pointer(method)?;
@@ -96,17 +96,17 @@ impl Methods<'_> {
     }
 
     fn constant(&self, constants: u64, index: u64) -> Option<String> {
-        // The lowest bits of a pointer to a symbol are its own.
+        // The lowest bits of a pointer to a symbol are flags.
         let at = constants.checked_add(self.layout.constants_size + 8 * index)?;
         self.symbol(self.reader.pointer(at)? & !7)
     }
 
-    /// Its name, as Java's own map of compiled code has it: `int Counter.add(int, java.lang.String[])`.
+    /// Returns the method's name in the form of HotSpot's own perf map: `int Counter.add(int, java.lang.String[])`.
     pub fn name(&self, method: u64) -> Option<Name> {
         self.with_lines(method).map(|(name, _)| name)
     }
 
-    /// Its name and its lines.
+    /// Returns the method's name and lines.
     pub fn with_lines(&self, method: u64) -> Option<(Name, LineTable)> {
         let layout = self.layout;
         let (constant, constants) = self.parts(method)?;
@@ -132,14 +132,14 @@ impl Methods<'_> {
         Some((Name { function, file, start_line: lines.first() }, lines))
     }
 
-    /// Its lines; none if it has none, or they cannot be read.
+    /// Returns the method's lines; an empty table if it has none, or they cannot be read.
     pub fn lines(&self, method: u64) -> LineTable {
         self.read_lines(method).unwrap_or_default()
     }
 
     fn read_lines(&self, method: u64) -> Option<LineTable> {
         const HAS_LINES: u64 = 1;
-        /// No method has more.
+        /// No table is longer, in bytes.
         const LONGEST: u64 = 1 << 18;
         const PAGE: u64 = 4096;
         let layout = self.layout;
@@ -150,7 +150,7 @@ impl Methods<'_> {
         }
         let size = layout.const_method_size + short(layout.code_size)?;
         let start = constant.checked_add(size)?;
-        // Its end is in itself; what follows may not be there.
+        // The length is known only from the terminator; the memory behind it may not be mapped.
         let to_page = PAGE - start % PAGE;
         let lens = [256, PAGE, 16 * PAGE, LONGEST];
         let read = |len: &u64| {
@@ -161,8 +161,8 @@ impl Methods<'_> {
     }
 }
 
-/// Decodes a table of lines, which ends with a zero: each entry is a byte with the distance of the bytecode above 3 bits of
-/// that of the line, or 255 and both as numbers with a sign. `None` if it goes on.
+/// Decodes a line table, which ends with a zero byte. Each entry is a byte with the bytecode delta above 3 bits of line
+/// delta, or 255 followed by both as signed numbers. `None` if the table does not end in `bytes`.
 fn decode_lines(bytes: &[u8], without_zeros: bool) -> Option<Vec<(u16, u16)>> {
     let mut numbers = Numbers { bytes, at: 0, without_zeros };
     let (mut bytecode, mut line) = (0i32, 0i32);
@@ -185,8 +185,8 @@ fn decode_lines(bytes: &[u8], without_zeros: bool) -> Option<Vec<(u16, u16)>> {
     }
 }
 
-/// Numbers in bytes (`utilities/unsigned5.hpp`): of five bytes at most, each has six bits more; one below a limit is the
-/// last.
+/// Compressed numbers (`utilities/unsigned5.hpp`): up to five bytes with six more bits each; a byte below a limit is
+/// the last.
 #[derive(Clone, Copy)]
 pub(super) struct Numbers<'a> {
     pub bytes: &'a [u8],
@@ -215,14 +215,14 @@ impl Numbers<'_> {
     }
 }
 
-/// Types of a method, as Java writes them.
+/// Types of a method in Java's syntax.
 struct Signature {
     parameters: Vec<String>,
     returned: String,
 }
 
 impl Signature {
-    /// From a descriptor: `(I[Ljava/lang/String;)V`.
+    /// Parses a descriptor: `(I[Ljava/lang/String;)V`.
     fn parse(text: &str) -> Option<Self> {
         let mut rest = text.strip_prefix('(')?;
         let mut parameters = Vec::new();
@@ -236,7 +236,7 @@ impl Signature {
     }
 }
 
-/// The first type of a descriptor, and what follows.
+/// Returns the first type of a descriptor, and the rest.
 fn type_name(text: &str) -> Option<(String, &str)> {
     let element = text.trim_start_matches('[');
     let dimensions = text.len() - element.len();

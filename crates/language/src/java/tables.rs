@@ -1,13 +1,13 @@
-//! The tables that HotSpot's library has for debuggers (`src/hotspot/share/runtime/vmStructs.hpp` of the JDK): fields of its
-//! classes with their offsets or addresses, and sizes of these classes.
+//! Tables that HotSpot's library contains for debuggers (`src/hotspot/share/runtime/vmStructs.hpp` of the JDK): fields
+//! of its classes with their offsets or addresses, and the sizes of these classes.
 //!
 //! ```text
 //! gHotSpotVMStructs → [type name, field name, type, is static, offset, address], …, [0, …]
 //! gHotSpotVMTypes   → [type name, superclass name, three flags, size], …, [0, …]
 //! ```
 //!
-//! Pointers in them are relocated when the library is loaded. Some compilers compute offsets then, too, by code that stores
-//! a constant for each: `mov qword [rip + …], …`. These instructions are read instead.
+//! Pointers in them are relocated when the library is loaded. Some compilers also compute offsets at that time, by code
+//! that stores a constant for each: `mov qword [rip + …], …`. These instructions are decoded instead.
 
 use std::collections::HashMap;
 
@@ -16,12 +16,12 @@ use pyrograph_elf::Loaded;
 
 use crate::file::File;
 
-/// More entries than any version has (900 fields, 600 types).
+/// Upper limit for the number of entries, above that of any version (900 fields, 600 types).
 const MOST: u64 = 10_000;
 const FIELD_BYTES: u64 = 48;
 const TYPE_BYTES: u64 = 40;
 
-/// The tables of a library.
+/// Contents of the tables of a library.
 pub(super) struct Tables<'a> {
     start: u64,
     fields: HashMap<(&'a str, &'a str), Field<'a>>,
@@ -31,7 +31,7 @@ pub(super) struct Tables<'a> {
 struct Field<'a> {
     of_type: &'a str,
     is_static: bool,
-    /// Its address, if it is static, else its offset.
+    /// Address if it is static, otherwise offset.
     at: u64,
 }
 
@@ -70,7 +70,7 @@ impl<'a> Tables<'a> {
         Some(Self { start, fields, sizes })
     }
 
-    /// Tables with these fields of classes, and sizes.
+    /// Builds tables with these fields of classes, and these sizes.
     #[cfg(test)]
     pub fn of(fields: &[(&'a str, &'a str, &'a str, u64)], sizes: &[(&'a str, u64)]) -> Self {
         let field = |(class, name, of_type, at): &(&'a str, &'a str, &'a str, u64)| {
@@ -80,38 +80,38 @@ impl<'a> Tables<'a> {
         Self { start: 0, fields, sizes: sizes.iter().copied().collect() }
     }
 
-    /// Where the first table begins.
+    /// Returns the start address of the table of fields.
     pub fn start(&self) -> u64 {
         self.start
     }
 
-    /// The address of a static field.
+    /// Returns the address of a static field.
     pub fn variable(&self, class: &str, name: &str) -> Option<u64> {
         self.fields.get(&(class, name)).filter(|field| field.is_static).map(|field| field.at)
     }
 
-    /// The offset of a field that is not static.
+    /// Returns the offset of a non-static field.
     pub fn offset(&self, class: &str, name: &str) -> Option<u32> {
-        /// No class of these is larger.
+        /// Upper limit: all of these classes are smaller.
         const LARGEST: u32 = 1 << 14;
         let field = self.fields.get(&(class, name)).filter(|field| !field.is_static)?;
         u32::try_from(field.at).ok().filter(|at| *at < LARGEST)
     }
 
-    /// The type of a field.
+    /// Returns the type of a field.
     pub fn type_of(&self, class: &str, name: &str) -> Option<&'a str> {
         self.fields.get(&(class, name)).map(|field| field.of_type)
     }
 
-    /// The size of a class.
+    /// Returns the size of a class, in bytes.
     pub fn size(&self, class: &str) -> Option<u32> {
         u32::try_from(*self.sizes.get(class)?).ok().filter(|size| (1..1 << 14).contains(size))
     }
 }
 
-/// Constants that code stores at fixed places: addresses and values.
+/// Returns the addresses and values of constants that code stores at fixed addresses.
 fn stores(file: &File<'_>) -> Vec<(u64, u64)> {
-    // REX.W, the operation, and an operand behind the instruction; then its distance, and the constant.
+    // REX.W, the opcode, and a RIP-relative operand; its displacement and the constant follow.
     const STORE: [u8; 3] = [0x48, 0xc7, 0x05];
     const LEN: usize = 11;
     let mut found = Vec::new();

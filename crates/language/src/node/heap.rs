@@ -1,4 +1,4 @@
-//! Objects of V8's heap: what a function's closures share, scopes, scripts, strings.
+//! Objects of V8's heap: `SharedFunctionInfo`, scopes, scripts, strings.
 
 use pyrograph_event::interpreter::Interpreter;
 
@@ -6,7 +6,7 @@ use super::{Scripts, at};
 use crate::memory::{Memory, Reader, readable};
 use crate::runtime::Name;
 
-/// Objects in the memory of a process. Addresses are without tags.
+/// Reads objects from the memory of a process. Addresses are untagged.
 #[derive(Clone, Copy)]
 pub(super) struct Heap<'a> {
     offsets: &'a [u32; Interpreter::OFFSETS],
@@ -14,32 +14,32 @@ pub(super) struct Heap<'a> {
     scripts: &'a Scripts,
 }
 
-/// A word: a number or an object.
+/// A tagged word: a number or an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Value {
     Number(i32),
     Object(u64),
 }
 
-/// Where a string's characters are.
+/// Location of a string's characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Flat {
     pub address: u64,
-    /// Characters.
+    /// Number of characters.
     pub len: u64,
-    /// Each has two bytes.
+    /// True if each character has two bytes.
     pub is_wide: bool,
 }
 
-/// The name and the place of a function, by its scope.
+/// Name and position of a function, from its scope.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Scope {
     name: Option<String>,
-    /// Where its parameters begin, in characters of the script.
+    /// Position of its parameters, in characters from the start of the script.
     start: Option<u64>,
 }
 
-/// Representations of strings, and the bit of those with one byte a character, in their types.
+/// String representations, and the flag for one byte a character, in string types.
 const REPRESENTATION: u32 = 7;
 const SEQUENTIAL: u32 = 0;
 const CONS: u32 = 1;
@@ -47,11 +47,12 @@ const SLICED: u32 = 3;
 const THIN: u32 = 5;
 const ONE_BYTE: u32 = 8;
 
-/// Characters of a name that are read.
+/// Maximum number of characters of a name that are read.
 const LONGEST: u64 = 512;
-/// Words behind a scope's variables that are looked at: name, inferred name, positions, the outer scope.
+/// Number of words behind a scope's variables that are read: name, inferred name, positions, the outer scope.
 const SCOPE_WORDS: u64 = 8;
-/// The most variables of a scope whose names stand in it; those of more are in a table (`kScopeInfoMaxInlinedLocalNamesSize`).
+/// Maximum number of variables whose names are inside the scope; with more, they are in a table
+/// (`kScopeInfoMaxInlinedLocalNamesSize`).
 const INLINE_VARIABLES: u64 = 74;
 
 impl<'a> Heap<'a> {
@@ -89,9 +90,9 @@ impl<'a> Heap<'a> {
         self.type_of(object) == Some(self.offsets[field])
     }
 
-    /// The name of a function, by what its closures share.
+    /// Returns the name of a function, by its `SharedFunctionInfo`.
     pub fn name(self, shared: u64) -> Option<Name> {
-        // Its map is not among what was copied: the programs have looked at that.
+        // Its map is not among the copied memory: the in-kernel programs have checked it.
         if self.type_of(shared).is_some_and(|of| of != self.offsets[at::SHARED_TYPE]) {
             return None;
         }
@@ -110,8 +111,9 @@ impl<'a> Heap<'a> {
         Some(Name { function, file, start_line: line.unwrap_or(0) })
     }
 
-    /// A scope has, behind its variables: a number in classes; its name, or the number 0, and a number; its inferred name or
-    /// `undefined`; where it starts and ends; the scope around it. All but the positions of functions may be missing.
+    /// Reads a scope. Behind its variables it has: a number in classes; its name, or the number 0, and a number; its
+    /// inferred name or `undefined`; start and end positions; the outer scope. All of these except the positions of
+    /// functions may be missing.
     fn scope(self, scope: u64) -> Scope {
         self.read_scope(scope).unwrap_or_default()
     }
@@ -140,7 +142,7 @@ impl<'a> Heap<'a> {
                 Value::Object(_) => break,
             }
         }
-        // Where it starts and ends; from Node 24 on before the variables.
+        // Start and end positions; from Node 24 on they are before the variables.
         let end = variables_end(self.offset(at::SCOPE_VARIABLES), scope);
         let between = first.wrapping_sub(end) / 8;
         found.start = match between {
@@ -164,16 +166,16 @@ impl<'a> Heap<'a> {
         self.type_of(object).is_some_and(|of| of < self.offsets[at::FIRST_NO_STRING])
     }
 
-    /// The path of a script's file.
+    /// Returns the path of a script's file.
     fn file(self, script: u64) -> Option<String> {
         let name = self.object(script.checked_add(self.offset(at::SCRIPT_NAME))?)?;
         let name = self.text(name)?;
-        // Modules have the address of their file.
+        // The name of a module is the URL of its file.
         let path = name.strip_prefix("file://").filter(|path| path.starts_with('/'));
         readable(path.unwrap_or(&name))
     }
 
-    /// The beginning of a string.
+    /// Returns the beginning of a string.
     fn text(self, string: u64) -> Option<String> {
         let (mut text, mut rest) = (String::new(), vec![string]);
         let mut steps = 0;
@@ -196,7 +198,8 @@ impl<'a> Heap<'a> {
         Some(text)
     }
 
-    /// The parts of a string that was added up; the second one is none if it is empty, as when V8 has put them together.
+    /// Returns the parts of a concatenated string; the second is `None` if it is empty, which it is once V8 has
+    /// flattened the string.
     fn parts(self, string: u64) -> Option<(u64, Option<u64>)> {
         let field = |field| self.object(string.checked_add(self.offset(field))?);
         let first = field(at::CONS_FIRST)?;
@@ -225,7 +228,7 @@ impl<'a> Heap<'a> {
         Some(String::from_utf16_lossy(&units))
     }
 
-    /// The characters of a string that has them in one place.
+    /// Returns the location of a string's characters, if they are in one place.
     fn flat(self, string: u64) -> Option<Flat> {
         let (mut string, mut skipped, mut len) = (string, 0, None);
         for _ in 0..8 {
@@ -258,7 +261,7 @@ impl<'a> Heap<'a> {
         None
     }
 
-    /// The line of a place in a script, from 1.
+    /// Returns the line, from 1, of a position in a script.
     fn line(self, script: u64, start: u64) -> Option<u32> {
         let source = self.object(script.checked_add(self.offset(at::SCRIPT_SOURCE))?)?;
         let flat = self.flat(source)?;
@@ -269,7 +272,7 @@ impl<'a> Heap<'a> {
     }
 }
 
-/// Where the words behind the number of a scope's variables begin.
+/// Returns the address of the word after the number of a scope's variables.
 fn variables_end(offset: u64, scope: u64) -> u64 {
     scope.wrapping_add(offset + 8)
 }

@@ -1,4 +1,4 @@
-//! Lines of scripts.
+//! Line tables of scripts.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,11 +6,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::heap::Flat;
 use crate::memory::Memory;
 
-/// Where the lines of scripts end, by process and the script's text. V8 knows that itself only of scripts that have thrown.
+/// Positions of line ends, by process and script text. V8 itself has them only for scripts that have thrown an
+/// exception.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scripts(Arc<Mutex<HashMap<Script, Arc<[u32]>>>>);
 
-/// A process, a script's text, and how that begins: another may come to be in its place.
+/// Key of a script: process, location of its text, and the beginning of the text, since another script may take its
+/// place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Script {
     process: u32,
@@ -19,15 +21,15 @@ struct Script {
 }
 
 const BEGINNING: usize = 128;
-/// Scripts whose lines are kept at most, and the lines of one.
+/// Maximum number of scripts whose lines are cached.
 const MOST_SCRIPTS: usize = 128;
-/// Text that is not worth to be kept, characters: reading it again takes less than 10 µs.
+/// Length, in characters, up to which text is not worth caching: reading it again takes less than 10 µs.
 const SHORT: u64 = 16 << 10;
-/// The most that is read of a script, characters.
+/// Maximum number of characters that are read of a script.
 const LONGEST: u64 = 32 << 20;
 
 impl Scripts {
-    /// The line of a character, from 1. `None` if the text cannot be read.
+    /// Returns the line, from 1, of a character. `None` if the text cannot be read.
     pub(super) fn line(&self, memory: &dyn Memory, text: Flat, at: u64) -> Option<u32> {
         if at > LONGEST {
             return None;
@@ -62,14 +64,15 @@ fn line_of(ends: &[u32], at: u64) -> Option<u32> {
     u32::try_from(before + 1).ok()
 }
 
-/// The characters that end lines among the first ones (ECMAScript: LF, CR, CR LF, U+2028, U+2029).
+/// Returns the positions of the characters that end lines among the first `len` ones (ECMAScript: LF, CR, CR LF,
+/// U+2028, U+2029).
 fn ends(memory: &dyn Memory, text: Flat, len: u64) -> Option<Vec<u32>> {
     let mut found = Vec::new();
     let (mut before, mut number) = (0, 0);
     let mut see = |unit: u16| {
         let is_end = match unit {
             0x0a if before == 0x0d => {
-                // Both are one end.
+                // CR LF is one line end.
                 found.pop();
                 true
             }

@@ -7,14 +7,14 @@ use super::at;
 
 const NO: u32 = Interpreter::NO_OFFSET;
 
-/// Offsets of one version, in the order of the constants of `at`, with those of an interpreter with threads.
+/// Offsets of one version in the order of the constants of `at`, for an interpreter built with threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout([u32; Interpreter::OFFSETS]);
 
 impl Layout {
-    /// Of a version 5.x.
+    /// Returns the layout of version 5.x.
     pub fn of_version(minor: u32) -> Option<Self> {
-        // Odd versions are of development.
+        // Odd versions are development versions.
         if !(10..=44).contains(&minor) || minor % 2 == 1 {
             return None;
         }
@@ -74,17 +74,17 @@ impl Layout {
             (at::HV_MAX, if old { 0x10 } else { 0x18 }),
             (at::HV_NAMES, if old { NO } else { 0x1c }),
             (at::EVAL_RETURN, if minor == 10 { 0x48 } else { retop }),
-            // `block_eval.cur_top_env`, its last field.
+            // `block_eval.cur_top_env`, the last field of that struct.
             (at::EVAL_CATCH, catch),
         ])))
     }
 
-    /// One of them.
+    /// Returns one offset.
     pub fn field(&self, field: usize) -> u32 {
         self.0[field]
     }
 
-    /// For the programs in the kernel.
+    /// Returns the offsets for the in-kernel programs.
     pub fn offsets(&self, is_threaded: bool) -> [u32; Interpreter::OFFSETS] {
         let mut offsets = self.0;
         if !is_threaded {

@@ -1,7 +1,7 @@
 //! Offsets in CPython's structures on x86-64.
 //!
-//! Up to 3.12 from each version's headers (`pycore_runtime.h`, `pycore_interp.h`, `pystate.h`, `frameobject.h`,
-//! `pycore_frame.h`, `code.h`, `unicodeobject.h`); later ones have `_Py_DebugOffsets` in the file.
+//! Up to 3.12 they are from each version's headers (`pycore_runtime.h`, `pycore_interp.h`, `pystate.h`,
+//! `frameobject.h`, `pycore_frame.h`, `code.h`, `unicodeobject.h`); later versions have `_Py_DebugOffsets` in the file.
 
 use pyrograph_event::interpreter::Interpreter;
 
@@ -39,7 +39,7 @@ struct Row {
 }
 
 impl Layout {
-    /// Of a version 3.x before 3.13.
+    /// Returns the layout of version 3.x, before 3.13.
     pub fn of_version(minor: u32) -> Option<Self> {
         let row = match minor {
             8..=10 => Row {
@@ -100,8 +100,8 @@ impl Layout {
         Self { offsets, filename: row.code[1], name: row.code[2], kind_shift: 2 }
     }
 
-    /// Of the version whose `_Py_DebugOffsets` are in the file at an address. Which word has which offset depends on the
-    /// version; a pre-release may have other words than the release.
+    /// Reads the layout from the `_Py_DebugOffsets` at an address in the file. The order of the words depends on the
+    /// version; a pre-release may differ from the release.
     pub fn of_file(file: &File<'_>, runtime: u64) -> Option<Self> {
         let word = |index: u64| file.u64(runtime.wrapping_add(8 * index));
         if file.bytes(runtime, 8)? != b"xdebugpy" {

@@ -1,7 +1,7 @@
-//! From an instruction of a code object to its line.
+//! Decodes the line tables of code objects.
 
-/// The line at an instruction, by the table of a version 3.x; `None` if it has none. `offset`: in bytes from the first
-/// instruction, except for 3.10, which counts instructions. `first`: the line on which the code begins.
+/// Returns the line of an instruction, by the line table of version 3.`minor`; `None` if it has none. `offset` is in
+/// bytes from the first instruction, except for 3.10, which counts instructions. `first` is the first line of the code.
 pub(super) fn line(minor: u32, table: &[u8], first: u32, offset: u32) -> Option<u32> {
     let line = match minor {
         ..=9 => in_lnotab(table, first, offset),
@@ -11,7 +11,7 @@ pub(super) fn line(minor: u32, table: &[u8], first: u32, offset: u32) -> Option<
     u32::try_from(line).ok().filter(|line| *line > 0)
 }
 
-/// `co_lnotab` (Objects/lnotab_notes.txt): pairs of how many bytes of instructions further, and how many lines.
+/// `co_lnotab` (Objects/lnotab_notes.txt): pairs of a bytecode offset delta in bytes and a line delta.
 fn in_lnotab(table: &[u8], first: u32, offset: u32) -> i64 {
     let (mut line, mut at) = (i64::from(first), 0);
     let (pairs, _) = table.as_chunks::<2>();
@@ -25,8 +25,8 @@ fn in_lnotab(table: &[u8], first: u32, offset: u32) -> i64 {
     line
 }
 
-/// `co_linetable` of 3.10 (PEP 626): ranges of instructions, by their length in bytes, and how many lines further each is;
-/// -128: it has no line.
+/// `co_linetable` of 3.10 (PEP 626): pairs of the length in bytes of a range of instructions and its line delta; -128
+/// means that it has no line.
 fn in_linetable(table: &[u8], first: u32, offset: u32) -> Option<i64> {
     let (mut line, mut end) = (i64::from(first), 0);
     let (pairs, _) = table.as_chunks::<2>();
@@ -42,21 +42,21 @@ fn in_linetable(table: &[u8], first: u32, offset: u32) -> Option<i64> {
     None
 }
 
-/// `co_linetable` from 3.11 on (Objects/locations.md): entries of a byte with the highest bit set (kind, and how many
-/// instructions less one), and what belongs to that kind.
+/// `co_linetable` from 3.11 on (Objects/locations.md): entries that start with a byte with the highest bit set (kind,
+/// and number of instructions minus one), followed by data that depends on the kind.
 fn in_locations(table: &[u8], first: u32, offset: u32) -> Option<i64> {
     let (mut line, mut end) = (i64::from(first), 0);
     let mut rest = table.iter().copied();
     while let Some(head) = rest.next() {
         end += (u32::from(head & 7) + 1) * 2;
         let lines = match head >> 3 & 15 {
-            // One line, with columns in one byte or two.
+            // Same line or a small delta, with columns in one or two bytes.
             0..=9 => rest.next().map(|_| 0),
             kind @ 10..=12 => rest.nth(1).map(|_| i64::from(kind) - 10),
             13 => signed(&mut rest),
             14 => {
                 let lines = signed(&mut rest);
-                // The line that it ends on, and two columns.
+                // The end line, and two columns.
                 (0..3).try_fold(lines, |lines, _| unsigned(&mut rest).map(|_| lines)).flatten()
             }
             _ => {
@@ -74,7 +74,7 @@ fn in_locations(table: &[u8], first: u32, offset: u32) -> Option<i64> {
     None
 }
 
-/// A number in groups of six bits, the lowest first; bit 6 is set in all but the last.
+/// Decodes a number in groups of six bits, lowest first; bit 6 is set in all but the last group.
 fn unsigned(bytes: &mut impl Iterator<Item = u8>) -> Option<u64> {
     let (mut value, mut shift) = (0u64, 0);
     loop {
@@ -87,7 +87,7 @@ fn unsigned(bytes: &mut impl Iterator<Item = u8>) -> Option<u64> {
     }
 }
 
-/// The same; the lowest bit is the sign.
+/// As [`unsigned`], with the sign in the lowest bit.
 fn signed(bytes: &mut impl Iterator<Item = u8>) -> Option<i64> {
     let value = unsigned(bytes)?;
     let magnitude = i64::try_from(value >> 1).ok()?;

@@ -1,33 +1,34 @@
-//! Classes of methods, as Ruby 3.4 and later write them into labels: `Class#method`, `Class.method`.
+//! Classes of methods, in the form that Ruby 3.4 and later use in labels: `Class#method`, `Class.method`.
 //!
-//! The name of a class, and the object that a singleton class is of, are variables of the class to 3.1, with their names; in
-//! 3.2 too, in an array whose names are elsewhere; fields of the class later.
+//! The name of a class, and the object that a singleton class belongs to, are instance variables of the class. Up to
+//! 3.1 their names are stored with them; in 3.2 the values are in an array and the names elsewhere. Later versions have
+//! fields of the class instead.
 
 use pyrograph_event::interpreter::ChunkPlan;
 
 use super::Heap;
 use super::layout::Layout;
 
-/// To 3.1, a class has its name and the object that it is the class of among its variables: a `st_table` with hash, key and
-/// value for each. Entries that were made first are looked at; these two are, before those of the program.
+/// Up to 3.1, instance variables of a class, including its name and the attached object, are in a `st_table` with hash,
+/// key and value for each entry. Only the oldest entries are read; these two come before those of the program.
 const ENTRIES: u64 = 6;
 const ENTRY: u32 = 24;
 const KEY: u32 = 8;
 const VALUE: u32 = 16;
-/// The kind of a name in its number: variables of a program are of other kinds (`ID_SCOPE_MASK` of symbol.h).
+/// Bits of an ID that give the kind of name: variables of a program are of other kinds (`ID_SCOPE_MASK` of symbol.h).
 const KIND: u64 = 0xe;
 
-/// What a method's class is.
+/// Class of a method.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Class {
-    /// A class or module of this name.
+    /// A class or module with this name.
     Named(String),
-    /// The class of such a one: its methods are called on that itself.
+    /// The singleton class of the class or module with this name: its methods are called on the class itself.
     Of(String),
 }
 
 impl Class {
-    /// A label with the class before its method. Labels of what is no method stay as they are.
+    /// Returns a label with the class before the method. Labels of code that is not a method are returned unchanged.
     pub fn label(&self, label: &str) -> String {
         let (before, method) = match label.rfind(" in ") {
             Some(at) => label.split_at(at + " in ".len()),
@@ -44,7 +45,7 @@ impl Class {
     }
 }
 
-/// Pieces of memory that name a method's class, which follow `first` others.
+/// Pieces of memory that name a method's class; `first` other pieces precede them.
 pub(super) fn plan(layout: &Layout, first: u16) -> Vec<ChunkPlan> {
     let chunk = ChunkPlan::new;
     let text = |from| chunk(from, layout.string_pointer, 160);
@@ -66,7 +67,7 @@ pub(super) fn plan(layout: &Layout, first: u16) -> Vec<ChunkPlan> {
                 // The first variable: a name, or an object.
                 chunk(next, 0, 160),
                 text(next + 1),
-                // The second.
+                // The second variable.
                 chunk(next, 8, 160),
                 text(next + 3),
             ]
@@ -88,13 +89,13 @@ pub(super) fn plan(layout: &Layout, first: u16) -> Vec<ChunkPlan> {
             // The first variable: a name, or an object.
             chunk(next + 2, VALUE, 160),
             text(next + 3),
-            // The second.
+            // The second variable.
             chunk(next + 2, ENTRY + VALUE, 160),
             text(next + 5),
         ]
     };
     let name = of_class(first, first + 1);
-    // What it is the class of is the first of its variables.
+    // The attached object is the first variable.
     let of_attached = of_class(first + 4, first + 1 + name.len() as u16);
     [vec![class], name, of_attached].concat()
 }
@@ -110,7 +111,7 @@ impl Heap<'_> {
         kind == Some(layout.type_class_object) || kind == Some(layout.type_module_object)
     }
 
-    /// The class of a method; `None` if it has no name, or cannot be read.
+    /// Returns the class of a method; `None` if it has no name, or cannot be read.
     pub(super) fn class(self, class: u64) -> Option<Class> {
         if class & 7 != 0 || !self.is_class(class) {
             return None;
@@ -131,12 +132,12 @@ impl Heap<'_> {
             (Some(at), Some(_)) => self.string(self.object(class.wrapping_add(at.into()))?),
             _ => self.variables(class)?.into_iter().find_map(|value| self.name_in_variable(value)),
         };
-        // A class without a name, or one within such a one: `#<Class:0x00007f…>::Inner`.
+        // An anonymous class, or one inside an anonymous class: `#<Class:0x00007f…>::Inner`.
         name.filter(|name| !name.contains("#<"))
     }
 
-    /// A string that a variable of a class has. In 3.2, where it may be one of the program's: if it is like the name of a class,
-    /// of which Ruby keeps one string for the whole process.
+    /// Reads a string in a variable of a class. In 3.2 the variable may be the program's: then it is accepted only if
+    /// the string looks like a class name and is interned.
     fn name_in_variable(self, object: u64) -> Option<String> {
         let name = self.string(object)?;
         if self.layout.class_values.is_none() {
@@ -147,7 +148,7 @@ impl Heap<'_> {
         (is_interned && name.split("::").all(is_constant)).then_some(name)
     }
 
-    /// The objects in the first variables of a class; to 3.1, but those that the program has named.
+    /// Returns the objects in the first variables of a class; up to 3.1 without variables that the program has named.
     fn variables(self, class: u64) -> Option<Vec<u64>> {
         let layout = self.layout;
         if let Some(values) = layout.class_values {

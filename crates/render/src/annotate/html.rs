@@ -1,4 +1,4 @@
-//! An annotated function as a page: one file without a script, which needs no network.
+//! HTML output of an annotated function: a single file without scripts, which needs no network.
 
 use std::io::{self, Write};
 
@@ -14,11 +14,11 @@ use crate::units::grouped;
 
 const STYLE: &str = include_str!("page.css");
 
-/// Writes an annotated function as a page. It opens with the hottest instructions in view.
+/// Writes an annotated function as an HTML page. The page opens with the hottest instructions in view.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Fails if writing to `out` fails.
 pub fn annotation_html(
     of: &Annotation,
     style: AnnotationStyle,
@@ -89,7 +89,7 @@ fn write_row(
         }
         Row::Instruction { at, arrows } => {
             let instruction = &of.instructions[*at];
-            // What has the focus is scrolled into view.
+            // The browser scrolls the focused element into view.
             let mark = if hot == Some(*at) { " id=\"hot\" tabindex=\"0\" autofocus" } else { "" };
             writeln!(
                 out,

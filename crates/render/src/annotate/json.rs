@@ -1,15 +1,15 @@
-//! An annotated function as JSON.
+//! JSON output of an annotated function.
 
 use std::io::{self, Write};
 
 use pyrograph_analyze::{Annotation, SourcePlace};
 use serde_json::{Value, json};
 
-/// Writes an annotated function as JSON: names and texts as they are, values as integers.
+/// Writes an annotated function as JSON: names and texts unchanged, values as integers.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Fails if writing to `out` fails.
 pub fn annotation_json(of: &Annotation, out: &mut dyn Write) -> io::Result<()> {
     let value_types = of
         .value_types
@@ -50,7 +50,7 @@ pub fn annotation_json(of: &Annotation, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)
 }
 
-/// Addresses have more digits than a number of JavaScript holds.
+/// Formats an address as a string, because a JavaScript number cannot hold all 64 bits.
 fn hex(address: u64) -> String {
     format!("{address:x}")
 }

@@ -1,4 +1,4 @@
-//! Annotated functions as a column of the viewer's page: JSON, which its script shows as it is.
+//! Annotated functions as a column of the viewer's page: JSON that its script shows without further processing.
 
 use std::collections::BTreeSet;
 
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::rows::{Row, rows};
 use super::{AnnotationStyle, hottest_line};
 
-/// The most bytes of all functions together, before they are compressed.
+/// Maximum size in bytes of all functions together, before compression.
 const MOST_BYTES: usize = 2 << 20;
 
-/// As many functions as there is room for, in their order.
+/// Packs as many functions as there is room for, in their order.
 pub(crate) fn packed(functions: &[Annotation], column: usize) -> Vec<Value> {
     let mut left = MOST_BYTES;
     let mut packed = Vec::new();
@@ -34,9 +34,9 @@ fn function(of: &Annotation, column: usize) -> Value {
     });
     instructions.enumerate().for_each(|(place, at)| shown[at] = Some(place));
     let place = |of: SourcePlace| json!([of.file, of.line]);
-    // Of six or more: an instruction; of two: a source line; of one: whose code follows, or how many instructions do not.
-    // The page shows the first four; what follows is for those who read it back: where it may jump to, whose it is, file and
-    // line.
+    // Rows are distinguished by length. Six or more elements: an instruction. Two: a source line. One: the owner of the
+    // following code, or the number of omitted instructions. The page shows the first four elements; the others are
+    // for readers of the data: jump target, scope, file and line.
     let row = |row: Row| match row {
         Row::Owner(name) => json!([name]),
         Row::LeftOut(count) => json!([count]),
@@ -62,7 +62,7 @@ fn function(of: &Annotation, column: usize) -> Value {
         let inlined = of.inlined.iter();
         inlined.map(|(name, at)| json!([crate::report::plain(name), at.map(place)])).collect()
     };
-    // Lines that are in no row: from where functions are inlined, and where this one begins.
+    // Lines that are in no row: call sites of inlined functions, and the start of this function.
     let calls = of.scopes.iter().flat_map(|of| of.inlined.iter().filter_map(|(_, at)| *at));
     let other: BTreeSet<SourcePlace> = calls.chain(of.start).collect();
     let text =

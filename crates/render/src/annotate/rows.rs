@@ -1,4 +1,4 @@
-//! The rows of an annotated function: source lines, instructions, and what is left out between them.
+//! Rows of an annotated function: source lines, instructions, and gaps.
 
 use std::collections::BTreeMap;
 
@@ -7,31 +7,31 @@ use pyrograph_analyze::{Annotation, Arrow, SourceBlock, SourcePlace, arrows};
 use super::{AnnotationParts, AnnotationStyle};
 use crate::report::{base_name, plain};
 
-/// A row. All text is plain.
+/// A row. Its text has no control characters.
 pub(crate) enum Row {
-    /// A source line, before its instructions or with a share of its own.
+    /// A source line, before its instructions or with its own values.
     Source { label: String, text: String, values: Option<Vec<u64>> },
-    /// Whose code follows.
+    /// The owner of the following code.
     Owner(String),
-    /// An instruction, with its place in [`Annotation::instructions`], and arrows.
+    /// An instruction, as an index into [`Annotation::instructions`], with its arrows.
     Instruction { at: usize, arrows: String },
-    /// So many instructions without samples.
+    /// Number of omitted instructions without samples.
     LeftOut(usize),
 }
 
-/// Instructions around those with samples that are shown with them.
+/// Number of instructions shown before and after an instruction with samples.
 const CONTEXT: usize = 6;
 
-/// Fewer instructions are not left out: the line that says so takes as much room.
+/// Minimum number of instructions to omit: for fewer, the line that says so takes as much room.
 const LEAST_LEFT_OUT: usize = 4;
 
-/// So many of the functions between an inlined one and the annotated one are named.
+/// Maximum number of functions to name between an inlined function and the annotated one.
 const MOST_BETWEEN: usize = 2;
 
-/// Most arrows side by side.
+/// Maximum number of arrows side by side.
 const LANES: usize = 8;
 
-/// The rows to show.
+/// Returns the rows to show.
 pub(crate) fn rows(of: &Annotation, style: AnnotationStyle) -> Vec<Row> {
     match style.parts {
         AnnotationParts::Source => source_rows(of),
@@ -93,7 +93,7 @@ fn instruction_rows(of: &Annotation, style: AnnotationStyle, with_source: bool) 
     rows
 }
 
-/// Adds the line of an instruction, and whose it is, unless these are those of the one before.
+/// Adds the source line and the owner of an instruction, if they differ from the previous instruction's.
 fn add_source(
     of: &Annotation,
     (scope, place): (usize, Option<SourcePlace>),
@@ -112,8 +112,8 @@ fn add_source(
     }
 }
 
-/// `get, inlined at work.c:12 through read, next and 2 more`: the innermost function, the line of the annotated function that
-/// calls it, with its text, and the functions between them, the outermost first.
+/// Describes inlined code: `get, inlined at work.c:12 through read, next and 2 more`. Names the innermost function,
+/// the call site in the annotated function with its text, and the functions in between, outermost first.
 fn owner(of: &Annotation, scope: usize) -> String {
     let inlined = of.scopes.get(scope).map_or(&[][..], |of| &of.inlined);
     let (Some((innermost, _)), Some((_, call))) = (inlined.last(), inlined.first()) else {
@@ -139,12 +139,12 @@ fn owner(of: &Annotation, scope: usize) -> String {
     }
 }
 
-/// `next<usize>` → `next`.
+/// Removes type arguments: `next<usize>` → `next`.
 fn without_arguments(name: &str) -> &str {
     name.find('<').filter(|&at| at > 0).map_or(name, |at| &name[..at])
 }
 
-/// Which instructions are shown: those with samples, and those around them.
+/// For each instruction, true if it is shown: instructions with samples, and those near them.
 fn shown(of: &Annotation, all: bool) -> Vec<bool> {
     let count = of.instructions.len();
     let mut shown = vec![all; count];
@@ -169,7 +169,7 @@ fn shown(of: &Annotation, all: bool) -> Vec<bool> {
     shown
 }
 
-/// For each instruction, the cells left of it: as many as there are lanes, and one for the head.
+/// Arrow cells to the left of each instruction: one per lane, and one for the arrowhead.
 fn arrow_cells(arrows: &[Arrow], count: usize) -> Vec<String> {
     let lanes = arrows.iter().map(|arrow| arrow.lane + 1).max().unwrap_or(0);
     if lanes == 0 {
@@ -194,7 +194,7 @@ fn arrow_cells(arrows: &[Arrow], count: usize) -> Vec<String> {
         .collect()
 }
 
-/// The cells of one row: the outermost lane first.
+/// Arrow cells of one row, outermost lane first.
 fn cells(active: &[Option<&Arrow>], at: usize) -> String {
     let mut out = String::new();
     let (mut is_joined, mut is_head) = (false, false);

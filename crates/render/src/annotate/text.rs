@@ -1,4 +1,4 @@
-//! An annotated function as text.
+//! Text output of an annotated function.
 
 use std::io::{self, Write};
 
@@ -13,11 +13,11 @@ const RESET: &str = "\x1b[0m";
 const BOLD: &str = "\x1b[1m";
 const DIM: &str = "\x1b[2m";
 
-/// Writes an annotated function as text. What names and sources hold that a terminal would obey is replaced.
+/// Writes an annotated function as text. Control characters in names and sources are replaced.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Fails if writing to `out` fails.
 pub fn annotation_text(
     of: &Annotation,
     style: AnnotationStyle,
@@ -47,7 +47,7 @@ pub fn annotation_text(
     Ok(())
 }
 
-/// Widths of columns, in characters.
+/// Column widths, in characters.
 struct Table<'a> {
     of: &'a Annotation,
     color: bool,
@@ -120,7 +120,7 @@ impl<'a> Table<'a> {
         }
     }
 
-    /// The shares of a row; those that are 0 are left out.
+    /// Formats the shares of a row; shares of 0 are left blank.
     fn shares(&self, values: &[u64]) -> String {
         let cell = |(column, width): (usize, &usize)| {
             if values[column] == 0 {
@@ -138,7 +138,7 @@ impl<'a> Table<'a> {
     }
 }
 
-/// The titles of the columns of shares: of one value only what they are.
+/// Titles of the share columns; for a single value type, `Percent`.
 fn titles(of: &Annotation) -> Vec<String> {
     match &of.value_types[..] {
         [_] => vec!["Percent".to_owned()],

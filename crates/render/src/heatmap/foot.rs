@@ -1,4 +1,4 @@
-//! Below the cells: what colours and lines mean, and what is not drawn.
+//! Footer of a heat map: the legend, and the points that are not drawn.
 
 use super::{MARGIN, Picture, grid};
 use crate::svg::{MUTED, number};
@@ -6,10 +6,10 @@ use crate::tag::tag;
 use crate::text::escape;
 use crate::units::write_integer;
 
-/// The width of a colour's sample.
+/// Width of a colour swatch.
 const SWATCH: f64 = 20.0;
 
-/// A part of the footer, which is never broken into two lines.
+/// A part of the footer, which is never split over two lines.
 struct Item {
     markup: String,
     width: f64,
@@ -18,7 +18,7 @@ struct Item {
 pub(super) struct Foot {
     items: Vec<Item>,
     font_size: f64,
-    /// Where each item stands.
+    /// Position of each item.
     places: Vec<(f64, f64)>,
     height: f64,
 }
@@ -42,7 +42,7 @@ impl Foot {
         let mut places = Vec::new();
         for (index, item) in items.iter().enumerate() {
             if index > 0 && x + item.width > room {
-                // The numbers of the colours take a second line.
+                // Below the swatches is a second line with their counts.
                 (x, y) = (MARGIN, y + line + if y == 0.0 { font_size } else { 0.0 });
             }
             places.push((x, y));
@@ -80,7 +80,7 @@ impl Foot {
     }
 }
 
-/// All colours, and below them the counts that they begin at, as many as there is room for.
+/// Swatches of all colours, with the counts at which they begin below them, as many as there is room for.
 fn colours(picture: &Picture<'_>) -> Item {
     let ramp = &picture.ramp;
     let size = picture.look.font_size;
@@ -94,7 +94,7 @@ fn colours(picture: &Picture<'_>) -> Item {
         write_integer(&mut text, from);
         let mut first = text.clone();
         if ramp.linear && class == 0 && to > from {
-            // All below the first percentile, too.
+            // Also includes counts below the first percentile.
             first = String::from("≤");
             write_integer(&mut first, to);
         }
@@ -115,7 +115,7 @@ fn colours(picture: &Picture<'_>) -> Item {
     Item { markup, width: wide.max(free - 8.0) }
 }
 
-/// The counts that the colours mean, and how many points there are in all.
+/// Text that says what the colours mean, and the number of all points.
 fn meaning(picture: &Picture<'_>) -> Item {
     let (map, noun) = (picture.map, &picture.look.noun);
     let integer = |number: u64| {
@@ -138,7 +138,7 @@ fn percentile(picture: &Picture<'_>, index: usize) -> Item {
     let percentile = &picture.map.percentiles[index];
     let size = picture.look.font_size;
     let overall = percentile.overall;
-    // Three digits.
+    // Three significant digits.
     let step = 10f64.powf(overall.abs().max(1e-300).log10().floor() - 2.0);
     let whole = picture.map.edges.iter().all(|edge| edge.fract() == 0.0);
     let step = if whole && overall.fract() == 0.0 { step.max(1.0) } else { step };
@@ -157,7 +157,7 @@ fn percentile(picture: &Picture<'_>, index: usize) -> Item {
     Item { markup, width: 32.0 + picture.metrics.width(&label) }
 }
 
-/// The points that are not drawn.
+/// Describes the points that are not drawn.
 fn notice(picture: &Picture<'_>) -> String {
     let map = picture.map;
     let (low, high) = (map.edges[0], map.edges[map.edges.len() - 1]);

@@ -1,4 +1,4 @@
-//! The cells, their axes, and the counts of rows and columns beside them.
+//! Cells of a heat map, with the axes, and bars for rows and columns.
 
 use pyrograph_analyze::{HeatCell, HeatMap, Percentile};
 
@@ -10,22 +10,22 @@ use crate::tag::{Tag, end, tag};
 use crate::text::escape;
 use crate::units::{write_integer, write_percent};
 
-/// Colours on light and on dark pages: the axes, the bars beside them, and percentiles, which
-/// stand on all colours and so have a rim.
+/// Colours for light and dark pages: axes, bars, and percentiles with their outline, which keeps them visible on all
+/// colours.
 pub(super) const LINE: (Rgb, Rgb) = (Rgb(0xc9, 0xc9, 0xcf), Rgb(0x4a, 0x4a, 0x52));
 pub(super) const BARS: (Rgb, Rgb) = (Rgb(0x9a, 0x9a, 0xa4), Rgb(0x7c, 0x7c, 0x86));
 pub(super) const MARK: (Rgb, Rgb) = (Rgb(0x00, 0x4a, 0xad), Rgb(0x9c, 0xd3, 0xff));
 pub(super) const HALO: (Rgb, Rgb) = (Rgb::WHITE, Rgb(0x10, 0x10, 0x14));
 
-/// Dashes of the first, second and further percentiles.
+/// Dash patterns of the first, second and further percentiles.
 const DASHES: [&str; 4] = ["none", "7 3", "2 3", "8 3 2 3"];
 
-/// The widths of a percentile's line and of its rim.
+/// Line widths of a percentile and of its outline.
 const MARK_WIDTH: f64 = 1.5;
 const HALO_WIDTH: f64 = 3.5;
 
-/// The rules for the lines of percentiles, for the root of this class: their sizes are in pixels,
-/// whatever the cells are zoomed to.
+/// CSS rules for the lines of percentiles, for the root with this class. Their widths are in pixels, regardless of
+/// the zoom.
 pub(super) fn line_rules(id: &str) -> String {
     let mut rules = format!(
         ".{id} .cells .halo{{stroke-width:{HALO_WIDTH}}}\n\
@@ -37,15 +37,15 @@ pub(super) fn line_rules(id: &str) -> String {
     rules
 }
 
-/// Levels of a percentile that are no more rows apart than this are joined.
+/// Maximum distance in rows at which adjacent levels of a percentile are joined.
 const JOINED: f64 = 1.5;
 
-/// The dashes of a percentile.
+/// Dash pattern of a percentile.
 pub(super) fn dashes(index: usize) -> &'static str {
     DASHES[index.min(DASHES.len() - 1)]
 }
 
-/// Where a value is, in rows from the bottom; outside of all rows, a little beyond.
+/// Position of a value, in rows from the bottom; for values outside of the rows, half a row beyond.
 pub(super) fn position(map: &HeatMap, value: f64) -> f64 {
     let edges = &map.edges;
     let rows = edges.len() - 1;
@@ -60,13 +60,13 @@ pub(super) fn position(map: &HeatMap, value: f64) -> f64 {
     let share = if map.log {
         (value.ln() - low.ln()) / (high.ln() - low.ln())
     } else {
-        // Halves, since the difference may be beyond what a float holds.
+        // Halved so that the difference does not exceed a float's range.
         (value / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0)
     };
     row as f64 + share
 }
 
-/// Values to be named beside the rows, and their texts.
+/// Values to be labelled at the value axis, with their labels.
 pub(super) fn value_ticks(map: &HeatMap, scale: &Scale, height: f64) -> Vec<(f64, String)> {
     let (low, high) = (map.edges[0], map.edges[map.edges.len() - 1]);
     let most = (height / 36.0).max(2.0);
@@ -96,7 +96,7 @@ impl Grid<'_> {
         self.map().columns.len()
     }
 
-    /// The frame of the cells, ticks, and their numbers.
+    /// Frame around the cells, ticks, and tick labels.
     pub(super) fn axes(&self, out: &mut String) {
         let layout = self.picture.layout;
         let (left, top, across, down) = (layout.left, layout.top, layout.across, layout.down);
@@ -145,7 +145,7 @@ impl Grid<'_> {
         self.titles(out);
     }
 
-    /// The titles of the axes.
+    /// Titles of the axes.
     fn titles(&self, out: &mut String) {
         let Layout { left, top, across, down, .. } = self.picture.layout;
         let size = self.picture.look.font_size;
@@ -187,7 +187,7 @@ impl Grid<'_> {
         end(out, "svg");
     }
 
-    /// Number of points each column has.
+    /// Bars with the number of points in each column.
     pub(super) fn over(&self, out: &mut String) {
         let layout = self.picture.layout;
         let place = (layout.left, layout.top - GAP - OVER);
@@ -203,7 +203,7 @@ impl Grid<'_> {
         self.bars(out, &bars);
     }
 
-    /// Number of points each row has.
+    /// Bars with the number of points in each row.
     pub(super) fn side(&self, out: &mut String) {
         let layout = self.picture.layout;
         let place = (layout.left + layout.across + GAP, layout.top);
@@ -220,7 +220,7 @@ impl Grid<'_> {
         self.bars(out, &bars);
     }
 
-    /// The cells, and the percentiles over them.
+    /// Cells, with the percentiles on top.
     pub(super) fn cells(&self, out: &mut String) {
         let layout = self.picture.layout;
         let place = (layout.left, layout.top);
@@ -228,7 +228,7 @@ impl Grid<'_> {
         let svg = self.open(out, "cells", place, (layout.across, layout.down), view);
         let is_fine = self.picture.form == Form::Alone && self.map().fine.factor > 1;
         if is_fine { self.fine(svg) } else { svg }.open_line();
-        // A line through the middle of a row is as thick as the row, however it is stretched.
+        // A line through the middle of a row has the height of the row at any scale.
         out.push_str("<g class=\"grid\" stroke-width=\"1\" fill=\"none\" shape-rendering=\"crispEdges\" transform=\"translate(0 .5)\">\n");
         let colours = self.picture.ramp.colours();
         let mut cells: Vec<(usize, u32, u32, HeatCell)> = self
@@ -263,9 +263,9 @@ impl Grid<'_> {
         out.push_str("</svg>\n");
     }
 
-    /// The finer cells, and from which count on each colour is for the script: into how many parts
-    /// cells are parted, then how far each cell is from the one before, column by column from the
-    /// bottom, and its count behind a colon where it is not 1; to base 36.
+    /// Attributes for the script: the lowest count of each colour, and the finer cells. The latter begin with the
+    /// number of parts per cell. Then follows, for each cell, its distance from the previous one, column by column
+    /// from the bottom, and its count after a colon if that is not 1; in base 36.
     fn fine<'o>(&self, svg: Tag<'o>) -> Tag<'o> {
         let from: Vec<String> = self.picture.ramp.from.iter().map(u64::to_string).collect();
         let fine = &self.map().fine;
@@ -286,7 +286,7 @@ impl Grid<'_> {
         })
     }
 
-    /// The cells of a colour: a line for each run of neighbours, and their counts.
+    /// Cells of one colour: a line for each run of adjacent cells, and their counts.
     fn class(
         &self,
         out: &mut String,
@@ -313,7 +313,7 @@ impl Grid<'_> {
         out.push_str("\"/>\n");
     }
 
-    /// The tooltip of a cell.
+    /// Tooltip of a cell.
     fn details(&self, out: &mut String, cell: &HeatCell) {
         let map = self.map();
         let (column, row) = (cell.column as usize, cell.row as usize);
@@ -334,13 +334,13 @@ impl Grid<'_> {
         out.push_str(" of the column");
     }
 
-    /// A level in each column; none where there are no points. Levels are joined where they are
-    /// close, so that dashes are seen; elsewhere risers would hide the cells behind them.
+    /// Line of a percentile: a level in each column that has points. Levels are joined if they are close, which keeps
+    /// dashes visible; other vertical lines would hide the cells behind them.
     fn percentile(&self, out: &mut String, index: usize, percentile: &Percentile) {
         let mut path = String::new();
         let place = |value: &f64| {
             let y = self.rows() as f64 - position(self.map(), *value);
-            // Finer than a pixel of a picture that is zoomed to one cell.
+            // A hundredth of a row: finer than a pixel when zoomed to one cell.
             (y * 100.0).round() / 100.0
         };
         let levels: Vec<Option<f64>> =
@@ -359,7 +359,7 @@ impl Grid<'_> {
             before = run[0];
             column += run.len();
         }
-        // The style says these in pixels; what draws without one scales them with the cells.
+        // The style sets these sizes in pixels; viewers without styles scale them with the cells.
         let layout = &self.picture.layout;
         let column = layout.across / self.columns() as f64;
         let row = layout.down / self.rows() as f64;
@@ -384,7 +384,7 @@ impl Grid<'_> {
     }
 }
 
-/// A number in the digits 0 to 9 and a to z.
+/// Appends a number in base 36, with the digits 0 to 9 and a to z.
 fn base36(out: &mut String, mut number: u64) {
     let mut digits = [0; 13];
     let mut first = digits.len();

@@ -1,19 +1,19 @@
-//! The colours of counts.
+//! Colours for counts.
 //!
-//! Lightness changes evenly and in one direction, so that order is seen by everyone, in print too;
-//! the hue only helps. Empty cells are the background: the further a colour is from it, the more.
+//! Lightness changes evenly and in one direction, so that the order is visible to everyone and in print; the hue is
+//! only an aid. Empty cells have the background colour: the more a colour differs from it, the higher the count.
 
 use pyrograph_analyze::HeatCell;
 
 use crate::Rgb;
 
-/// Number of colours at most.
+/// Maximum number of colours.
 const CLASSES: u64 = 16;
 
 /// Mapping of counts to colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shades {
-    /// Classes of equal ratio: one slow request is seen beside thousands of fast ones.
+    /// Classes of equal ratio: one slow request is visible beside thousands of fast ones.
     #[default]
     Ratio,
     /// Classes of equal difference between the 1st and the 99th percentile of the cells that hold
@@ -22,11 +22,11 @@ pub enum Shades {
     Linear,
 }
 
-/// From a count to a colour.
+/// Colour classes of counts.
 pub(super) struct Ramp {
-    /// The lowest count of each class, ascending; the first is 1.
+    /// Lowest count of each class, ascending; the first is 1.
     pub(super) from: Vec<u64>,
-    /// The first class also has what is below the lower anchor.
+    /// True for classes of equal difference. The first class then includes counts below the lower anchor.
     pub(super) linear: bool,
 }
 
@@ -38,8 +38,8 @@ impl Ramp {
         }
     }
 
-    /// Each count has a colour of its own if there are few; else, classes of equal ratio: counts
-    /// differ by powers of ten, and one slow request among thousands must be seen.
+    /// One colour per count if there are few counts; otherwise classes of equal ratio, because counts differ by
+    /// powers of ten, and one slow request among thousands must be visible.
     fn ratio(largest: u64) -> Self {
         let largest = largest.max(1);
         if largest <= CLASSES {
@@ -48,11 +48,11 @@ impl Ramp {
         let mut from: Vec<u64> = (0..CLASSES)
             .map(|class| {
                 let share = class as f64 / CLASSES as f64;
-                // Saturates.
+                // The cast saturates.
                 (largest as f64).powf(share).ceil() as u64
             })
             .collect();
-        // Where counts are close together, several begin at the same.
+        // For small counts, several classes would begin at the same count.
         let mut least = 0;
         for count in &mut from {
             *count = (*count).max(least + 1);
@@ -61,12 +61,12 @@ impl Ramp {
         Self { from, linear: false }
     }
 
-    /// The first class is around the lower anchor, the last around the upper.
+    /// Classes of equal difference, with the first around the lower anchor and the last around the upper anchor.
     fn linear((low, high): (u64, u64)) -> Self {
         let classes = (high - low).saturating_add(1).min(CLASSES);
         let mut from = vec![1];
         for class in 1..classes {
-            // Halves between the middles of two classes, rounded up.
+            // Halfway between the centres of two classes, rounded up.
             let (span, steps) = (u128::from(high - low), u128::from(classes - 1));
             let above = (span * u128::from(2 * class - 1)).div_ceil(2 * steps);
             from.push(low + above as u64);
@@ -78,7 +78,7 @@ impl Ramp {
         self.from.partition_point(|from| *from <= count).saturating_sub(1)
     }
 
-    /// The colours on a light and on a dark page.
+    /// Colours on light and on dark pages.
     pub(super) fn colours(&self) -> Vec<(Rgb, Rgb)> {
         let last = (self.from.len() - 1).max(1) as f64;
         (0..self.from.len())
@@ -88,8 +88,8 @@ impl Ramp {
     }
 }
 
-/// The 1st and the 99th percentile of the counts of all cells that hold anything, by nearest rank; the
-/// lowest and the highest count where those are the same.
+/// The 1st and the 99th percentile of the counts of non-empty cells, by nearest rank; the lowest and the highest
+/// count if these percentiles are equal.
 fn anchors(cells: &[HeatCell]) -> (u64, u64) {
     let mut counts: Vec<u64> = cells.iter().map(|cell| cell.count.max(1)).collect();
     counts.sort_unstable();
@@ -99,13 +99,13 @@ fn anchors(cells: &[HeatCell]) -> (u64, u64) {
     if low == high { (least, most) } else { (low, high) }
 }
 
-/// From pale yellow over orange and red to a dark violet.
+/// Colours for light pages: pale yellow, orange, red, dark violet.
 fn light(share: f64) -> Rgb {
     let chroma = 0.07 + 0.13 * (1.0 - (2.0 * share - 1.0).powi(2));
     Rgb::oklch(0.92 - 0.66 * share, chroma, 95.0 - 155.0 * share)
 }
 
-/// From a dark violet over red and orange to pale yellow.
+/// Colours for dark pages: dark violet, red, orange, pale yellow.
 fn dark(share: f64) -> Rgb {
     let chroma = 0.09 + 0.11 * (1.0 - (2.0 * share - 1.0).powi(2));
     Rgb::oklch(0.33 + 0.62 * share, chroma, -60.0 + 165.0 * share)

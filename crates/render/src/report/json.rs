@@ -1,5 +1,4 @@
-//! Reports as JSON. `docs/report.md` says what it holds; names in it are not changed without a new
-//! version.
+//! JSON output of reports. `docs/report.md` describes the format; its names are not changed without a new version.
 
 use std::io::{self, Write};
 
@@ -9,14 +8,14 @@ use serde_json::{Value, json};
 
 use super::min_percent;
 
-/// Counts up when a name is taken away or means something else.
+/// Version of the format; incremented when a name is removed or changes its meaning.
 const VERSION: u32 = 1;
 
 /// Writes a report as one JSON object.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Fails if writing to `out` fails.
 pub fn report_json(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let number = |value: u64| number(value, report.value_type.decimals);
     let line = |line: &TopLine| {
@@ -78,7 +77,7 @@ pub fn report_json(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{object:#}")
 }
 
-/// In the value type's unit: whole numbers where it has no decimals.
+/// Converts a value to its unit: an integer if the value type has no decimals.
 fn number(value: u64, decimals: u8) -> Value {
     match decimals {
         0 => json!(value),

@@ -1,4 +1,4 @@
-//! Reports as Markdown, for a comment on a change or a page: a table and a block of text.
+//! Markdown output of reports, for comments on pull requests or pages: a table and a block of text.
 
 use std::io::{self, Write};
 
@@ -12,7 +12,7 @@ use crate::apart::file_labels;
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Fails if writing to `out` fails.
 pub fn report_markdown(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     let figures = Figures::new(report);
     writeln!(out, "{}", prose(&figures.heading()))?;
@@ -25,7 +25,7 @@ pub fn report_markdown(report: &Report, out: &mut dyn Write) -> io::Result<()> {
             .into_iter()
             .map(|(cells, name)| format!("{:>8}  {name}", cells[0]))
             .collect();
-        // A fence is longer than any row of backticks in it.
+        // The fence must be longer than any run of backticks in the block.
         let fence =
             "`".repeat(lines.iter().map(|line| longest_row(line)).max().unwrap_or(0).max(2) + 1);
         writeln!(out, "{fence}text")?;
@@ -72,14 +72,14 @@ fn write_functions(figures: &Figures<'_>, out: &mut dyn Write) -> io::Result<()>
     }
 }
 
-/// Text between backticks, in a cell of a table.
+/// Formats text as inline code, in a table cell.
 fn code(text: &str) -> String {
     if text.is_empty() {
         return String::new();
     }
     let text = plain(text).replace('|', "\\|");
     let fence = "`".repeat(longest_row(&text) + 1);
-    // One blank at each side is no part of it.
+    // Markdown strips one blank on each side.
     if text.starts_with('`') || text.ends_with('`') {
         format!("{fence} {text} {fence}")
     } else {
@@ -87,12 +87,12 @@ fn code(text: &str) -> String {
     }
 }
 
-/// The longest row of backticks.
+/// Length of the longest run of backticks.
 fn longest_row(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }
 
-/// Text of ours with a name in it that came from outside.
+/// Escapes prose that contains external names.
 fn prose(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! Reports as text: aligned columns, names last.
+//! Text output of reports: aligned columns, with names last.
 
 use std::io::{self, Write};
 
@@ -7,28 +7,27 @@ use pyrograph_analyze::{CallTree, Direction, Report, TopLine, TopRow};
 use super::{Branch, Figures, branches, more_lines, plain};
 use crate::apart::{cut_apart, file_labels};
 
-/// Layout of text.
+/// Style of text output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReportStyle {
-    /// Names are cut in their middle where a line would be longer, in characters; `None` leaves
-    /// them whole.
+    /// Maximum line width in characters, for which names are cut in the middle; `None` shows names whole.
     pub width: Option<usize>,
-    /// Percentages and headings are coloured, as terminals have it.
+    /// Colours percentages and headings with terminal escape sequences.
     pub color: bool,
-    /// Functions that round to 0.00 % of what they are ordered by are counted, and not listed.
+    /// Only counts functions whose self value rounds to 0.00 %, instead of listing them.
     pub no_zeros: bool,
 }
 
-/// Names are not cut below this, however narrow a terminal is.
+/// Minimum width of names, even on narrow terminals.
 const SHORTEST_NAME: usize = 16;
-/// Of modules so many characters are shown where names are cut.
+/// Maximum width of modules where names are cut.
 const LONGEST_MODULE: usize = 20;
 
-/// Writes a report as text. What names hold that a terminal would obey is replaced.
+/// Writes a report as text. Control characters in names are replaced.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Fails if writing to `out` fails.
 pub fn report_text(report: &Report, style: ReportStyle, out: &mut dyn Write) -> io::Result<()> {
     let figures = Figures::new(report);
     writeln!(out, "{}", figures.heading())?;
@@ -102,7 +101,7 @@ fn write_tree(
     table.write(style, 0, out)
 }
 
-/// The lines of the tree: their figures, and the name with what stands before it.
+/// Lines of the tree: the cells with numbers, and the name with the connecting lines before it.
 pub(super) fn tree_lines(
     figures: &Figures<'_>,
     tree: &CallTree,
@@ -125,7 +124,7 @@ pub(super) fn tree_lines(
     branches(figures.report, tree).into_iter().map(line).collect()
 }
 
-/// Where a tree branches very often, the last branches are shown.
+/// Shortens connecting lines of deep trees; the end is kept.
 fn fit_prefix(prefix: String, style: ReportStyle) -> String {
     let room = style.width.map_or(usize::MAX, |width| (width / 3).max(2));
     let length = prefix.chars().count();
@@ -135,12 +134,12 @@ fn fit_prefix(prefix: String, style: ReportStyle) -> String {
     std::iter::once('…').chain(prefix.chars().skip(length - room + 1)).collect()
 }
 
-/// Columns of figures, aligned to the right, and names behind them.
+/// Right-aligned columns of numbers, followed by names.
 struct Table {
     headings: Vec<&'static str>,
-    /// The first row's name is the heading of the names.
+    /// Cells and name of each row. The name of the first row is the column heading.
     rows: Vec<(Vec<String>, String)>,
-    /// No two names are cut to one text.
+    /// True if different names must stay different when they are cut.
     apart: bool,
 }
 
@@ -149,7 +148,7 @@ impl Table {
         Self { headings: headings.into(), rows: Vec::new(), apart: false }
     }
 
-    /// The names, with their first `fixed` characters, and of the others as many as there is room for.
+    /// Names: their first `fixed` characters are kept, and the rest is cut to `room`.
     fn names(&self, room: Option<usize>, fixed: usize) -> Vec<String> {
         let names = || self.rows.iter().map(|(_, name)| name.as_str());
         let Some(room) = room else { return names().map(str::to_owned).collect() };
@@ -163,7 +162,7 @@ impl Table {
         names().zip(cut).map(|(name, cut)| format!("{}{cut}", &name[..split(name)])).collect()
     }
 
-    /// The first `fixed` characters of names are never cut.
+    /// Writes the table. The first `fixed` characters of names are never cut.
     fn write(&self, style: ReportStyle, fixed: usize, out: &mut dyn Write) -> io::Result<()> {
         let width = |column: usize| {
             let cells = self.rows.iter().filter_map(|(cells, _)| cells.get(column));
@@ -190,11 +189,11 @@ impl Table {
     }
 }
 
-/// The share that does not round to 0.00 %.
+/// Minimum share that does not round to 0.00 %.
 const LEAST: f64 = 0.00005;
 
-/// The text before and after a cell on a terminal with colours (ECMA-48, "Select Graphic Rendition"): bold for
-/// headings, red from 5 % on, green from 0.5 % on, as `perf report` has it.
+/// Escape sequences before and after a cell (ECMA-48, "Select Graphic Rendition"): bold for headings, red from 5 %,
+/// green from 0.5 %, as in `perf report`.
 fn colors(heading: bool, cell: &str) -> (&'static str, &'static str) {
     let percent = cell.strip_suffix('%').and_then(|number| number.parse::<f64>().ok());
     match percent {
@@ -205,13 +204,13 @@ fn colors(heading: bool, cell: &str) -> (&'static str, &'static str) {
     }
 }
 
-/// Names in at most `room` characters, no two of which are one then.
+/// Cuts names to `room` characters such that different names stay different.
 fn cut_all(names: &[impl AsRef<str>], room: usize) -> Vec<String> {
     let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
     cut_apart(&names, |name| cut(name, room), |name| name.chars().count() <= room)
 }
 
-/// `name` in at most `room` characters: its beginning and its end say most.
+/// Cuts a name to `room` characters by removing the middle: the beginning and the end are most informative.
 fn cut(name: &str, room: usize) -> String {
     let length = name.chars().count();
     if length <= room {

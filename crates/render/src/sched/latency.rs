@@ -1,4 +1,4 @@
-//! How long tasks ran and waited for a CPU, as `perf sched latency` and bcc's `runqlat` show it.
+//! Output of run times and run queue latencies, as by `perf sched latency` and bcc's `runqlat`.
 
 use std::io::{self, Write};
 
@@ -11,12 +11,12 @@ use crate::csv::field;
 use crate::text::one_line;
 use crate::trace::histogram_text;
 
-/// How the table is written.
+/// Output format of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatencyStyle {
-    /// A line for each row.
+    /// One line per row.
     Text,
-    /// For each row, how many delays were how long, in powers of two.
+    /// A histogram of delays per row, in powers of two.
     Histogram,
     /// Comma-separated values.
     Csv,
@@ -24,12 +24,12 @@ pub enum LatencyStyle {
     Json,
 }
 
-/// Writes the table. One of several has the time that it is of: above it as text, in its first columns as CSV, of which the
-/// first table has the heads; as JSON it is a line.
+/// Writes the table. If the table is for an interval, that is given above it in text, in the first columns in CSV,
+/// and as an object of one line in JSON. CSV has headings only for the first interval.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Fails if writing to `out` fails.
 pub fn write_latency(
     style: LatencyStyle,
     table: &LatencyTable,
@@ -50,7 +50,7 @@ pub fn write_latency(
     }
 }
 
-/// `name:tid`, `name:(3)` for three threads, `CPU 3`.
+/// Label of a row: `name:tid`, `name:(3)` for three threads, or `CPU 3`.
 fn label(row: &LatencyRow) -> String {
     match (row.cpu, row.tid) {
         (Some(cpu), _) => format!("CPU {cpu}"),
@@ -85,7 +85,7 @@ fn text(table: &LatencyTable, out: &mut dyn Write) -> io::Result<()> {
     line(&table.total, out)
 }
 
-/// The numbers of a row. Where no delay is known there are dashes: a 0 would be one.
+/// Writes the numbers of a row. Unknown delays are shown as dashes, because 0 would be a valid delay.
 fn line(row: &LatencyRow, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "{:11.3} ms |{:9} |", row.run_time as f64 / MILLISECOND, row.switches)?;
     let delays = &row.delays;
@@ -121,7 +121,7 @@ fn histograms(table: &LatencyTable, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Delays, and below them the times on a CPU and off it, where these are known.
+/// Writes the histogram of delays, and below it those of the times on and off a CPU, if known.
 fn histograms_of(row: &LatencyRow, out: &mut dyn Write) -> io::Result<()> {
     let longest = row.delays.longest as f64 / MILLISECOND;
     writeln!(out, "{}, longest {longest:.3} ms", summary(&row.delays, "delays"))?;

@@ -1,4 +1,4 @@
-//! The CPUs over time as letters, as `perf sched map` has it.
+//! Output of the map of CPUs over time, as by `perf sched map`.
 
 use std::io::{self, Write};
 
@@ -8,26 +8,26 @@ use pyrograph_profile::{SchedTasks, TaskId};
 use super::seconds;
 use crate::text::one_line;
 
-/// How lines are written.
+/// Appearance of the map.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MapLook {
-    /// Letters have colours, a task's always the same.
+    /// Colours letters; a task always has the same colour.
     pub colors: bool,
-    /// Only CPUs on which something was seen have a column.
+    /// Only shows columns for CPUs with known tasks.
     pub compact: bool,
-    /// Columns for as many CPUs at least.
+    /// Minimum number of CPU columns.
     pub cpus: usize,
-    /// CPUs whose cells stand out.
+    /// CPUs to highlight.
     pub color_cpus: Vec<u32>,
-    /// Threads whose letters stand out.
+    /// Threads to highlight.
     pub color_tids: Vec<i32>,
 }
 
-/// Writes a line.
+/// Writes a line of the map.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Fails if writing to `out` fails.
 pub fn write_map_line(
     look: &MapLook,
     line: &MapLine<'_>,
@@ -61,7 +61,7 @@ pub fn write_map_line(
     writeln!(out)
 }
 
-/// A dot stands for an idle CPU.
+/// Letters of a task; a dot for an idle CPU.
 fn letters(line: &MapLine<'_>, task: TaskId) -> String {
     match task {
         TaskId::IDLE => ".".to_owned(),
@@ -82,7 +82,7 @@ fn color(
     if look.color_cpus.contains(&cpu) {
         return ("\x1b[1;4m", END);
     }
-    // Colours that can be read on light and dark.
+    // Colours that are readable on light and dark backgrounds.
     const COLORS: [&str; 6] =
         ["\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[34m", "\x1b[35m", "\x1b[36m"];
     match task {

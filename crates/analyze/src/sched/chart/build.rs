@@ -1,4 +1,4 @@
-//! Events, one by one, to the spans of a chart.
+//! Builds the timelines of a chart from events.
 
 use std::sync::Arc;
 
@@ -9,13 +9,14 @@ use pyrograph_profile::{SchedAction, SchedEvent, StackLine, TaskId, TaskState, W
 use super::super::reason;
 use super::{Activity, CpuTimeline, IdleSpan, ReadyCause, SchedChart, TaskTimeline};
 
-/// More CPUs than any kernel is built for (`CONFIG_NR_CPUS` is at most 8,192).
+/// Maximum number of CPUs of any kernel (`CONFIG_NR_CPUS` is at most 8,192).
 const MOST_CPUS: u32 = 8192;
 
-/// Makes a chart of events in the order of their times. A time that goes back counts as that of the event before.
+/// Builds a chart from events in time order. A time before the previous event's counts as equal to it.
 ///
-/// The state before a task's first event follows from it: it ran, if it left a CPU; it was blocked, if it was woken; it
-/// waited for a CPU, if it was given one. What a task did between two events that do not go together is not known.
+/// The state of a task before its first event is derived from that event: it was running if it left a CPU, blocked if
+/// it was woken, and runnable if it was given a CPU. Between two events that do not fit together, its state is
+/// unknown.
 ///
 /// ```
 /// use pyrograph_analyze::{Activity, SchedChartBuilder};
@@ -41,24 +42,25 @@ pub struct SchedChartBuilder {
     cpus: Vec<Cpu>,
     tasks: Vec<Task>,
     stacks: HashMap<Box<[usize]>, u32, FixedState>,
-    /// By the number of a stack, what tasks wait for that left their CPUs with it. The first is of no stack.
+    /// By stack number, the wait reason of tasks that leave their CPU with this stack. The first element is for
+    /// events without a stack.
     reasons: Vec<WaitReason>,
     has_started: bool,
 }
 
-/// The present of a CPU.
+/// Current state of a CPU.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cpu {
-    /// The idle state that it is in, and since when.
+    /// Current idle state, and when it began.
     idle: Option<(u64, u32)>,
 }
 
-/// The present of a task.
+/// Current state of a task.
 #[derive(Clone, Copy, Debug, Default)]
 struct Task {
-    /// It was woken when it still ran: on its way off the CPU, if it turns out to be blocked then.
+    /// Wakeup that occurred while the task was still running. It takes effect if the task then blocks.
     woken_early: Option<ReadyCause>,
-    /// It has left its CPU for good.
+    /// True if the task has exited.
     is_over: bool,
 }
 
@@ -120,7 +122,7 @@ impl SchedChartBuilder {
         self.chart.switches
     }
 
-    /// The chart of what was added.
+    /// Returns the chart of all added events.
     pub fn finish(mut self) -> SchedChart {
         let end = self.chart.end;
         for (cpu, present) in self.chart.cpus.iter_mut().zip(&self.cpus) {
@@ -131,7 +133,7 @@ impl SchedChartBuilder {
                 timeline.end = end;
             }
             if self.chart.wakeups == 0 {
-                // It may as well have been blocked.
+                // Without wakeups, the task may as well have been blocked.
                 for activity in &mut timeline.activities {
                     if *activity == Activity::Ready(ReadyCause::Unknown) {
                         *activity = Activity::Unknown;
@@ -163,7 +165,7 @@ impl SchedChartBuilder {
         (&mut self.chart.tasks[index], &mut self.tasks[index])
     }
 
-    /// A CPU goes from one task to another. Returns false if it is not known since when it ran the former.
+    /// Switches a CPU from one task to another. Returns false if it is unknown when the former began to run.
     fn run(&mut self, cpu: u32, previous: TaskId, next: TaskId, time: u64) -> bool {
         let start = self.chart.start;
         let timeline = self.cpu(cpu);
@@ -174,11 +176,11 @@ impl SchedChartBuilder {
                 None
             }
             Some(last) if *last == Some(previous) => None,
-            // It is not known when it went on to `previous`.
+            // Unknown when the CPU switched to `previous`.
             Some(last) => last.take(),
         };
         if timeline.starts.last() == Some(&time) {
-            // Nothing lasts no time at all, as before the first event of all.
+            // Avoid spans without a duration, such as before the very first event.
             timeline.starts.pop();
             timeline.tasks.pop();
         }
@@ -193,7 +195,8 @@ impl SchedChartBuilder {
         false
     }
 
-    /// A task leaves a CPU, on which it ran until then as far as that is known; `after` is `None` if that is for good.
+    /// Ends a task's run on a CPU. `on` is the CPU if the task is known to have run there until now; `after` is
+    /// `None` if the task exits.
     fn leave(
         &mut self,
         task: TaskId,
@@ -229,7 +232,7 @@ impl SchedChartBuilder {
         }
     }
 
-    /// A task is given a CPU.
+    /// Gives a CPU to a task.
     fn enter(&mut self, task: TaskId, cpu: u32, time: u64) {
         if task == TaskId::IDLE {
             return;
@@ -244,7 +247,7 @@ impl SchedChartBuilder {
             (None, _) => {}
             (Some(_), _) if present.is_over => timeline.missed(present, time),
             (Some(Activity::Running { .. }), _) => timeline.missed(present, time),
-            // None else woke it, and it would not run.
+            // Without another wakeup in between, the early wakeup must be why it runs.
             (Some(last @ Activity::Blocked { .. }), Some(cause)) => *last = Activity::Ready(cause),
             (Some(_), _) => {}
         }
@@ -271,7 +274,8 @@ impl SchedChartBuilder {
                 timeline.begin(time, Activity::Ready(cause), 0);
             }
             Some(Activity::Running { .. }) => present.woken_early = Some(cause),
-            // The second of `sched_waking` and `sched_wakeup`, or of fork and `sched_wakeup_new`.
+            // Second event for the same wakeup: `sched_wakeup` after `sched_waking`, or `sched_wakeup_new` after a
+            // fork.
             Some(Activity::Ready(_)) => {}
         }
     }
@@ -285,7 +289,8 @@ impl SchedChartBuilder {
         }
     }
 
-    /// The number of a stack, counted from 1; 0 for none. Frames are shared, so that stacks are compared by where these are.
+    /// Number of a stack, starting at 1; 0 for an empty stack. Frames are shared, so stacks are compared by the
+    /// addresses of their frames.
     fn stack(&mut self, stack: &Arc<[Arc<StackLine>]>) -> u32 {
         if stack.is_empty() {
             return 0;
@@ -302,7 +307,7 @@ impl SchedChartBuilder {
 }
 
 impl Activity {
-    /// What a task does after it has left its CPU in this state; `None` if it has ended.
+    /// Activity after a task has left its CPU in a state; `None` if it has exited.
     fn after(state: TaskState, reason: WaitReason) -> Option<Self> {
         match state {
             TaskState::Runnable => Some(Self::Ready(ReadyCause::Preempted)),
@@ -313,7 +318,7 @@ impl Activity {
 }
 
 impl TaskTimeline {
-    /// Begins a span. One that lasted no time is replaced.
+    /// Begins a span, replacing a previous span without a duration.
     fn begin(&mut self, time: u64, activity: Activity, stack: u32) {
         if self.starts.last() == Some(&time) {
             self.starts.pop();
@@ -325,7 +330,7 @@ impl TaskTimeline {
         self.stacks.push(stack);
     }
 
-    /// Events between the last span's begin and now are missing.
+    /// Marks the time since the last span began as unknown, because events are missing.
     fn missed(&mut self, present: &mut Task, time: u64) {
         if std::mem::take(&mut present.is_over) {
             let end = self.end;
