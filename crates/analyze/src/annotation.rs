@@ -108,7 +108,7 @@ impl Annotation {
         share(values[column], self.totals[column])
     }
 
-    /// Returns the region around the instruction with the highest value, including gaps of up to [`LONGEST_GAP`]
+    /// Returns the region around the instruction with the highest value, including gaps of up to `LONGEST_GAP`
     /// instructions without samples; `None` if no instruction has a value.
     pub fn hottest(&self, column: usize) -> Option<Range<usize>> {
         let value = |at: &usize| self.instructions[*at].values[column];

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pyrograph_profile::{CallCount, Durations};
 
-/// How calls are grouped.
+/// Grouping of calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CallKey {
     /// One group per thread.

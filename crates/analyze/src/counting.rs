@@ -101,7 +101,7 @@ pub struct CountChange {
     pub after: Mean,
     /// Relative change, and the lower and upper bound of its 95 % confidence interval; `None` if the mean before is 0.
     pub change: Option<[f64; 3]>,
-    /// Whether the count rose, fell, or changed by no more than noise.
+    /// Verdict: more, less, or noise.
     pub verdict: Verdict,
 }
 

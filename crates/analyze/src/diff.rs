@@ -37,7 +37,7 @@ use weight::{Weights, sample_value};
 pub struct Run<'a> {
     /// The profile.
     pub profile: &'a Profile,
-    /// Its folded projection.
+    /// Folded projection of the profile.
     pub tree: &'a Tree,
     /// The column to compare.
     pub column: usize,
@@ -49,7 +49,7 @@ impl Run<'_> {
     }
 }
 
-/// Which value of a frame is compared.
+/// Value of a frame to compare.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Measure {
     /// Total: the samples that end in the frame or in its callees.
@@ -59,7 +59,7 @@ pub enum Measure {
     OwnSelf,
 }
 
-/// How runs of different lengths are compared.
+/// Basis for comparing runs of different lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Scale {
     /// Values are compared as shares of the whole: for runs that were sampled for some time.
@@ -74,7 +74,7 @@ pub enum Scale {
 pub struct DiffOptions {
     /// The value to compare.
     pub measure: Measure,
-    /// How runs of different lengths are compared.
+    /// Basis for comparing runs of different lengths.
     pub scale: Scale,
     /// Confidence level, between 0 and 1.
     pub confidence: f64,

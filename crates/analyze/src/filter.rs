@@ -48,7 +48,7 @@ pub struct Filter {
     /// Leaves out the callers of the innermost frame that matches any of these patterns. The process stays at the
     /// root. Stacks without such a frame stay whole.
     pub skip_after: Vec<Pattern>,
-    /// Whether frames of interpreted languages, native frames, or both are shown.
+    /// Selection of frames of interpreted languages, native frames, or both.
     pub stacks: StackView,
     /// Leaves out frames that match any of these patterns; their values go to their callers.
     pub hide: Vec<Pattern>,

@@ -73,7 +73,7 @@ pub struct HeatMapLook {
     pub font_size: f64,
     /// Draws lines through the ticks of both axes.
     pub grid: bool,
-    /// The details of a cell include the cumulative share of its column, up to and including the cell.
+    /// The details of a cell include the cumulative count of its column, up to and including the cell.
     pub accumulated: bool,
     /// Omits the XML prolog and the script, so that the picture can be embedded in a page.
     pub embed: bool,

@@ -31,21 +31,21 @@ pub enum Palette {
 /// Rule that selects the hue of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// The same hue for all frames.
+    /// One hue for all frames.
     Hue(Hue),
     /// Blue for code, aqua for the stacks of wakers.
     Chain,
     /// Aqua for all frames.
     Wakeup,
-    /// By the annotations and names of Java stacks.
+    /// Hues by the annotations and names of Java stacks.
     Java,
-    /// By the annotations and names of JavaScript stacks.
+    /// Hues by the annotations and names of JavaScript stacks.
     Js,
-    /// By the names of Perl stacks.
+    /// Hues by the names of Perl stacks.
     Perl,
-    /// By the file names of Python stacks.
+    /// Hues by the file names of Python stacks.
     Python,
-    /// By the crates of Rust stacks.
+    /// Hues by the crates of Rust stacks.
     Rust,
 }
 

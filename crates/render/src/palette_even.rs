@@ -34,7 +34,7 @@ pub(crate) fn even(rule: Rule, hue: Hue, tone: f64) -> Paint {
 }
 
 impl Rule {
-    /// Meaning of a hue in this rule; `None` if it stands for the value type.
+    /// Meaning of a hue in this rule; `None` if it represents the value type.
     pub(crate) fn label(self, hue: Hue) -> Option<&'static str> {
         Some(match (self, hue) {
             (Self::Hue(_) | Self::Wakeup, _) => return None,

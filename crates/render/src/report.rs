@@ -125,8 +125,8 @@ struct Branch {
     prefix: String,
 }
 
-/// Lines of a tree. It is indented only at branches: a function with only one sibling-free line is placed right below
-/// its caller.
+/// Lines of a tree. Only branches are indented: an only child is placed right below its caller, with the same
+/// indentation.
 fn branches(report: &Report, tree: &CallTree) -> Vec<Branch> {
     let least = report.min_share * report.whole as f64;
     let heavy = |of: LeftOut| if of.value as f64 >= least { of } else { LeftOut::default() };
@@ -162,7 +162,7 @@ enum Style {
     Chain,
     /// Nothing before the roots, but a margin for the levels below.
     Roots,
-    /// The lines that connect them.
+    /// Connecting lines.
     Branches,
 }
 

@@ -1,8 +1,9 @@
-//! A chart of what CPUs and tasks did: as a still SVG, and as a page that holds all of it.
+//! Charts of the activity of CPUs and tasks: as a static SVG file, and as a page that contains all data.
 //!
-//! A row a CPU, in the colours of the processes that it ran, then a row a process and thread, in the colours of what they did.
-//! Where a pixel holds several spans, it is parted by their shares, from the bottom up: what ran, what waited for a CPU,
-//! what was blocked. So a row of a million spans is a curve of load, and one of ten is ten blocks.
+//! There is a row for each CPU, in the colours of the processes that it ran, then a row for each process and thread,
+//! in the colours of its activities. A pixel with several spans is divided by their shares of its time, from the
+//! bottom up: running, waiting for a CPU, blocked. Thus a row of a million spans is a load curve, and a row of ten is
+//! ten blocks.
 
 mod bars;
 mod colours;
@@ -17,16 +18,16 @@ use pyrograph_profile::{SchedTasks, TaskState, WaitReason};
 pub use page::sched_chart_html;
 pub use svg::sched_chart_svg;
 
-/// Options of a chart.
+/// Appearance of a chart.
 #[derive(Clone, Debug)]
 pub struct SchedChartLook {
-    /// The heading.
+    /// Title.
     pub title: String,
-    /// The line below it: what was lost and the like. How much is shown is said in any case.
+    /// Subtitle, such as the number of lost events. A summary of the content is shown in any case.
     pub subtitle: String,
-    /// Width of the SVG in pixels. The page is laid out for its window.
+    /// Width of the SVG file in pixels. The page fits its window.
     pub width: f64,
-    /// Most rows of processes and threads in the SVG. The page has all.
+    /// Maximum number of threads with a row in the SVG file. The page has all rows.
     pub rows: usize,
 }
 
@@ -41,7 +42,7 @@ impl Default for SchedChartLook {
     }
 }
 
-/// What is drawn: the chart, its tasks, and its processes in the order of their rows.
+/// The data to draw: the chart, its tasks, and its processes in the order of their rows.
 pub(crate) struct Shown<'a> {
     chart: &'a SchedChart,
     tasks: &'a SchedTasks,
@@ -53,7 +54,7 @@ impl<'a> Shown<'a> {
         Self { chart, tasks, processes: chart.processes(tasks) }
     }
 
-    /// The numbers of the CPUs that had an event.
+    /// Numbers of the CPUs that had an event.
     fn cpus(&self) -> impl Iterator<Item = usize> {
         let has_event = |cpu: &usize| {
             let timeline = &self.chart.cpus[*cpu];
@@ -64,7 +65,7 @@ impl<'a> Shown<'a> {
         (0..self.chart.cpus.len()).filter(has_event)
     }
 
-    /// `1,234 switches of 12 threads on 2 CPUs in 1.23 s`, and what is missing.
+    /// Summary, such as `1,234 switches of 12 threads on 2 CPUs in 1.23 s`, and what is missing.
     fn summary(&self) -> String {
         use crate::units::counted;
         let chart = self.chart;
@@ -95,7 +96,7 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// What a span's colour means, in the order in which the shares of a pixel are piled up.
+/// Kind of activity that a colour represents, in the order in which the shares of a pixel are stacked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Running,
@@ -105,12 +106,12 @@ pub(crate) enum Kind {
     Network,
     Pipe,
     Child,
-    /// It waits, signals do not wake it, and more is not known.
+    /// Uninterruptible sleep with an unknown reason.
     Uninterruptible,
     Timer,
-    /// It waits, and more is not known.
+    /// Blocked in another state, with an unknown reason.
     Blocked,
-    /// It was stopped, by a signal or its tracer.
+    /// Stopped by a signal or a tracer.
     Stopped,
     Unknown,
 }
@@ -152,7 +153,7 @@ impl Kind {
         }
     }
 
-    /// Its name in legends, tables and details.
+    /// Label in legends, tables and details.
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::Running => "running",

@@ -1,4 +1,4 @@
-//! Single events as lines of text, in the layout of `perf script`, which many tools read.
+//! Output of single events as text, in the layout of `perf script`, which many tools can read.
 //!
 //! ```text
 //! two words  4711 [001] 83864.041674:    2004008 cpu-clock:
@@ -8,7 +8,7 @@
 //!
 //! ```
 //!
-//! A place in code becomes text once; after that its text is copied.
+//! Each code location is formatted once; after that its text is copied.
 
 mod fields;
 mod head;
@@ -26,34 +26,34 @@ pub use self::fields::{FieldError, FieldSet, ScriptField, ScriptFields};
 use self::head::{Columns, Heads};
 use self::places::{Places, one_place};
 
-/// Text is written once there is so much of it.
+/// Size of the buffered text in bytes at which it is written.
 const CHUNK: usize = 1 << 16;
 
-/// Prints events.
+/// Writes events.
 pub struct ScriptWriter<'a, W> {
     out: W,
     kinds: Vec<Columns>,
     heads: Heads,
     locations: &'a Locations,
     options: ScriptOptions,
-    /// The lines of places, of which each set of fields has its own.
+    /// Formatted lines of code locations, one instance per set of fields.
     places: Vec<Places>,
     text: Vec<u8>,
 }
 
-/// How events are printed, beside the fields.
+/// Options of the output, besides the fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScriptOptions {
-    /// Times have nanoseconds.
+    /// Prints times with nanoseconds instead of microseconds.
     pub nanoseconds: bool,
-    /// Source files have their whole paths.
+    /// Prints source files with their full paths.
     pub full_paths: bool,
-    /// An object of JSON a line.
+    /// Writes a JSON object per line.
     pub json: bool,
 }
 
 impl<'a, W: Write> ScriptWriter<'a, W> {
-    /// For events of these kinds, whose stacks lead through these places.
+    /// Creates a writer for events of these kinds, whose stacks refer to `locations`.
     pub fn new(
         out: W,
         kinds: &[EventKind],
@@ -84,11 +84,11 @@ impl<'a, W: Write> ScriptWriter<'a, W> {
         }
     }
 
-    /// Prints an event.
+    /// Writes an event.
     ///
     /// # Errors
     ///
-    /// Those of the output.
+    /// Fails if writing to the output fails.
     pub fn event(&mut self, event: &SingleEvent<'_>) -> io::Result<()> {
         let Some(columns) = self.kinds.get(event.kind) else { return Ok(()) };
         if let Some(record) = event.record {
@@ -134,11 +134,11 @@ impl<'a, W: Write> ScriptWriter<'a, W> {
         if self.text.len() >= CHUNK { self.write() } else { Ok(()) }
     }
 
-    /// Writes what is left.
+    /// Writes the remaining text.
     ///
     /// # Errors
     ///
-    /// Those of the output.
+    /// Fails if writing to the output fails.
     pub fn finish(mut self) -> io::Result<()> {
         self.write()?;
         self.out.flush()

@@ -1,11 +1,11 @@
-//! The line below a heading: what a graph is of.
+//! Subtitle of a graph: the origin of its data.
 
 use pyrograph_analyze::Origin;
 
 use crate::units::{Values, write_integer, write_percent};
 
+/// Formats the origin. Unknown parts are omitted. `count_name` and `factor` are the picture's options. Example:
 /// `off-cpu: 12.3 s in 5.02 s on web-3, 2026-11-22 18:20 UTC; 3 samples lost, 0.80% in stacks that are not whole`.
-/// Parts that are not known are left out. `count_name` and `factor` are those of the picture.
 pub fn subtitle(origin: &Origin, count_name: Option<&str>, factor: f64) -> String {
     let values = Values::plain(&origin.value_type, count_name, factor);
     let mut text = String::new();
@@ -51,7 +51,7 @@ pub fn subtitle(origin: &Origin, count_name: Option<&str>, factor: f64) -> Strin
     text
 }
 
-/// `2026-11-22 18:20 UTC`, of nanoseconds since 1970.
+/// Formats nanoseconds since 1970 as `2026-11-22 18:20 UTC`.
 fn minute(nanoseconds: u64) -> String {
     let minutes = nanoseconds / 60_000_000_000;
     let (days, minutes) = (minutes / 1440, minutes % 1440);
@@ -59,12 +59,12 @@ fn minute(nanoseconds: u64) -> String {
     format!("{year:04}-{month:02}-{day:02} {:02}:{:02} UTC", minutes / 60, minutes % 60)
 }
 
-/// Year, month and day of the days since 1970, in the Gregorian calendar.
+/// Converts days since 1970 to year, month and day in the Gregorian calendar.
 fn date(mut days: u64) -> (u64, u64, u64) {
     let is_leap = |year: u64| {
         year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
     };
-    // 64 bits of nanoseconds end in 2554.
+    // A loop is fast enough: 64 bits of nanoseconds end in 2554.
     let mut year = 1970;
     loop {
         let length = if is_leap(year) { 366 } else { 365 };

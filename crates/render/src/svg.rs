@@ -1,11 +1,11 @@
-//! A flame graph as SVG.
+//! Flame graphs as SVG.
 //!
 //! ```text
-//! svg.ID                      the picture; coordinates are pixels
+//! svg.ID                      the whole picture; coordinates are pixels
 //!   style, rect.bg
 //!   g.head                    title and subtitle
-//!   svg.frames                coordinates are values: its viewBox is the zoom
-//!     g                       a row, from the root on
+//!   svg.frames                coordinates are values: the viewBox is the zoom
+//!     g                       a row, starting with the root
 //!       g.cN                  the frames of one colour
 //!         path > title        a frame: a line as thick as the row, and its details
 //!   g.text                    gaps between frames, and their text; coordinates are pixels
@@ -13,10 +13,10 @@
 //!   script
 //! ```
 //!
-//! A frame is a stroked line because that takes a third of the bytes of a `rect`, and because a
-//! horizontal line keeps its thickness whatever the horizontal scale: a zoom changes one attribute.
-//! Colours are attributes, so that they outlive an editor that strips styles; the style adds the
-//! dark ones.
+//! A frame is a stroked line because that takes a third of the bytes of a `rect`, and because a horizontal line keeps
+//! its thickness at any horizontal scale: a zoom changes a single attribute.
+//! Colours are attributes, so that they survive an editor that strips styles; the style adds the colours for dark
+//! pages.
 
 mod details;
 mod diff;
@@ -37,7 +37,8 @@ use frames::Frames;
 use page::Page;
 pub(crate) use page::{BACKGROUND, FONT, MUTED, TEXT, wrap};
 
-/// The interactive part: one function in several files. Lines that are only a comment, and indentation, do not go into files.
+/// The interactive part: one function, split into several files. Comment lines and indentation are not written to SVG
+/// files.
 const SCRIPT: &str = concat!(
     include_str!("svg/script/1-frames.js"),
     include_str!("script/names.js"),
@@ -49,7 +50,7 @@ const SCRIPT: &str = concat!(
     include_str!("svg/script/5-start.js"),
 );
 
-/// The same for a comparison, which has both sides in it.
+/// The script of a comparison, which can show both sides.
 const DIFF_SCRIPT: &str = concat!(
     include_str!("svg/script/1-frames.js"),
     include_str!("script/names.js"),
@@ -62,7 +63,7 @@ const DIFF_SCRIPT: &str = concat!(
     include_str!("svg/script/5-start.js"),
 );
 
-/// The same for a chart of true time.
+/// The script of a chart with a true time axis.
 const CHART_SCRIPT: &str = concat!(
     include_str!("svg/script/1-frames.js"),
     include_str!("script/names.js"),
@@ -76,11 +77,11 @@ const CHART_SCRIPT: &str = concat!(
     include_str!("svg/script/5-start.js"),
 );
 
-/// Writes the picture of a graph.
+/// Writes a flame graph as SVG.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Fails if writing to `out` fails.
 pub fn svg(graph: &FlameGraph, options: &SvgOptions, out: &mut dyn Write) -> io::Result<()> {
     let frames = Frames::new(graph, options);
     let id = id(graph, options);
@@ -101,18 +102,19 @@ pub fn svg(graph: &FlameGraph, options: &SvgOptions, out: &mut dyn Write) -> io:
     write_encoded(&text, options, out)
 }
 
-/// The width of a message at most, in pixels.
+/// Maximum width of a picture with a message, in pixels.
 const MESSAGE_WIDTH: f64 = 480.0;
 
-/// Writes a picture that shows a message in place of frames: why there are none.
+/// Writes a picture with a message instead of frames, which says why there are none.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Fails if writing to `out` fails.
 pub fn svg_message(message: &str, options: &SvgOptions, out: &mut dyn Write) -> io::Result<()> {
     let id = format!("p{:08x}", hash(message.as_bytes()) >> 32);
     let mut page = Page::new(options, &id);
-    // Nothing lays it out anew: in a narrow window it shrinks, and words should stay readable.
+    // There is no script to adapt the layout: in a narrow window the picture shrinks, and its text should stay
+    // readable.
     page.width = page.width.min(MESSAGE_WIDTH);
     let mut text = String::new();
     let footer = page.footer(&[], message);
@@ -120,7 +122,7 @@ pub fn svg_message(message: &str, options: &SvgOptions, out: &mut dyn Write) -> 
     escape(&mut summary, message);
     page.open(&mut text, &summary, footer.height);
     if !options.embed {
-        // In place of a script's: a telephone would take the window for 980 pixels wide.
+        // Normally added by the script: otherwise mobile browsers would assume a viewport of 980 pixels.
         text.push_str(
             "<meta xmlns=\"http://www.w3.org/1999/xhtml\" name=\"viewport\" \
              content=\"width=device-width,initial-scale=1\"/>\n",
@@ -133,7 +135,7 @@ pub fn svg_message(message: &str, options: &SvgOptions, out: &mut dyn Write) -> 
     write_encoded(&text, options, out)
 }
 
-/// A class for this picture and no other, so that several fit on one page.
+/// Class name that is unique to this picture, so that several fit on one page.
 fn id(graph: &FlameGraph, options: &SvgOptions) -> String {
     let mut sum = hash(format!("{options:?}").as_bytes());
     for frame in &graph.frames {
@@ -146,7 +148,7 @@ fn id(graph: &FlameGraph, options: &SvgOptions) -> String {
     format!("p{:08x}", hash(&sum.to_le_bytes()) >> 32)
 }
 
-/// Writes a script without the lines that are only a comment, and without indentation.
+/// Writes a script without comment lines and indentation.
 pub(crate) fn script(out: &mut String, source: &str) {
     out.push_str(
         "<script>
@@ -165,7 +167,7 @@ fn write_encoded(text: &str, options: &SvgOptions, out: &mut dyn Write) -> io::R
     if options.embed || options.encoding.is_utf8() {
         return out.write_all(text.as_bytes());
     }
-    // Outside of ASCII there is text from outside only, and that may be written so.
+    // Only text content and attribute values contain non-ASCII characters, where character references are allowed.
     let mut ascii = String::with_capacity(text.len());
     for c in text.chars() {
         if c.is_ascii() {
@@ -177,9 +179,9 @@ fn write_encoded(text: &str, options: &SvgOptions, out: &mut dyn Write) -> io::R
     out.write_all(ascii.as_bytes())
 }
 
-/// Writes a coordinate: one digit behind the point, none if it is 0.
+/// Writes a coordinate with at most one decimal.
 pub(crate) fn number(out: &mut String, value: f64) {
-    // Saturates; a NaN becomes 0.
+    // The cast saturates; NaN becomes 0.
     let tenths = (value * 10.0).round() as i64;
     let mut buffer = itoa::Buffer::new();
     if tenths < 0 {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-/// A table: heads and rows, aligned to the right where `numeric` has it.
+/// A table with headings and rows. Columns with `numeric` set are right-aligned.
 pub struct Table {
     pub heads: Vec<String>,
     pub rows: Vec<Vec<String>>,
@@ -10,7 +10,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// Without the columns that are empty in all rows.
+    /// Removes columns that are empty in all rows.
     pub fn without_empty(mut self) -> Self {
         let keep: Vec<bool> = (0..self.heads.len())
             .map(|column| self.rows.iter().any(|row| !row[column].is_empty()))
@@ -61,7 +61,7 @@ impl Table {
     }
 }
 
-/// Heads, and for each if its column is aligned to the right.
+/// Splits pairs of a heading and `numeric`.
 pub fn heads(names: &[(&str, bool)]) -> (Vec<String>, Vec<bool>) {
     names.iter().map(|(name, numeric)| ((*name).to_owned(), *numeric)).unzip()
 }

@@ -1,38 +1,38 @@
-//! Tags of XML and HTML.
+//! Writing of XML and HTML tags.
 
 use std::fmt::{Display, Write};
 
 use crate::svg::number;
 use crate::text::escape;
 
-/// A start tag that is being written, attribute by attribute.
+/// A start tag that is being written.
 #[must_use]
 pub(crate) struct Tag<'a> {
     out: &'a mut String,
     name: &'static str,
 }
 
-/// Begins a tag: `<name`.
+/// Begins a start tag: `<name`.
 pub(crate) fn tag<'a>(out: &'a mut String, name: &'static str) -> Tag<'a> {
     out.push('<');
     out.push_str(name);
     Tag { out, name }
 }
 
-/// Writes an end tag, and ends the line.
+/// Writes an end tag and a line end.
 pub(crate) fn end(out: &mut String, name: &str) {
     let _ = writeln!(out, "</{name}>");
 }
 
 impl<'a> Tag<'a> {
-    /// An attribute whose value needs no escape: an identifier, a colour, a number.
+    /// Adds an attribute whose value needs no escaping: an identifier, a colour, a number.
     pub(crate) fn attr(self, name: &str, value: impl Display) -> Self {
         self.attr_by(name, |out| {
             let _ = write!(out, "{value}");
         })
     }
 
-    /// The same, if there is a value.
+    /// Adds such an attribute if it has a value.
     pub(crate) fn attr_if(self, name: &str, value: Option<impl Display>) -> Self {
         match value {
             Some(value) => self.attr(name, value),
@@ -40,17 +40,17 @@ impl<'a> Tag<'a> {
         }
     }
 
-    /// An attribute of pixels, in tenths.
+    /// Adds an attribute in pixels, rounded to tenths.
     pub(crate) fn pixels(self, name: &str, value: f64) -> Self {
         self.attr_by(name, |out| number(out, value))
     }
 
-    /// An attribute of any text.
+    /// Adds an attribute with escaped text.
     pub(crate) fn attr_text(self, name: &str, text: &str) -> Self {
         self.attr_by(name, |out| escape(out, text))
     }
 
-    /// An attribute whose value is written in parts.
+    /// Adds an attribute whose value a function writes.
     pub(crate) fn attr_by(self, name: &str, value: impl FnOnce(&mut String)) -> Self {
         self.out.push(' ');
         self.out.push_str(name);
@@ -60,13 +60,13 @@ impl<'a> Tag<'a> {
         self
     }
 
-    /// Ends the tag of an element that has content.
+    /// Ends the start tag of an element with content.
     pub(crate) fn open(self) -> &'a mut String {
         self.out.push('>');
         self.out
     }
 
-    /// The same, and ends the line.
+    /// Ends the start tag of an element with content, and the line.
     pub(crate) fn open_line(self) {
         self.open().push('\n');
     }
@@ -76,7 +76,7 @@ impl<'a> Tag<'a> {
         self.out.push_str("/>");
     }
 
-    /// Writes the text of an element, and its end.
+    /// Writes the text of an element, and its end tag.
     pub(crate) fn text(self, text: &str) -> &'a mut String {
         let name = self.name;
         let out = self.open();

@@ -1,11 +1,11 @@
-//! Text from outside: what may stand in XML and in a line, how wide it is in pictures, and how it is cut.
+//! External text: escaping for XML and for single lines, its width in pictures, and how it is cut.
 
 use std::borrow::Cow;
 
 use pyrograph_names::{elide_arguments, without_hash};
 
-/// Writes text that came from outside so that it is text, in an element or in an attribute's
-/// quotes. What XML cannot hold, and what would turn the line's direction round, is replaced.
+/// Appends external text with escapes for XML content and quoted attributes. Characters that XML does not allow or
+/// that change the direction of text are replaced.
 pub(crate) fn escape(out: &mut String, text: &str) {
     let mut clean = 0;
     for (at, c) in text.char_indices() {
@@ -27,8 +27,9 @@ pub(crate) fn escape(out: &mut String, text: &str) {
     out.push_str(&text[clean..]);
 }
 
-/// The text in one line, whatever is in it: what would end the line, what a terminal would obey, and what would turn the line's
-/// direction round is written as Rust does it, `\n`, `\u{1b}`. Programs choose the names of their threads.
+/// Escapes text such that it stays on one line: line ends, control characters, and characters that change the
+/// direction of text are written as in Rust, `\n`, `\u{1b}`. Such characters occur because programs choose the names
+/// of their threads.
 pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
     if text.chars().all(|c| !breaks_line(c)) {
         return text.into();
@@ -48,10 +49,10 @@ fn breaks_line(c: char) -> bool {
         || matches!(c, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Of a name that is cut, so many letters are left at least: fewer say nothing.
+/// Minimum number of characters of a name that is cut; fewer are not informative.
 const LEAST_LETTERS: usize = 4;
 
-/// Suffixes that compilers and file systems put behind a dot.
+/// Suffixes after a dot that come from compilers and file systems.
 #[rustfmt::skip]
 const SUFFIXES: &[&str] = &[
     "cold", "part", "constprop", "isra", "llvm", "lto_priv", "localalias", "so", "dll", "exe", "py", "pyc",
@@ -59,18 +60,18 @@ const SUFFIXES: &[&str] = &[
     "java", "kt",
 ];
 
-/// Widths of characters.
+/// Estimated widths of characters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Metrics {
-    /// The font's size, in pixels.
+    /// Font size in pixels.
     pub(crate) size: f64,
-    /// The width of every character, as a share of the size; `None` for the usual proportions.
+    /// Width of every character as a share of the font size; `None` for usual proportions.
     pub(crate) uniform: Option<f64>,
 }
 
 impl Metrics {
-    /// The width of a text in pixels. The reader's font is not known: the proportions are those of
-    /// the widest of the common sans-serif fonts, so that text is rather cut than too long.
+    /// Estimated width of a text in pixels. The reader's font is unknown; the assumed proportions are of the widest
+    /// common sans-serif font, so that text is cut rather than too long.
     pub(crate) fn width(self, text: &str) -> f64 {
         text.chars().map(|c| self.advance(c)).sum()
     }
@@ -85,18 +86,18 @@ impl Metrics {
             '<' | '>' | '=' | '+' | '~' | '#' => 0.82,
             '0'..='9' | 'a'..='z' => 0.625,
             'A'..='Z' | '&' => 0.72,
-            // Ideographs and the like are as wide as they are high.
+            // Ideographs and similar characters are as wide as they are high.
             '\u{1100}'.. => 1.0,
             _ => 0.68,
         });
         share * self.size
     }
 
-    /// The part of `text` that fits in `room` pixels: all, all but a hash and long template arguments, the end from a
-    /// namespace on, or the beginning; `None` if a name that is cut would have less than four letters left.
-    /// `script/names.js` has the same rule.
+    /// Returns the part of `text` that fits in `room` pixels: in this order, all of it, all without hash and long
+    /// template arguments, the end from a namespace on, or the beginning. Returns `None` if fewer than four
+    /// characters of a cut name would be left. `script/names.js` implements the same rule.
     pub(crate) fn fit(self, text: &str, room: f64) -> Option<String> {
-        // Most frames are far too narrow.
+        // Fast path: most frames are far too narrow.
         if room < 2.0 * self.uniform.unwrap_or(0.3) * self.size {
             return None;
         }
@@ -133,9 +134,9 @@ impl Metrics {
     }
 }
 
-/// Where a name may be cut at its head: behind each `::`, `/` and `.` that is not inside brackets, and
-/// before the parameters; and behind a type before it. What follows another space is not the name: V8 writes a function's file
-/// there.
+/// Positions at which the beginning of a name may be cut: after a type before the name, and after each `::`, `/` and
+/// `.` outside of brackets and before the parameters. Text after another space does not belong to the name: V8
+/// appends the file of a function there.
 fn heads(name: &str) -> impl Iterator<Item = usize> {
     let bytes = name.as_bytes();
     let mut depth = 0;
@@ -156,7 +157,8 @@ fn heads(name: &str) -> impl Iterator<Item = usize> {
     Some(first).filter(|&first| first > 0).into_iter().chain(parts)
 }
 
-/// Where the name begins in what Java writes, `void java.util.List.sort(Comparator)`; 0 where there is no type before it.
+/// Position of the name in a Java signature such as `void java.util.List.sort(Comparator)`; 0 if there is no type
+/// before it.
 fn behind_type(name: &str) -> usize {
     let typed = name.split_once(' ').filter(|(of, rest)| {
         let own = rest.split_once('(').map_or("", |(own, _)| own);
@@ -166,7 +168,7 @@ fn behind_type(name: &str) -> usize {
     typed.map_or(0, |(of, _)| of.len() + 1)
 }
 
-/// True if what follows a dot is a part of a qualified name, as in `com.example.Cart.add`, and no
+/// Returns true if the text after a dot is a part of a qualified name, as in `com.example.Cart.add`, and not a
 /// suffix, as in `app.py`, `render.cold` and `libc.so.6`.
 fn is_part(rest: &[u8]) -> bool {
     let letter = |b: &u8| b.is_ascii_alphabetic() || b"_$".contains(b);

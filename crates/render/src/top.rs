@@ -1,4 +1,4 @@
-//! Tables of functions while they are recorded: one a part of a recording, as text or JSON.
+//! Tables of functions during a recording: one table per interval, as text or JSON.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -11,37 +11,37 @@ use crate::apart::file_labels;
 use crate::report::plain;
 use crate::units::{counted, exact_percent, grouped, percent, value_text};
 
-/// The functions of a part of a recording.
+/// Functions of a part of a recording.
 #[derive(Clone, Debug)]
 pub struct TopTable {
-    /// Heading: what was recorded of what.
+    /// Heading: the target of the recording.
     pub subject: String,
-    /// The time of day, as text; empty for none.
+    /// Time of day, as text; empty for none.
     pub time: String,
-    /// Counts of the part.
+    /// Counts of the part of the recording.
     pub counts: PartCounts,
-    /// One of what is counted: `sample`.
+    /// Singular of the name of the samples: `sample`.
     pub noun: String,
-    /// The value type.
+    /// Value type of the functions' values.
     pub value_type: ValueType,
-    /// The whole that percentages are of.
+    /// Base of percentages.
     pub whole: u64,
-    /// The part of it in stacks whose outer part is missing.
+    /// Part of it in stacks whose outer frames are missing.
     pub cut: u64,
-    /// What root labels are: `Process`; empty where there are none.
+    /// Kind of the root labels: `Process`; empty if there are none.
     pub roots: String,
-    /// The functions, with the names that are shown.
+    /// Functions, with names as they are shown.
     pub rows: Vec<RootedRow>,
-    /// Number of functions that are left out.
+    /// Number of functions left out.
     pub more: usize,
 }
 
-/// Writes a table as text: a line about the part, a heading, a line a function, and an empty line. What names hold that a
-/// terminal would obey is replaced.
+/// Writes a table as text: a line about the part of the recording, the headings, a line per function, and an empty
+/// line. Control characters in names are replaced.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Fails if writing to `out` fails.
 pub fn top_text(table: &TopTable, out: &mut dyn Write) -> io::Result<()> {
     let TopTable { counts, whole, .. } = table;
     let mut head = vec![plain(&table.subject), seconds(counts.span)];
@@ -80,11 +80,11 @@ pub fn top_text(table: &TopTable, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)
 }
 
-/// Writes a table as one JSON object in a line.
+/// Writes a table as a JSON object on one line.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Fails if writing to `out` fails.
 pub fn top_json(table: &TopTable, out: &mut dyn Write) -> io::Result<()> {
     let function = |of: &RootedRow| {
         let mut object = json!({
@@ -114,7 +114,7 @@ pub fn top_json(table: &TopTable, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{object}")
 }
 
-/// `2.0 s`.
+/// Formats a duration: `2.0 s`.
 fn seconds(span: Duration) -> String {
     format!("{:.1} s", span.as_secs_f64())
 }

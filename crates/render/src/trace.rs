@@ -1,4 +1,4 @@
-//! System calls: a line each, as `strace -f -tt -T` has it, and as tables.
+//! Output of system calls: one line per call, as by `strace -f -tt -T`, and tables.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -13,14 +13,14 @@ use crate::csv::field;
 use crate::table::{Table, heads};
 use crate::units::{grouped, percent};
 
-/// Forms of tables of system calls.
+/// Output format of tables of system calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallStyle {
-    /// Columns that a person reads.
+    /// Aligned columns for people.
     Text {
-        /// How many calls failed with which error, below each call.
+        /// Lists the number of failed calls by error, below each call.
         errors: bool,
-        /// How many calls took how long, below each call.
+        /// Prints a histogram of durations below each call.
         histogram: bool,
     },
     /// A Markdown table.
@@ -31,11 +31,11 @@ pub enum CallStyle {
     Json,
 }
 
-/// Writes what a thread did as a line. Times are those of day, `offset` seconds east of UTC.
+/// Writes an event of a thread as a line, and its stack below. Times are times of day, `offset` seconds east of UTC.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Fails if writing to `out` fails.
 pub fn write_thread_event(event: &ThreadEvent, offset: i32, out: &mut dyn Write) -> io::Result<()> {
     match event.thread_name.is_empty() {
         true => write!(out, "{} ", event.thread)?,
@@ -106,7 +106,7 @@ fn write_action(action: &ThreadAction, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-/// Columns before the result.
+/// Column of the result of a call.
 const RESULT_COLUMN: usize = 39;
 
 fn write_call(call: &TracedCall, out: &mut dyn Write) -> io::Result<()> {
@@ -131,11 +131,12 @@ fn write_call(call: &TracedCall, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-/// Writes a table of system calls. Of several, CSV has its heads in the first, whose time begins with the trace.
+/// Writes a table of system calls. Of several tables as CSV, only the first, whose interval begins with the trace,
+/// has headings.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Fails if writing to `out` fails.
 pub fn write_call_table(
     style: CallStyle,
     table: &CallTable,
@@ -160,13 +161,13 @@ pub fn write_call_table(
             if table.end.is_some() { writeln!(out) } else { Ok(()) }
         }
         CallStyle::Csv => table_csv(table, out),
-        // A line each.
+        // One line per interval.
         CallStyle::Json if table.end.is_some() => writeln!(out, "{}", table_json(table)),
         CallStyle::Json => writeln!(out, "{:#}", table_json(table)),
     }
 }
 
-/// Writes the interval of a table, if there are several.
+/// Writes the interval of a table, if there are several tables.
 fn interval_heading(table: &CallTable, out: &mut dyn Write) -> io::Result<()> {
     let (Some(elapsed), Some(end)) = (table.elapsed, table.end) else { return Ok(()) };
     let begin = end.saturating_sub(elapsed);
@@ -174,17 +175,17 @@ fn interval_heading(table: &CallTable, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{:.3} s to {:.3} s{nothing}\n", begin.as_secs_f64(), end.as_secs_f64())
 }
 
-/// Milliseconds with three places.
+/// Formats nanoseconds as milliseconds with three decimals.
 fn milliseconds(time: u64) -> String {
     format!("{:.3}", time as f64 / 1e6)
 }
 
-/// Microseconds with one place.
+/// Formats nanoseconds as microseconds with one decimal.
 fn microseconds(time: f64) -> String {
     format!("{:.1}", time / 1e3)
 }
 
-/// A share of the time that passed.
+/// Formats a share of the elapsed time.
 fn of_time(share: f64) -> String {
     percent((share * 1e9) as u64, 1_000_000_000)
 }
@@ -219,7 +220,7 @@ const HEADS: [(&str, bool); 10] = [
     ("of time", true),
 ];
 
-/// One table of groups; `titled`: with a column for whose calls they are, if there is one.
+/// Builds a table of groups. With `titled`, it has a column with the title of the group, unless all titles are empty.
 fn table_of(groups: &[CallGroup], titled: bool) -> Table {
     let (mut heads, mut numeric) = heads(&HEADS);
     if titled {
@@ -280,7 +281,7 @@ fn group_text(
     Ok(())
 }
 
-/// Lines of powers of two, each with a bar.
+/// Writes a histogram: a line with a bar for each power of two.
 pub(crate) fn histogram_text(times: &Durations, out: &mut dyn Write) -> io::Result<()> {
     const WIDTH: u64 = 40;
     let mut powers: Vec<(u64, u64)> = Vec::new();
@@ -301,7 +302,7 @@ pub(crate) fn histogram_text(times: &Durations, out: &mut dyn Write) -> io::Resu
     Ok(())
 }
 
-/// `1.02 µs`, `16 ns`.
+/// Formats a duration with three significant digits: `1.02 µs`, `16 ns`.
 fn short(time: u64) -> String {
     let steps = [(1_000_000_000, "s"), (1_000_000, "ms"), (1000, "\u{b5}s")];
     let step = steps.into_iter().find(|(step, _)| time >= *step);

@@ -1,17 +1,17 @@
-//! Values with their units, as people read them.
+//! Formatting of values with their units.
 
 use pyrograph_profile::{UnitKind, ValueType};
 
 use crate::text::escape;
 
-/// Writes values of one value type, as markup.
+/// Formats values of one value type, as markup or plain text.
 pub(crate) struct Values {
-    /// The text after a count, escaped; empty for times and sizes, which carry their unit.
+    /// Text after a count, escaped for markup; empty for times and sizes, which have units.
     noun: String,
     unit: Unit,
-    /// The factor from a value to units.
+    /// Factor from a value to units.
     scale: f64,
-    /// Digits behind the point of counts.
+    /// Number of decimals of counts.
     decimals: usize,
 }
 
@@ -31,7 +31,7 @@ impl Values {
         values
     }
 
-    /// The same as plain text: nothing is escaped.
+    /// Creates an instance for plain text, without escapes.
     pub(crate) fn plain(value_type: &ValueType, count_name: Option<&str>, factor: f64) -> Self {
         let measure = value_type.unit_kind();
         let (unit, step) = match (count_name, measure) {
@@ -52,7 +52,7 @@ impl Values {
         }
     }
 
-    /// `1,234 samples`, `1.23 s`, `4.50 MiB`.
+    /// Appends a value with its unit: `1,234 samples`, `1.23 s`, `4.50 MiB`.
     pub(crate) fn write(&self, out: &mut String, value: u64) {
         self.write_number(out, value);
         let noun = &self.noun[..];
@@ -64,18 +64,18 @@ impl Values {
         }
     }
 
-    /// The text after a count; empty for times and sizes.
+    /// Text after a count; empty for times and sizes.
     pub(crate) fn noun(&self) -> &str {
         &self.noun
     }
 
-    /// True if the input does not name the unit.
+    /// Returns true if the input has no unit.
     pub(crate) fn is_unknown(&self) -> bool {
         self.unit == Unit::Count && self.noun.is_empty()
     }
 
-    /// The name of what the values count: `samples`, `time of cpu-clock`, `bytes of alloc`. Plain text or markup, as the
-    /// name is.
+    /// Name of the counted quantity: `samples`, `time of cpu-clock`, `bytes of alloc`. Plain text or markup, like
+    /// `name`.
     pub(crate) fn counted(&self, name: &str) -> String {
         let counted = match self.unit {
             Unit::Nanoseconds => "time",
@@ -90,7 +90,7 @@ impl Values {
         }
     }
 
-    /// The same without what is counted: `1,234`, `1.23 s`, `4.50 MiB`.
+    /// Appends a value without the name of a count: `1,234`, `1.23 s`, `4.50 MiB`.
     pub(crate) fn write_number(&self, out: &mut String, value: u64) {
         let scaled = value as f64 * self.scale;
         match self.unit {
@@ -121,7 +121,8 @@ impl Values {
     }
 }
 
-/// The largest step that is not above the value; three digits, all of them if there are more.
+/// Appends a value in the largest unit that is not above it, with three significant digits, or all digits of the
+/// integer part if there are more.
 fn write_step(out: &mut String, value: f64, steps: &[(f64, &str)]) {
     let last = steps.len() - 1;
     let &(size, unit) = steps.iter().find(|(size, _)| value >= *size).unwrap_or(&steps[last]);
@@ -135,20 +136,20 @@ fn write_step(out: &mut String, value: f64, steps: &[(f64, &str)]) {
     out.push_str(&format!("{value:.digits$} {unit}"));
 }
 
-/// `1234567` as `1,234,567`.
+/// Formats `1234567` as `1,234,567`.
 pub fn grouped(value: u64) -> String {
     let mut text = String::new();
     write_integer(&mut text, value);
     text
 }
 
-/// `count` things: `1 sample`, `2,000 samples`.
+/// Formats a number with a noun: `1 sample`, `2,000 samples`.
 pub fn counted(count: u64, thing: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{} {thing}{plural}", grouped(count))
 }
 
-/// A share in percent with as many digits as it takes to show that it is not 0: `12 %`, `0.04 %`.
+/// Formats a share in percent with as many digits as are needed to show that it is not 0: `12 %`, `0.04 %`.
 pub fn percent(part: u64, whole: u64) -> String {
     let share = if whole == 0 { 0.0 } else { part as f64 * 100.0 / whole as f64 };
     match share {
@@ -159,21 +160,21 @@ pub fn percent(part: u64, whole: u64) -> String {
     }
 }
 
-/// A share in percent, as tables have it: `12.34%`, with more digits where two would say nothing.
+/// Formats a share in percent for tables: `12.34%`, with more digits if these would be 0.
 pub fn exact_percent(part: u64, whole: u64) -> String {
     let mut text = String::new();
     write_percent(&mut text, part, whole);
     text
 }
 
-/// A value with its unit: `1,234 samples`, `1.23 s`, `4.50 MiB`.
+/// Formats a value with its unit: `1,234 samples`, `1.23 s`, `4.50 MiB`.
 pub fn value_text(of: &ValueType, value: u64) -> String {
     let mut text = String::new();
     Values::plain(of, None, 1.0).write(&mut text, value);
     text
 }
 
-/// With commas between groups of three digits.
+/// Appends an integer with commas between groups of three digits.
 pub(crate) fn write_integer(out: &mut String, value: u64) {
     let mut buffer = itoa::Buffer::new();
     let digits = buffer.format(value);
@@ -185,9 +186,9 @@ pub(crate) fn write_integer(out: &mut String, value: u64) {
     }
 }
 
-/// `12.34%`, with more digits where two would say nothing.
+/// Appends a share in percent: `12.34%`, with more digits if these would be 0.
 pub(crate) fn write_percent(out: &mut String, part: u64, whole: u64) {
-    // In units of 0.01 %, and exact: floats would be slower, and round halves both ways.
+    // In integers, in units of 0.01 %: floats would be slower, and round halves inconsistently.
     let whole = u128::from(whole.max(1));
     let share = |scale: u128| ((u128::from(part) * scale * 2 + whole) / (2 * whole)) as u64;
     let (value, digits) = match share(10_000) {

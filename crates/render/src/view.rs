@@ -1,8 +1,9 @@
-//! The page of `pyrograph view`: a profile with all views of it, in one file that needs no server and no other file.
+//! Page of `pyrograph view`: a profile with all its views, in a single file that needs neither a server nor other
+//! files.
 //!
-//! The profile is in it as `pack.rs` writes it, and the script unpacks it. Names come from outside: the page's text holds
-//! none but the title, escaped, and the script only ever sets them as text. A content security policy permits the page's
-//! own script and style, by their hashes, and nothing from anywhere else.
+//! The page contains the profile in the format of `pack.rs`, which the script unpacks. Names are external text: the
+//! HTML itself contains only the escaped title and the static report of `still.rs`, and the script inserts names only
+//! as text. A content security policy permits only the page's own script and style, by their hashes.
 
 mod pack;
 #[cfg(test)]
@@ -28,28 +29,28 @@ use crate::{Palette, Theme, subtitle};
 
 const STYLE: &str = include_str!("view/page.css");
 
-/// The script: `build.rs` joins its modules.
+/// The script, whose modules `build.rs` joins.
 const SCRIPT: &str = include_str!(concat!(env!("OUT_DIR"), "/view.js"));
 
-/// Look of the page, and what it says of the profile.
+/// Appearance of the page, and additional content.
 #[derive(Clone, Debug, Default)]
 pub struct ViewLook<'a> {
-    /// The heading.
+    /// Title.
     pub title: String,
-    /// A line below it; the default is what was counted, for how long, where and when.
+    /// Subtitle; by default, what was counted, for how long, where and when.
     pub subtitle: Option<String>,
-    /// For light or dark pages, or for the reader's setting.
+    /// Light or dark theme, or the reader's setting.
     pub theme: Theme,
-    /// The colours.
+    /// Colour palette.
     pub palette: Palette,
-    /// The root is at the bottom at first.
+    /// Initially shows the root at the bottom.
     pub upright: bool,
-    /// The comparison that the profile is of, as [`Diff::sides`] makes it.
+    /// Comparison that the profile was made from, by [`Diff::sides`].
     pub compared: Option<&'a Diff>,
-    /// It opens with the map of when within so many nanoseconds samples were taken; otherwise with the load over time, and the
-    /// map is of seconds.
+    /// If set, the page opens with the heat map of sample offsets within periods of this many nanoseconds. Otherwise
+    /// it opens with the load over time, and the heat map has periods of a second.
     pub second: Option<u64>,
-    /// Functions with source and instructions, the hottest first: as many as there is room for are in the page.
+    /// Functions with source and instructions, hottest first. The page contains as many as there is room for.
     pub code: &'a [Annotation],
 }
 
@@ -57,7 +58,7 @@ pub struct ViewLook<'a> {
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Fails if writing to `out` fails.
 pub fn view_html(data: &ViewData<'_>, look: &ViewLook<'_>, out: &mut dyn Write) -> io::Result<()> {
     let paints = Paints::new(data, look.palette);
     let about = about(data, look, &paints);
@@ -85,14 +86,14 @@ pub fn view_html(data: &ViewData<'_>, look: &ViewLook<'_>, out: &mut dyn Write) 
     writeln!(out, "<script type=\"text/plain\" id=\"pyrograph-profile\">")?;
     write_base64(&packed, out)?;
     writeln!(out, "\n</script>\n<script>{SCRIPT}</script>")?;
-    // Behind the script, which leaves it out.
+    // Placed after the script, which removes it.
     out.write_all(
         still::still(data, look, about["subtitle"].as_str().unwrap_or_default()).as_bytes(),
     )?;
     writeln!(out, "</body>\n</html>")
 }
 
-/// All that is no column: the profile's statements about itself, and the look.
+/// Everything that is not in a column of its own: the profile's description, and the appearance of the page.
 fn about(data: &ViewData<'_>, look: &ViewLook<'_>, paints: &Paints) -> Value {
     let profile = data.profile;
     let about = &profile.about;
@@ -138,7 +139,7 @@ fn about(data: &ViewData<'_>, look: &ViewLook<'_>, paints: &Paints) -> Value {
     })
 }
 
-/// How both sides of a comparison are compared, and what a verdict means; `null` if it is none.
+/// Scale of a comparison, and the meaning of its verdicts; `null` if the profile is not a comparison.
 fn compared(profile: &Profile, diff: Option<&Diff>) -> Value {
     let after = profile.value_types.last().map_or("", |of| &of.unit);
     match diff {
@@ -159,22 +160,22 @@ fn compared(profile: &Profile, diff: Option<&Diff>) -> Value {
     }
 }
 
-/// The colours on light and on dark pages, and those of text on them.
+/// Colours of a frame and of text on it, each for light and dark pages.
 fn colours(paint: Paint) -> [String; 4] {
     let (light, dark) = paint.inks(Theme::Auto);
     [paint.light, paint.dark, light, dark].map(|colour| colour.to_string())
 }
 
-/// The colours of frames.
+/// Paints of frames.
 struct Paints {
     all: Vec<Paint>,
-    /// Which of them each frame has.
+    /// Index of each frame's paint.
     of_frame: Vec<u64>,
-    /// The meanings, each with a colour, where there is more than one.
+    /// Meanings with the index of a paint, if there are several.
     legend: Vec<(usize, String)>,
-    /// That of frames of which more than half waited, if any frame says that it waited.
+    /// Paint of frames with more than half of their value in waits, if the profile has wait frames.
     waiting: Option<Paint>,
-    /// That of frames above a `--`, if there is one: the page knows which these are.
+    /// Paint of frames above a `--`, if there is one; the page determines which frames these are.
     waker: Option<Paint>,
 }
 
@@ -187,7 +188,7 @@ impl Paints {
                 .any(|of| matches!(of.kind, FrameKind::Marker(marker) if test(marker)))
         };
         let has_wakers = has(|marker| marker == Marker::Waker);
-        // Who waited is below the waker then, and waits are not set apart.
+        // In stacks with wakers, waits are not marked.
         let has_waits = has(Marker::is_wait) && !has_wakers;
         let mut made = Self {
             all: Vec::new(),

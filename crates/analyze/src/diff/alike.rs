@@ -33,7 +33,7 @@ impl fmt::Display for Renamed {
 pub struct Alike {
     /// For each depth, and for before and after, the common name of each name.
     levels: Vec<[BTreeMap<String, String>; 2]>,
-    /// The same information as a list.
+    /// All groups of names, as a list.
     pub renamed: Vec<Renamed>,
 }
 

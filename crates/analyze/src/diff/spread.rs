@@ -53,7 +53,7 @@ impl Dispersion {
         Self { typical, prior, own, freedom: own + prior, least: 1.0 }
     }
 
-    /// The same if sampling noise is unknown: only the differences between runs are used.
+    /// Dispersion if sampling noise is unknown: only the differences between runs are used.
     pub(super) fn of_runs_alone(self) -> Self {
         // Stacks of one program vary by different amounts between runs: an item's own runs have at least a quarter of
         // the weight.

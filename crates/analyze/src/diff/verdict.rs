@@ -39,7 +39,7 @@ pub struct Family {
 /// Minimum number of samples per run for an item to be used to estimate the dispersion between runs.
 const ENOUGH_SAMPLES: f64 = 10.0;
 
-/// The same as a share of the whole, if the number of samples is unknown.
+/// Minimum share of the whole for an item to be used in this way, if the number of samples is unknown.
 const LEAST_SHARE: f64 = 1e-3;
 
 /// Tests the items of one family.

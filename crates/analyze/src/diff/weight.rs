@@ -83,7 +83,7 @@ pub(super) struct Weights {
     counts: usize,
 }
 
-/// Maximum ratio between the mean weights of stacks for the weights to count as equal, as those of a clock.
+/// Maximum ratio between the mean weights of stacks for the weights to count as equal, as they do for a clock.
 const LIKE_A_CLOCK: f64 = 1.01;
 
 impl Weights {

@@ -167,9 +167,9 @@ fn listed(items: impl Iterator<Item = impl ToString>) -> String {
 
 /// Labels and frames that match any of some patterns.
 pub(super) struct Matches {
-    /// By label: functions and processes.
+    /// For each label of a function or process, true if it matches.
     label: Vec<bool>,
-    /// By frame.
+    /// For each frame, true if its label or its module matches.
     frame: Vec<bool>,
 }
 

@@ -16,9 +16,8 @@ pub enum Shades {
     /// Classes of equal ratio: one slow request is visible beside thousands of fast ones.
     #[default]
     Ratio,
-    /// Classes of equal difference between the 1st and the 99th percentile of the cells that hold
-    /// anything: a cell of a machine that is half busy is half as dark, and a few cells that differ
-    /// from all others do not take the colours away from them.
+    /// Classes of equal difference between the 1st and the 99th percentile of the counts of non-empty cells. A cell
+    /// of a machine that is half busy is half as dark, and a few outliers do not use up the colours.
     Linear,
 }
 

@@ -1,4 +1,4 @@
-//! The scheduler's events one by one, in the layout of `perf script`.
+//! Output of single scheduler events, in the layout of `perf script`.
 
 use std::io::{self, Write};
 
@@ -8,21 +8,21 @@ use serde_json::{Value, json};
 use super::frame_name;
 use crate::text::one_line;
 
-/// How events are written.
+/// Output format of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SchedScriptStyle {
-    /// A line each, and the stack below it.
+    /// A line per event, with the stack below it.
     #[default]
     Text,
-    /// An object of JSON a line.
+    /// A JSON object per line.
     Json,
 }
 
-/// Writes an event. `current` is the task that ran on its CPU.
+/// Writes an event. `current` is the task that was running on its CPU.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Fails if writing to `out` fails.
 pub fn write_sched_event(
     style: SchedScriptStyle,
     tasks: &SchedTasks,
@@ -62,7 +62,7 @@ fn frame(line: &StackLine, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "\t{}{offset} ({})", frame_name(line), one_line(module))
 }
 
-/// The name of a task; of the idle task, that of the CPU's.
+/// Name of a task; for the idle task, `swapper/CPU`.
 fn name(tasks: &SchedTasks, task: TaskId, cpu: u32) -> String {
     match task {
         TaskId::IDLE => format!("swapper/{cpu}"),

@@ -1,4 +1,4 @@
-//! The history of switches, summed up, in the columns of `perf sched timehist -s`.
+//! Output of the summary of the switch history, in the columns of `perf sched timehist -s`.
 
 use std::io::{self, Write};
 
@@ -8,11 +8,11 @@ use pyrograph_profile::{SchedTasks, TaskId};
 use super::{milliseconds, task_name};
 use crate::grouped;
 
-/// Writes how long each task ran.
+/// Writes the run times of tasks.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Fails if writing to `out` fails.
 pub fn write_sched_summary(
     summary: &SchedSummary,
     tasks: &SchedTasks,
@@ -57,11 +57,11 @@ pub fn write_sched_summary(
     foot(summary, out)
 }
 
-/// Writes what each task waited for.
+/// Writes the wait times of tasks.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Fails if writing to `out` fails.
 pub fn write_sched_waits(
     summary: &SchedSummary,
     tasks: &SchedTasks,
@@ -94,7 +94,7 @@ pub fn write_sched_waits(
 
 type Row<'a> = dyn Fn(&TaskSummary, &mut dyn Write) -> io::Result<()> + 'a;
 
-/// Writes the rows of tasks, those that have ended last.
+/// Writes the rows of tasks, with terminated tasks last.
 fn each(
     summary: &SchedSummary,
     tasks: &SchedTasks,

@@ -1,4 +1,4 @@
-//! The history of switches, in the columns of `perf sched timehist`.
+//! Output of the switch history, in the columns of `perf sched timehist`.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -11,54 +11,54 @@ use super::{frame_name, milliseconds, seconds, short_name, task_name};
 use crate::csv::field;
 use crate::text::one_line;
 
-/// How rows are written.
+/// Output format of rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TimehistStyle {
-    /// perf's columns.
+    /// The columns of perf.
     #[default]
     Text,
-    /// An object of JSON a line.
+    /// A JSON object per line.
     Json,
     /// Comma-separated values.
     Csv,
 }
 
-/// What is in the text.
+/// Appearance of the history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TimehistLook {
-    /// How rows are written.
+    /// Output format.
     pub style: TimehistStyle,
-    /// A column for each of so many CPUs, which shows on which one the event was; 0 for none.
+    /// Number of CPUs that have a column of one character, which marks the CPU of the event; 0 for none.
     pub cpus: u32,
-    /// Rows for tasks that wake others.
+    /// Includes rows for wakeups.
     pub wakeups: bool,
-    /// Rows for tasks that are moved.
+    /// Includes rows for migrations.
     pub migrations: bool,
-    /// The task that runs next.
+    /// Includes the task that runs next.
     pub next: bool,
-    /// The state in which the task left its CPU.
+    /// Includes the state in which the task left its CPU.
     pub state: bool,
-    /// The longest stack that is shown, in frames; 0 for none.
+    /// Maximum number of frames of a stack to show; 0 for no stacks.
     pub frames: usize,
-    /// Only rows of times in which CPUs were idle, with the stack of the task that left the CPU before.
+    /// Only includes rows of the idle task, with the stack of the task that left the CPU before it.
     pub idle: bool,
 }
 
-/// Writes rows.
+/// Writes the rows of the history.
 pub struct TimehistWriter<'a> {
     look: TimehistLook,
     out: &'a mut dyn Write,
 }
 
-/// How wide the names of tasks are.
+/// Width of task names.
 const NAME: usize = 30;
 
 impl<'a> TimehistWriter<'a> {
-    /// Writes the heads.
+    /// Writes the column headings.
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Fails if writing to `out` fails.
     pub fn new(look: TimehistLook, out: &'a mut dyn Write) -> io::Result<Self> {
         match look.style {
             TimehistStyle::Text => heads(look, out)?,
@@ -75,16 +75,16 @@ impl<'a> TimehistWriter<'a> {
     ///
     /// # Errors
     ///
-    /// Those of the output.
+    /// Fails if writing to the output fails.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }
 
-    /// Writes a row, if it is of a kind that is shown.
+    /// Writes a row, if rows of its kind are included.
     ///
     /// # Errors
     ///
-    /// Those of the output.
+    /// Fails if writing to the output fails.
     pub fn row(&mut self, tasks: &SchedTasks, row: &TimehistRow) -> io::Result<()> {
         let is_shown = match row.what {
             TimehistEvent::Switch { .. } => true,
@@ -234,8 +234,8 @@ fn shown_stack<'a>(
     }
 }
 
-/// How long the task had no CPU, how long it waited for one after it was woken, and how long it ran; each `None` if it is not
-/// known. As perf has it, a task that had to leave its CPU has no delay: it waited all the time.
+/// Time without a CPU, run queue latency after the wakeup, and run time; each `None` if unknown. As in perf, a
+/// preempted task has no latency: all of its time without a CPU is wait time.
 fn times(stint: &Stint) -> (Option<u64>, Option<u64>, Option<u64>) {
     let arrival = stint.arrival.as_ref();
     let ready = arrival.and_then(|arrival| arrival.ready);
@@ -248,12 +248,12 @@ fn times(stint: &Stint) -> (Option<u64>, Option<u64>, Option<u64>) {
     (arrival.and_then(pyrograph_analyze::Arrival::absent), delay, run)
 }
 
-/// A time that is not known is a dash: 0 would be one.
+/// Formats a time; an unknown time is shown as a dash, because 0 would be a valid time.
 fn cell(time: Option<u64>) -> String {
     time.map_or("-".to_owned(), milliseconds)
 }
 
-/// `main <- start`: the innermost frames, without those of the scheduler itself.
+/// Formats the innermost frames, without those of the scheduler itself: `main <- start`.
 fn short_stack(stack: &[Arc<StackLine>], most: usize) -> String {
     const OWN: [&str; 7] = [
         "__traceiter_sched_switch",

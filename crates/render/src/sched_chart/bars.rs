@@ -1,12 +1,12 @@
-//! What stands in a row of the picture: spans, shared out to pixels, as paths of one colour each.
+//! Content of a row of the SVG file: spans, divided among pixels, as one path per colour.
 
 use super::Kind;
 use super::colours::{Pair, of_idle, of_kind, of_process};
 
-/// The height of a row's bar, in pixels: as many shares of a pixel's time are told apart.
+/// Height of a row's bar in pixels, and therefore the number of distinguishable shares of a pixel's time.
 pub(super) const BAR: u32 = 16;
 
-/// What has one colour.
+/// Class of spans with the same colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Class {
     Kind(Kind),
@@ -23,7 +23,7 @@ impl Class {
         }
     }
 
-    /// The class of what has its colour, or of text on that.
+    /// CSS class of shapes with this colour or, if `text` is set, of text on them.
     pub(super) fn name(self, text: bool) -> String {
         match self {
             Self::Kind(kind) => format!("{}{}", if text { 'n' } else { 'k' }, kind as usize),
@@ -32,28 +32,28 @@ impl Class {
         }
     }
 
-    /// True of what takes nobody's time.
+    /// Returns true for activities that use no CPU and wait for none.
     pub(super) fn is_quiet(self) -> bool {
         matches!(self, Self::Kind(kind) if kind > Kind::Ready)
     }
 
-    /// True of what is seen however short it is.
+    /// Returns true for classes whose spans are visible however short they are.
     fn is_always_seen(self) -> bool {
         !self.is_quiet() && !matches!(self, Self::Idle(_))
     }
 }
 
-/// What stands in a row: of each pixel, the shares of each class.
+/// Content of a row: for each pixel, the share of each class.
 #[derive(Default)]
 pub(super) struct Bars {
-    /// Sorted by class: that is the order from the bottom up.
+    /// Shares of each pixel, sorted by class, which is the order from the bottom up.
     pub(super) pixels: Vec<Vec<(Class, f64)>>,
     pub(super) labels: Vec<Label>,
-    /// The height of one full share.
+    /// Height of a share of 1, relative to the bar.
     pub(super) scale: f64,
 }
 
-/// A text on a span.
+/// Text on a span.
 pub(super) struct Label {
     pub(super) class: Class,
     pub(super) from: f64,
@@ -66,7 +66,7 @@ impl Bars {
         Self { pixels: vec![Vec::new(); width], labels: Vec::new(), scale: 1.0 }
     }
 
-    /// Adds a span from one place to another, in pixels.
+    /// Adds a span between two positions in pixels.
     pub(super) fn add(&mut self, class: Class, from: f64, to: f64) {
         for at in (from as usize)..(to.ceil() as usize).min(self.pixels.len()) {
             let share = to.min(at as f64 + 1.0) - from.max(at as f64);
@@ -84,7 +84,7 @@ impl Bars {
         }
     }
 
-    /// Of each pixel, from where to where each class stands, from the top of the bar.
+    /// For each pixel, the classes with their upper and lower edges, in pixels from the top of the bar.
     pub(super) fn heights(&self) -> Vec<Vec<(Class, u32, u32)>> {
         let stack = |shares: &Vec<(Class, f64)>| {
             let (mut sum, mut bottom) = (0.0, BAR);
@@ -104,7 +104,7 @@ impl Bars {
         self.pixels.iter().map(stack).collect()
     }
 
-    /// The path of each class: neighbours of one height are one rectangle.
+    /// Path of each class: adjacent pixels with equal edges form one rectangle.
     pub(super) fn paths(&self) -> Vec<(Class, String)> {
         let heights = self.heights();
         let mut classes: Vec<Class> = heights.iter().flatten().map(|(class, ..)| *class).collect();

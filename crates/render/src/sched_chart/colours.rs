@@ -1,14 +1,15 @@
-//! Colours of what tasks do, and of processes.
+//! Colours of activities and processes.
 
 use super::Kind;
 use crate::Rgb;
 
-/// On light and on dark pages.
+/// Colours on light and on dark pages.
 pub(super) type Pair = (Rgb, Rgb);
 
-/// What takes time from a task is strong, what it waits for is pale: a screen of threads that sleep is quiet.
+/// Colours of activities. Running and waiting for a CPU are saturated, waits for other things are pale, so that
+/// sleeping threads do not draw attention.
 pub(super) fn of_kind(kind: Kind) -> Pair {
-    // Lightness, chroma, on light and on dark pages; hue.
+    // Lightness and chroma on light pages and on dark pages, and hue.
     let ((light, light_chroma), (dark, dark_chroma), hue) = match kind {
         Kind::Running => ((0.58, 0.14), (0.64, 0.15), 150.0),
         Kind::Ready => ((0.74, 0.17), (0.74, 0.16), 60.0),
@@ -26,22 +27,22 @@ pub(super) fn of_kind(kind: Kind) -> Pair {
     (Rgb::oklch(light, light_chroma, hue), Rgb::oklch(dark, dark_chroma, hue))
 }
 
-/// Number of processes that have a colour of their own.
+/// Number of processes with a colour of their own.
 pub(super) const PROCESSES: usize = 12;
 
-/// The colour of the process that is the n-th by how long it ran; beyond [`PROCESSES`] all are grey.
+/// Colour of the process with this rank by running time; grey for ranks from [`PROCESSES`] on.
 pub(super) fn of_process(rank: usize) -> Pair {
     if rank >= PROCESSES {
         return (Rgb::oklch(0.72, 0.012, 270.0), Rgb::oklch(0.50, 0.012, 270.0));
     }
-    // The golden angle: neighbours differ most, and so do all of any first few.
+    // The golden angle makes adjacent ranks, and the first few ranks, as different as possible.
     let hue = (250.0 + rank as f64 * 137.508) % 360.0;
     let step = if rank.is_multiple_of(2) { 0.0 } else { 0.07 };
     (Rgb::oklch(0.70 + step, 0.115, hue), Rgb::oklch(0.52 + step, 0.115, hue))
 }
 
-/// Idle states of a CPU: the deeper, the further from the background. There are as many colours as there are depths that
-/// differ to the eye.
+/// Number of colours for idle states of a CPU, as many as are distinguishable. Deeper states differ more from the
+/// background.
 pub(super) const DEPTHS: usize = 6;
 
 pub(super) fn of_idle(state: u32) -> Pair {

@@ -1,4 +1,4 @@
-//! The flame graph in the page of the scheduler's chart: its colours, and its frames as they are packed.
+//! Flame graph in the page of a scheduler chart: its colours, and its packed frames.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,16 +11,16 @@ use crate::palette::{Paint, Painter};
 use crate::role::Role;
 use crate::{Palette, Tone};
 
-/// The colours of frames.
+/// Colours of frames.
 pub(super) struct Paints {
-    /// On light and on dark pages, with blanks between them.
+    /// Distinct colours on light and on dark pages, separated by blanks.
     pub(super) light: String,
     pub(super) dark: String,
-    /// Which of them each frame has.
+    /// Index of each frame's colour.
     pub(super) paint_of: Vec<u64>,
 }
 
-/// Chooses the colours of a graph's frames.
+/// Selects the colours of a graph's frames.
 pub(super) fn paints(graph: &FlameGraph, palette: Palette) -> Paints {
     let painter = Painter { palette, tone: Tone::default(), negate: false, graph };
     let roles = Role::of_frames(graph);
@@ -36,8 +36,8 @@ pub(super) fn paints(graph: &FlameGraph, palette: Palette) -> Paints {
     Paints { light: light.join(" "), dark: dark.join(" "), paint_of }
 }
 
-/// The frames of a graph, of which `name_of` gives the numbers of names: how far each one's caller is from the caller of the
-/// one before it; names, modules, colours.
+/// Packs the frames of a graph: the distance of each frame's caller from the previous frame's caller, then names,
+/// modules and colours. `name_of` returns the number of a name.
 pub(super) fn pack_frames(
     list: &mut Packed,
     graph: &FlameGraph,
@@ -48,7 +48,7 @@ pub(super) fn pack_frames(
     list.number(frames.len() as u64)?;
     let mut before = 0;
     for frame in frames {
-        // Row by row, callers never go back.
+        // Frames are in row order, so that the indices of callers never decrease.
         list.number(u64::from(frame.parent - before))?;
         before = frame.parent;
     }

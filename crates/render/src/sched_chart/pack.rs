@@ -1,19 +1,20 @@
-//! All of a chart as numbers, which `1-data.js` reads.
+//! Packs a chart as numbers, which `1-data.js` reads.
 //!
-//! Lists follow each other, each with its length before it unless that follows from those before:
+//! The data consists of lists, each preceded by its length unless that follows from previous lists:
 //!
 //! 1. names;
-//! 2. the chart's length in nanoseconds; numbers of CPUs;
+//! 2. length of the chart in nanoseconds; CPU numbers;
 //! 3. processes, in the order of their rows: PID + 1, name, number of threads;
-//! 4. rows, one a thread, in the same order: TID, name, start of the first span from the chart's start, number of spans;
-//! 5. the code of each span, a byte each: see [`code`]; then how long each lasts;
-//! 6. of each that runs, its CPU's place in the list of CPUs; of each that was woken, its waker's row + 2, or 1 if it has none,
-//!    or 0 if the CPU was idle, and the CPU;
-//! 7. rows in the order in which their runs begin, on any CPU;
-//! 8. of each CPU, times of which nothing is known (distance from the one before, length), idle states (the same, and the state),
-//!    frequencies (distance, kHz);
-//! 9. stacks: frames as in the page of offsets; of each stack, its frame; of each span off the CPU, its stack or 0. Without
-//!    stacks, there are 0 frames, and that is all.
+//! 4. rows, one per thread, in the same order: TID, name, start of the first span relative to the chart's start,
+//!    number of spans;
+//! 5. the code of each span, in one byte: see [`code`]; then the duration of each span;
+//! 6. for each running span, the index of its CPU in the list of CPUs; for each woken span, the row of its waker + 2,
+//!    or 1 if the waker has no row, or 0 if the CPU was idle, and the CPU number;
+//! 7. rows in the order in which their running spans begin, on any CPU;
+//! 8. for each CPU, times of unknown activity (distance from the previous start, length), idle states (the same, and
+//!    the state), frequencies (distance, kHz);
+//! 9. stacks: frames as in the page of subsecond offsets; for each stack, its frame; for each off-CPU span, its stack
+//!    or 0. Without stacks, there is only the number of frames, 0.
 
 use std::io;
 
@@ -27,18 +28,18 @@ use crate::packed::Packed;
 use crate::role::without_mark;
 use crate::text::one_line;
 
-/// Codes of spans: from here on, those that are blocked.
+/// Lowest code of blocked spans.
 const BLOCKED: u8 = 5;
-/// States, and none.
+/// Number of states, including the unknown state.
 const STATES: u8 = 9;
-/// The code of one that runs, and of one that was woken.
+/// Codes of running spans, and of spans that began with a wakeup.
 const RUNNING: u8 = 1;
 const WOKEN: u8 = 4;
-/// Had to leave its CPU.
+/// Code of spans that began with a preemption.
 const PREEMPTED: u8 = 3;
 
-/// What a span is: 0 nothing is known, 1 runs, 2 ready since before the first event, 3 ready as it had to leave its CPU, 4
-/// woken, and blocked by reason and state.
+/// Code of an activity: 0 for unknown, 1 for running, 2 for ready since before the first event, 3 for ready after
+/// preemption, 4 for ready after a wakeup; from [`BLOCKED`] on, blocked by reason and state.
 fn code(activity: Activity) -> u8 {
     match activity {
         Activity::Unknown => 0,
@@ -52,7 +53,7 @@ fn code(activity: Activity) -> u8 {
     }
 }
 
-/// What each code means, for the page: its kind and its state's letter.
+/// Meaning of each code, for the page: its kind, and the letter of its state.
 pub(super) fn codes() -> impl Iterator<Item = (super::Kind, char)> {
     use pyrograph_profile::WaitReason as Reason;
     const REASONS: [Reason; 7] = [
@@ -89,10 +90,11 @@ pub(super) fn codes() -> impl Iterator<Item = (super::Kind, char)> {
     })
 }
 
-/// A million switches are packed in about half of a second so, and take 15 % more than at the best level.
+/// Compression level. With this, a million switches are packed in about half a second, and take 15 % more space than
+/// at the highest level.
 const LEVEL: u32 = 6;
 
-/// The gzip file. `graph` has the frames of the stacks, and the colour of each.
+/// Packs a chart into a gzip file. `graph` contains the frames of the stacks, and the colour of each frame.
 pub(super) fn pack(shown: &Shown<'_>, graph: Option<(&TimedGraph, &[u64])>) -> io::Result<Vec<u8>> {
     let mut list = Packed::new(Compression::new(LEVEL));
     let rows: Vec<TaskId> =
@@ -111,7 +113,7 @@ pub(super) fn pack(shown: &Shown<'_>, graph: Option<(&TimedGraph, &[u64])>) -> i
     };
     let name_of = |name| number(without_mark(graph.graph.names.get(name)));
     pack_frames(&mut list, &graph.graph, paint_of, name_of)?;
-    // In the order of their numbers: one sample a stack.
+    // Stacks in the order of their numbers: there is one sample per stack.
     list.number(graph.samples.len() as u64)?;
     for sample in &graph.samples {
         list.number(sample.frame.into())?;
@@ -207,7 +209,7 @@ fn spans(shown: &Shown<'_>, rows: &[TaskId], list: &mut Packed) -> io::Result<()
     Ok(())
 }
 
-/// The row of each task.
+/// Row of each task.
 fn row_of(shown: &Shown<'_>, rows: &[TaskId]) -> Vec<Option<u32>> {
     let mut row_of = vec![None; shown.chart.tasks.len()];
     for (number, row) in (0..).zip(rows) {

@@ -1,4 +1,4 @@
-//! The page: one file with all of the chart in it, which asks nothing of any network.
+//! HTML page of a chart: one file with all data, which loads nothing from a network.
 
 use std::io::{self, Write};
 
@@ -14,7 +14,7 @@ use crate::packed::write_base64;
 use crate::svg::{BACKGROUND, FONT, MUTED, TEXT};
 use crate::text::escape;
 
-/// The script: one function.
+/// The script, wrapped in a function.
 const SCRIPT: &str = concat!(
     "(function () {\n\"use strict\";\n",
     include_str!("1-data.js"),
@@ -28,7 +28,7 @@ const SCRIPT: &str = concat!(
     include_str!("4-draw.js"),
     include_str!("5-point.js"),
     include_str!("6-panel.js"),
-    // Its names are its own.
+    // A function, so that its names do not conflict with the others.
     "function makeFlame(graph, holder) {\n",
     "var names = graph.names;\nvar parents = graph.parents;\nvar nameOf = graph.nameOf;\n",
     "var moduleOf = graph.moduleOf;\nvar paintOf = graph.paintOf;\nvar depths = graph.depths;\n",
@@ -38,15 +38,15 @@ const SCRIPT: &str = concat!(
     "})();\n",
 );
 
-/// Nothing but what is in the page may be loaded, and nothing be sent.
+/// Content security policy: the page may load and send nothing.
 const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; base-uri 'none'; \
                       form-action 'none'";
 
-/// Writes the page. `tasks` is the table of the chart's events.
+/// Writes the page. `tasks` is the task table of the chart's events.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Fails if writing to `out` fails.
 pub fn sched_chart_html(
     chart: &SchedChart,
     tasks: &SchedTasks,
@@ -100,7 +100,7 @@ fn head(look: &SchedChartLook, shown: &Shown<'_>, out: &mut dyn Write) -> io::Re
     writeln!(out, "</header>")
 }
 
-/// The kinds that there are.
+/// Kinds of activities that occur in a chart.
 pub(super) fn kinds_in(chart: &SchedChart) -> Vec<Kind> {
     let mut there = [false; Kind::ALL.len()];
     for activity in chart.tasks.iter().flat_map(|task| &task.activities) {
@@ -142,7 +142,7 @@ fn flame(paints: Option<&Paints>, out: &mut dyn Write) -> io::Result<()> {
     )
 }
 
-/// The start tag of the element with the data, and what the script needs to know beside them.
+/// Writes the start tag of the data element, with attributes for the script.
 fn data_element(out: &mut dyn Write) -> io::Result<()> {
     let join = |pairs: Vec<Pair>| {
         let texts: Vec<String> =

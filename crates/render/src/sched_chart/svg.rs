@@ -1,14 +1,14 @@
-//! The still picture: an SVG without a script, drawn for one width.
+//! Static SVG file of a chart, without a script, for a fixed width.
 //!
 //! ```text
-//! svg.ID                    the picture; coordinates are pixels
+//! svg.ID                    the whole picture; coordinates are pixels
 //!   style, rect.bg
 //!   g.head                  title, summary, times
-//!   g.row                   a row: its title says what it did in all
-//!     text                  its name
-//!     path.kN, path.pN      what has one colour, kind N or process N
-//!     text.on               names on what is wide enough
-//!   g.foot                  what colours mean, and what is not drawn
+//!   g.row                   a row; its title contains the totals
+//!     text                  name of the row
+//!     path.kN, path.pN      spans of one colour, for kind N or process N
+//!     text.on               names on spans that are wide enough
+//!   g.foot                  legend, and what is not drawn
 //! ```
 
 use std::io::{self, Write};
@@ -29,12 +29,12 @@ use crate::tag::{end, tag};
 use crate::text::{Metrics, one_line};
 use crate::units::{counted, percent};
 
-/// Writes the picture. `tasks` is the table of the chart's events. Of rows beyond [`SchedChartLook::rows`], the number is
-/// said, and how long they ran.
+/// Writes the picture. `tasks` is the task table of the chart's events. The number of threads beyond
+/// [`SchedChartLook::rows`] and their running time are stated in the footer.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Fails if writing to `out` fails.
 pub fn sched_chart_svg(
     chart: &SchedChart,
     tasks: &SchedTasks,
@@ -48,7 +48,7 @@ pub fn sched_chart_svg(
 
 const MARGIN: f64 = 10.0;
 const METRICS: Metrics = Metrics { size: 12.0, uniform: None };
-/// Below this width names stand above their bars.
+/// Width below which names are above their bars.
 const NARROW: f64 = 640.0;
 const LINE: f64 = 18.0;
 
@@ -56,9 +56,9 @@ const LINE: f64 = 18.0;
 enum Row {
     Heading(&'static str),
     Cpu(usize),
-    /// A process of several threads.
+    /// A process with several threads.
     Process(usize),
-    /// A thread, and whether it stands below its process.
+    /// A thread; true if it is below the row of its process.
     Thread(TaskId, bool),
 }
 
@@ -66,13 +66,13 @@ struct Picture<'a> {
     shown: &'a Shown<'a>,
     look: &'a SchedChartLook,
     rows: Vec<Row>,
-    /// Threads without a row, their processes, and how long they ran.
+    /// Number of threads without a row, number of their processes, and their running time.
     left_out: (u64, u64, u64),
     width: f64,
-    /// Where bars begin, and how wide they are.
+    /// Left edge and width of the bars.
     left: f64,
     plot: usize,
-    /// The height of what is above a bar.
+    /// Height of the space above a bar.
     above: f64,
     id: String,
 }
@@ -144,7 +144,7 @@ impl<'a> Picture<'a> {
             .attr("font-family", FONT)
             .attr("font-size", METRICS.size)
             .open_line();
-        // A telephone would take the window for 980 pixels wide.
+        // Otherwise mobile browsers would assume a viewport of 980 pixels.
         out.push_str(
             "<meta xmlns=\"http://www.w3.org/1999/xhtml\" name=\"viewport\" \
              content=\"width=device-width,initial-scale=1\"/>\n",
@@ -160,7 +160,8 @@ impl<'a> Picture<'a> {
         out.push('\n');
     }
 
-    /// Colours for dark pages: those for light ones are attributes, which outlive an editor that strips styles.
+    /// Colours for dark pages. The colours for light pages are attributes, so that they survive an editor that strips
+    /// styles.
     fn style(&self, out: &mut String) {
         let id = &self.id;
         out.push_str(&format!(
@@ -188,7 +189,7 @@ impl<'a> Picture<'a> {
         out.push_str("}\n</style>\n");
     }
 
-    /// Title, summary and times. Returns where the rows begin.
+    /// Writes title, summary and times. Returns the top of the rows.
     fn head(&self, out: &mut String) -> f64 {
         let room = self.width - 2.0 * MARGIN;
         let mut y = 26.0;
@@ -270,7 +271,7 @@ impl<'a> Picture<'a> {
         end(out, "g");
     }
 
-    /// The name of a row, how far it is indented, and its details.
+    /// Name of a row, its indentation, and its details.
     fn texts(&self, row: &Row) -> (String, f64, String) {
         match row {
             Row::Heading(_) => (String::new(), 0.0, String::new()),
@@ -348,7 +349,8 @@ impl<'a> Picture<'a> {
         bars
     }
 
-    /// How many CPUs' worth of its threads ran, and were ready to.
+    /// Bars of a process: how many of its threads were running and runnable, relative to the number of threads or
+    /// CPUs, whichever is smaller.
     fn process(&self, process: usize) -> Bars {
         let process = &self.shown.processes[process];
         let most = process.tasks.len().min(self.shown.cpus().count()).max(1) as f64;
@@ -382,7 +384,7 @@ impl<'a> Picture<'a> {
         }
         for label in &bars.labels {
             let room = label.to - label.from - 8.0;
-            // What a thread does is said in full or not at all: its colour says it, too.
+            // Names of activities are shown whole or not at all, because the colour has the same meaning.
             let text = match label.class {
                 Class::Process(_) => METRICS.fit(&label.text, room),
                 _ => (METRICS.width(&label.text) <= room).then(|| label.text.clone()),
@@ -399,7 +401,7 @@ impl<'a> Picture<'a> {
         }
     }
 
-    /// What colours mean, and what is not drawn. Returns where the picture ends.
+    /// Writes the legend, and what is not drawn. Returns the bottom of the picture.
     fn foot(&self, out: &mut String, top: f64) -> f64 {
         let room = self.width - MARGIN;
         let (mut x, mut y) = (MARGIN, top + 12.0);
@@ -456,7 +458,7 @@ impl<'a> Picture<'a> {
     }
 }
 
-/// The rows, and what has none: threads, processes, how long they ran.
+/// Rows, and the numbers of threads and processes without a row and their running time.
 fn rows(shown: &Shown<'_>, most: usize) -> (Vec<Row>, (u64, u64, u64)) {
     let mut rows = vec![Row::Heading("CPUs")];
     rows.extend(shown.cpus().map(Row::Cpu));
@@ -517,7 +519,7 @@ fn muted(out: &mut String, x: f64, y: f64, anchor: Option<&str>, text: &str) {
         .push('\n');
 }
 
-/// Lines that fit.
+/// Splits text into lines that fit.
 fn wrap(text: &str, room: f64) -> Vec<&str> {
     crate::svg::wrap(METRICS, text, room)
 }

@@ -1,61 +1,61 @@
-//! The fields that are printed of events, by the names that `perf script -F` has for them.
+//! Output fields of events, with the names of `perf script -F`.
 
 use std::fmt;
 use std::ops::BitAnd;
 
 use pyrograph_profile::{EventClass, EventKind};
 
-/// A field.
+/// An output field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScriptField {
-    /// Name of the thread.
+    /// Thread name.
     Comm,
-    /// Number of the thread.
+    /// Thread ID.
     Tid,
-    /// Number of the process.
+    /// Process ID.
     Pid,
-    /// Seconds.
+    /// Time in seconds.
     Time,
-    /// CPU.
+    /// CPU number.
     Cpu,
-    /// Name of the event.
+    /// Event name.
     Event,
     /// Fields of a tracepoint.
     Trace,
-    /// Address of the instruction, and the stack.
+    /// Instruction address, and the stack.
     Ip,
-    /// Function.
+    /// Function name.
     Sym,
-    /// Bytes from its start.
+    /// Offset from the function's start, in bytes.
     Symoff,
     /// Module.
     Dso,
     /// Source file and line.
     Srcline,
-    /// Address of the data.
+    /// Data address.
     Addr,
-    /// Value.
+    /// Period: the value of the sample.
     Period,
     /// Weight.
     Weight,
-    /// Where the data came from.
+    /// Source of the data (memory level and the like).
     DataSrc,
-    /// Physical address of the data.
+    /// Physical data address.
     PhysAddr,
-    /// Registers.
+    /// Registers at the sample.
     Iregs,
-    /// The program's registers.
+    /// User-space registers.
     Uregs,
-    /// Branches.
+    /// Branch stack.
     Brstack,
-    /// Size of the data's page.
+    /// Page size at the data address.
     DataPageSize,
-    /// Size of the instruction's page.
+    /// Page size at the instruction address.
     CodePageSize,
 }
 
 impl ScriptField {
-    /// All of them with their names.
+    /// All fields with their names.
     pub const ALL: [(Self, &'static str); 22] = [
         (Self::Comm, "comm"),
         (Self::Tid, "tid"),
@@ -114,7 +114,7 @@ impl ScriptField {
 pub struct FieldSet(u32);
 
 impl FieldSet {
-    /// Those of each place of a stack.
+    /// Fields of each frame of a stack.
     pub(super) const OF_PLACES: Self = Self::new(&[
         ScriptField::Ip,
         ScriptField::Sym,
@@ -132,7 +132,7 @@ impl FieldSet {
         Self(bits)
     }
 
-    /// Returns true if a field is in it.
+    /// Returns true if the set contains a field.
     pub fn has(self, field: ScriptField) -> bool {
         self.0 & 1 << field as u32 != 0
     }
@@ -150,7 +150,7 @@ impl BitAnd for FieldSet {
     }
 }
 
-/// Which fields are printed: those that are usual for a kind of events, or others.
+/// Selection of fields: the defaults of each kind of event, with changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ScriptFields {
     changes: Vec<Change>,
@@ -158,15 +158,15 @@ pub struct ScriptFields {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Change {
-    /// Only for events of this class.
+    /// Class of events that the change applies to; all if `None`.
     class: Option<EventClass>,
-    /// In place of the usual ones.
+    /// Fields that replace the defaults.
     only: Option<FieldSet>,
     more: FieldSet,
     less: FieldSet,
 }
 
-/// Why fields cannot be printed.
+/// Reasons why fields cannot be printed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FieldError {
     /// There is no such field.
@@ -175,10 +175,10 @@ pub enum FieldError {
     /// There is no such class of events.
     #[error("no type of events {0}; there are hw, sw, trace, raw, bp and other")]
     UnknownClass(String),
-    /// Fields are named alone and with a sign.
+    /// Fields with and without a sign are mixed.
     #[error("{0}: fields either have a sign, + or -, all of them, or none has")]
     Mixed(String),
-    /// No event has it.
+    /// No event has this field.
     #[error("print {0}: no event in the input has it")]
     NotRecorded(&'static str),
 }
@@ -192,12 +192,12 @@ impl fmt::Display for Known {
 }
 
 impl ScriptFields {
-    /// Adds what was typed after `-F`: `comm,ip,sym`, `+pid,-dso`, `trace:comm,trace`. Several add up; a list without
-    /// signs takes the place of all before it that are for the same events.
+    /// Adds an argument of `-F`: `comm,ip,sym`, `+pid,-dso`, `trace:comm,trace`. Several arguments accumulate; a list
+    /// without signs replaces all previous ones for the same events.
     ///
     /// # Errors
     ///
-    /// If there is no such field, or no such class of events.
+    /// Fails if a field or a class of events is unknown, or if fields with and without a sign are mixed.
     pub fn add(&mut self, typed: &str) -> Result<(), FieldError> {
         let (class, list) = match typed.split_once(':') {
             Some((class, list)) => (Some(class_named(class)?), list),
@@ -225,7 +225,7 @@ impl ScriptFields {
         Ok(())
     }
 
-    /// The fields of a kind of events: of those that it has.
+    /// Selected fields of a kind of event, limited to fields that it has.
     pub fn of(&self, kind: &EventKind) -> FieldSet {
         let wanted = self.wanted(kind);
         let mut found = FieldSet(0);
@@ -244,11 +244,11 @@ impl ScriptFields {
         set
     }
 
-    /// Checks that each field that was asked for is in events of some kind.
+    /// Checks that each requested field exists in some kind of event.
     ///
     /// # Errors
     ///
-    /// If one is in none.
+    /// Fails if a field exists in no kind.
     pub fn check(&self, kinds: &[EventKind]) -> Result<(), FieldError> {
         for change in &self.changes {
             let asked = FieldSet(change.only.unwrap_or_default().0 | change.more.0);
@@ -267,7 +267,7 @@ impl ScriptFields {
         Ok(())
     }
 
-    /// Returns true if a field is printed of any of these kinds.
+    /// Returns true if a field is selected for any of these kinds.
     pub fn any(&self, kinds: &[EventKind], field: ScriptField) -> bool {
         kinds.iter().any(|kind| self.of(kind).has(field))
     }
@@ -285,7 +285,7 @@ fn class_named(name: &str) -> Result<EventClass, FieldError> {
     })
 }
 
-/// The fields that `perf script` prints of events if nobody asks for others.
+/// Default fields of `perf script`.
 fn usual(kind: &EventKind) -> FieldSet {
     use ScriptField as F;
     const ALL: FieldSet = FieldSet::new(&[F::Comm, F::Tid, F::Cpu, F::Time, F::Event]);

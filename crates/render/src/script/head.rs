@@ -1,26 +1,26 @@
-//! The line of an event before its stack.
+//! First line of an event, before its stack.
 
 use pyrograph_profile::{EventKind, SingleEvent};
 
 use super::fields::{FieldSet, ScriptField as F};
 use super::text::{MARGIN, blanks, hex, number, one_line, piece, zeros};
 
-/// What is printed of a kind of events.
+/// Output of a kind of event.
 pub struct Columns {
-    /// Its name.
+    /// Name of the event.
     pub name: String,
-    /// What is printed.
+    /// Fields to print.
     pub fields: FieldSet,
-    /// Frames stand below the line, each on its own.
+    /// True if frames are printed below the first line, one per line.
     pub below: bool,
-    /// The number of its set of fields of places.
+    /// Index of the [`Places`](super::places::Places) for its set of fields.
     pub places: usize,
-    /// The name as it is printed, with [`MARGIN`] bytes behind it.
+    /// Name as it is printed, followed by [`MARGIN`] bytes.
     printed: Vec<u8>,
 }
 
 impl Columns {
-    /// For a kind of events, whose names have this width.
+    /// Creates the output of a kind of event. `width` is the width of event names.
     pub fn new(kind: &EventKind, fields: FieldSet, places: usize, width: usize) -> Self {
         let mut printed = Vec::new();
         blanks(&mut printed, width.saturating_sub(kind.name.len()));
@@ -32,15 +32,15 @@ impl Columns {
     }
 }
 
-/// Prints what is before stacks. What was printed last mostly comes again: it is kept.
+/// Formats the part before stacks. Recent text is cached, because it is often needed again.
 pub struct Heads {
     nanoseconds: bool,
     threads: Vec<Thread>,
-    /// Whole seconds, and their text with [`MARGIN`] bytes behind it.
+    /// Seconds and their text, followed by [`MARGIN`] bytes.
     seconds: (u64, Vec<u8>),
 }
 
-/// Name and numbers of a thread as they were printed last.
+/// Cached text of a thread's name and IDs.
 #[derive(Clone, Default)]
 struct Thread {
     pid: Option<i32>,
@@ -48,20 +48,20 @@ struct Thread {
     comm: String,
     fields: FieldSet,
     below: bool,
-    /// With [`MARGIN`] bytes behind it; empty if there was no thread yet.
+    /// Text followed by [`MARGIN`] bytes; empty if the entry is unused.
     text: Vec<u8>,
 }
 
-/// As many threads are kept, by the last digits of their numbers.
+/// Number of cached threads; the entry is the thread ID modulo this number.
 const THREADS: usize = 64;
 
 impl Heads {
-    /// With times of so many digits.
+    /// Creates an instance. `nanoseconds` selects times with nine decimals instead of six.
     pub fn new(nanoseconds: bool) -> Self {
         Self { nanoseconds, threads: vec![Thread::default(); THREADS], seconds: (0, Vec::new()) }
     }
 
-    /// Adds everything before the stack.
+    /// Appends everything before the stack.
     pub fn add(&mut self, text: &mut Vec<u8>, columns: &Columns, event: &SingleEvent<'_>) {
         let has = |field| columns.fields.has(field);
         self.add_origin(text, columns, event);
@@ -89,7 +89,7 @@ impl Heads {
         }
     }
 
-    /// Adds thread, CPU and time.
+    /// Appends thread, CPU and time.
     #[inline]
     pub fn add_origin(&mut self, text: &mut Vec<u8>, columns: &Columns, event: &SingleEvent<'_>) {
         let has = |field| columns.fields.has(field);
@@ -155,7 +155,7 @@ impl Heads {
     }
 }
 
-/// Name and numbers of an event's thread, and [`MARGIN`] bytes.
+/// Formats the name and IDs of an event's thread, followed by [`MARGIN`] bytes.
 #[cold]
 fn thread_text(columns: &Columns, event: &SingleEvent<'_>) -> Vec<u8> {
     let mut text = Vec::new();

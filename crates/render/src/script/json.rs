@@ -1,7 +1,8 @@
-//! Single events as JSON, an object a line.
+//! Single events as JSON, one object per line (wrapped in this example).
 //!
 //! ```json
-//! {"comm":"w","tid":4711,"time_ns":83864041674123,"event":"cpu-clock","period":2004008,"stack":[{"ip":"0x1288","sym":"leaf","symoff":72,"dso":"/tmp/w"}]}
+//! {"comm":"w","tid":4711,"time_ns":83864041674123,"event":"cpu-clock","period":2004008,
+//! "stack":[{"ip":"0x1288","sym":"leaf","symoff":72,"dso":"/tmp/w"}]}
 //! ```
 
 use pyrograph_profile::{EventBranch, Frame, FrameKind, Location, Locations, SingleEvent};
@@ -10,7 +11,7 @@ use super::fields::{FieldSet, ScriptField as F};
 use super::tail::type_name;
 use super::text::{hex, number};
 
-/// Everything before the stack.
+/// Appends everything before the stack.
 pub fn head(text: &mut Vec<u8>, name: &str, fields: FieldSet, event: &SingleEvent<'_>) {
     let has = |field| fields.has(field);
     origin(text, fields, event);
@@ -29,7 +30,7 @@ pub fn head(text: &mut Vec<u8>, name: &str, fields: FieldSet, event: &SingleEven
     address(text, "phys_addr", event.phys_addr.filter(|_| has(F::PhysAddr)));
 }
 
-/// Begins with thread, CPU and time.
+/// Begins an object with thread, CPU and time.
 pub fn origin(text: &mut Vec<u8>, fields: FieldSet, event: &SingleEvent<'_>) {
     text.push(b'{');
     let has = |field| fields.has(field);
@@ -43,7 +44,7 @@ pub fn origin(text: &mut Vec<u8>, fields: FieldSet, event: &SingleEvent<'_>) {
     count(text, "time_ns", event.time.filter(|_| has(F::Time)));
 }
 
-/// Everything behind the stack.
+/// Appends everything after the stack.
 pub fn tail(text: &mut Vec<u8>, fields: FieldSet, event: &SingleEvent<'_>) {
     let Some(details) = event.details else { return };
     let has = |field| fields.has(field);
@@ -100,7 +101,7 @@ pub fn stack(text: &mut Vec<u8>) {
     text.push(b'[');
 }
 
-/// A frame.
+/// Appends a frame.
 pub fn frame(
     text: &mut Vec<u8>,
     fields: FieldSet,
@@ -162,6 +163,6 @@ pub fn address(text: &mut Vec<u8>, name: &str, value: Option<u64>) {
 }
 
 pub fn string(text: &mut Vec<u8>, value: &str) {
-    // To memory, and strings have no form that JSON lacks: it cannot fail.
+    // Writing a string to memory cannot fail.
     let _ = serde_json::to_writer(text, value);
 }

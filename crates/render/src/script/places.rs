@@ -1,4 +1,4 @@
-//! The lines of a stack. A place in code becomes text once; after that its text is copied.
+//! Lines of stacks. Each code location is formatted once; after that its text is copied.
 
 use pyrograph_profile::{Frame, FrameKind, Location, Locations, SingleEvent, StackEntry};
 
@@ -6,26 +6,26 @@ use super::fields::{FieldSet, ScriptField};
 use super::text::{MARGIN, hex, number, one_line, piece};
 use super::{ScriptOptions, json};
 
-/// Lines of places with a set of fields.
+/// Cached lines of code locations, for one set of fields.
 pub struct Places {
-    /// What is printed of each.
+    /// Fields of each frame.
     pub fields: FieldSet,
-    /// Of each place, and of the address behind it, where its text begins, and in the last [`LEN_BITS`] how long it is;
-    /// 0 if it was not made yet.
+    /// For each location, and for the address after it, the position of its text and, in the lowest [`LEN_BITS`]
+    /// bits, its length; 0 if it has not been formatted yet.
     known: Vec<u64>,
-    /// Followed by [`MARGIN`] bytes.
+    /// Texts, followed by [`MARGIN`] bytes.
     text: Vec<u8>,
 }
 
 const LEN_BITS: u32 = 24;
 
 impl Places {
-    /// With these fields, of these places.
+    /// Creates an empty cache for these fields and locations.
     pub fn new(fields: FieldSet, locations: &Locations) -> Self {
         Self { fields, known: vec![0; 2 * locations.list.len()], text: vec![0; MARGIN] }
     }
 
-    /// Adds the lines of a stack.
+    /// Appends the lines of a stack.
     pub fn add_all(
         &mut self,
         text: &mut Vec<u8>,
@@ -39,7 +39,7 @@ impl Places {
         }
     }
 
-    /// Where the lines of a place are.
+    /// Position and length of the text of a stack entry.
     #[inline]
     fn get(
         &mut self,
@@ -88,7 +88,7 @@ impl Places {
         }
         let len = self.text.len() - start;
         self.text.resize(start + len + MARGIN, 0);
-        // A line that does not fit is made each time.
+        // A text whose position or length does not fit is formatted each time.
         if len >> LEN_BITS == 0 && (start as u64) >> (u64::BITS - LEN_BITS) == 0 {
             self.known[at] = (start as u64) << LEN_BITS | len as u64;
         }
@@ -96,7 +96,7 @@ impl Places {
     }
 }
 
-/// The place of an event without a stack.
+/// Appends the location of an event without a stack.
 pub fn one_place(
     text: &mut Vec<u8>,
     fields: FieldSet,
@@ -105,14 +105,14 @@ pub fn one_place(
     event: &SingleEvent<'_>,
     options: ScriptOptions,
 ) {
-    // The function that is really there is the outermost.
+    // The outermost function is the one that is not inlined.
     let row = location.and_then(|(location, all)| all.frames_of(location).first());
     let frame = row.zip(location).map(|(&row, (_, all))| all.frames.get(row));
     let frame = frame.as_ref().zip(location).map(|(frame, (location, all))| (frame, location, all));
     place(text, fields, ip, frame, event, options);
 }
 
-/// A frame with its address, function, module and line.
+/// Appends a frame with its address, function, module and line.
 fn place(
     text: &mut Vec<u8>,
     fields: FieldSet,
@@ -163,7 +163,7 @@ fn place(
     }
 }
 
-/// `w.c:9` on a line of its own; where the source is not known, the module and the address again.
+/// Appends the source line on a line of its own, such as `w.c:9`; the module and the address if it is unknown.
 fn source(
     text: &mut Vec<u8>,
     file: &str,

@@ -1,4 +1,4 @@
-//! Records beside samples: the part of the line behind thread and time.
+//! Records other than samples: the part of the line after thread and time.
 //!
 //! ```text
 //! PERF_RECORD_COMM exec: ls:4711/4711
@@ -17,9 +17,9 @@ use super::text::one_line;
 
 const NAMESPACES: [&str; 7] = ["net", "uts", "ipc", "pid", "user", "mnt", "cgroup"];
 
-/// Adds a record's text, and the line's end.
+/// Appends a record as text, and a line end.
 pub fn line(text: &mut Vec<u8>, record: &EventRecord<'_>) {
-    // To memory it cannot fail.
+    // Writing to memory cannot fail.
     let _ = match record {
         EventRecord::Comm { pid, tid, name, exec } => {
             let _ = write!(text, "PERF_RECORD_COMM{}: ", if *exec { " exec" } else { "" });
@@ -68,7 +68,7 @@ pub fn line(text: &mut Vec<u8>, record: &EventRecord<'_>) {
     text.push(b'\n');
 }
 
-/// The name of its type in the kernel.
+/// Name of the record type in the kernel.
 fn name_of(record: &EventRecord<'_>) -> &'static str {
     match record {
         EventRecord::Comm { .. } => "COMM",
@@ -86,7 +86,7 @@ fn name_of(record: &EventRecord<'_>) -> &'static str {
     }
 }
 
-/// A number as C's `%#x` has it: 0 without `0x`.
+/// Formats a number as C's `%#x` does: 0 without `0x`.
 fn hexadecimal(number: u64) -> impl Display {
     from_fn(move |out: &mut Formatter<'_>| -> FmtResult {
         if number == 0 { out.write_str("0") } else { write!(out, "{number:#x}") }
@@ -97,7 +97,7 @@ fn bytes(id: &[u8]) -> impl Display {
     from_fn(move |out: &mut Formatter<'_>| id.iter().try_for_each(|byte| write!(out, "{byte:02x}")))
 }
 
-/// `r-xp` and the like.
+/// Formats permissions, such as `r-xp`.
 fn permissions(protection: u32, shared: bool) -> String {
     let bit = |bit: u32, name: char| if protection & bit != 0 { name } else { '-' };
     [bit(1, 'r'), bit(2, 'w'), bit(4, 'x'), if shared { 's' } else { 'p' }].iter().collect()
@@ -126,7 +126,7 @@ fn mapping(text: &mut Vec<u8>, of: &MappingRecord<'_>) {
     one_line(text, &of.path);
 }
 
-/// Four in a line.
+/// Appends namespaces, four per line.
 fn namespaces(text: &mut Vec<u8>, links: &[(u64, u64)]) {
     text.extend_from_slice(b"\n\t\t[");
     for (at, &(device, inode)) in links.iter().enumerate() {
@@ -139,7 +139,7 @@ fn namespaces(text: &mut Vec<u8>, links: &[(u64, u64)]) {
     text.push(b']');
 }
 
-/// Adds an object, and the line's end.
+/// Appends a record as JSON, and a line end.
 pub fn json(
     text: &mut Vec<u8>,
     fields: FieldSet,

@@ -1,11 +1,11 @@
-//! What is printed of an event behind its stack.
+//! Part of an event's text after its stack.
 
 use pyrograph_profile::{EventBranch, EventRegisters, SingleEvent};
 
 use super::fields::{FieldSet, ScriptField as F};
 use super::text::{hex, number};
 
-/// Types of branches, as the kernel numbers them (`PERF_BR_*`).
+/// Branch types, by the kernel's numbers (`PERF_BR_*`).
 const TYPES: [&str; 15] = [
     "N/A",
     "COND",
@@ -24,7 +24,7 @@ const TYPES: [&str; 15] = [
     "NO_TX",
 ];
 
-/// Adds everything behind the stack.
+/// Appends everything after the stack.
 pub fn add(text: &mut Vec<u8>, fields: FieldSet, event: &SingleEvent<'_>) {
     let has = |field| fields.has(field);
     let details = event.details.copied().unwrap_or_default();
@@ -48,7 +48,7 @@ pub fn add(text: &mut Vec<u8>, fields: FieldSet, event: &SingleEvent<'_>) {
     }
 }
 
-/// ` ABI:2    SP:0x7fff7c18ba38 `
+/// Appends registers: ` ABI:2    SP:0x7fff7c18ba38 `
 fn registers(text: &mut Vec<u8>, of: EventRegisters<'_>) {
     text.extend_from_slice(b" ABI:");
     number(text, of.abi, 0);
@@ -62,7 +62,7 @@ fn registers(text: &mut Vec<u8>, of: EventRegisters<'_>) {
     }
 }
 
-/// ` 0x401136/0x401106/P/-/-/12/CALL `
+/// Appends a branch: ` 0x401136/0x401106/P/-/-/12/CALL `
 fn branch(text: &mut Vec<u8>, of: &EventBranch) {
     text.extend_from_slice(b" 0x");
     hex(text, of.from, 1);
@@ -91,7 +91,7 @@ fn flag(is_set: bool, letter: u8) -> u8 {
     if is_set { letter } else { b'-' }
 }
 
-/// The name of its type; empty if it is not known.
+/// Name of the branch type; empty if unknown.
 pub fn type_name(of: &EventBranch) -> &'static str {
     match of.branch_type {
         0 => "",
@@ -99,7 +99,7 @@ pub fn type_name(of: &EventBranch) -> &'static str {
     }
 }
 
-/// ` 4K`, ` 1024M`: a unit is left at two of the next, as perf has it; ` N/A` where it is not known.
+/// Appends a page size: ` 4K`, ` 1024M`. The next unit is used from two of it on, as in perf. ` N/A` if unknown.
 fn page_size(text: &mut Vec<u8>, size: u64) {
     text.push(b' ');
     if size == 0 {

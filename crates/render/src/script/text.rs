@@ -1,6 +1,6 @@
-//! Text put together from pieces.
+//! Appending of text and numbers to a buffer.
 
-/// A name in one line, whatever is in it.
+/// Appends a name as one line: line ends and NUL bytes become blanks.
 pub fn one_line(text: &mut Vec<u8>, name: &str) {
     let start = text.len();
     text.extend_from_slice(name.as_bytes());
@@ -18,7 +18,7 @@ pub fn blanks(text: &mut Vec<u8>, count: usize) {
     text.resize(text.len() + count, b' ');
 }
 
-/// A number, right-aligned.
+/// Appends a number, right-aligned.
 pub fn number(text: &mut Vec<u8>, number: impl itoa::Integer, width: usize) {
     padded(text, number, width, b' ');
 }
@@ -34,7 +34,7 @@ fn padded(text: &mut Vec<u8>, number: impl itoa::Integer, width: usize, fill: u8
     text.extend_from_slice(digits.as_bytes());
 }
 
-/// A hexadecimal number, right-aligned.
+/// Appends a hexadecimal number, right-aligned.
 pub fn hex(text: &mut Vec<u8>, number: u64, width: usize) {
     let digits = (16 - number.leading_zeros() as usize / 4).max(1);
     blanks(text, width.saturating_sub(digits));
@@ -42,11 +42,11 @@ pub fn hex(text: &mut Vec<u8>, number: u64, width: usize) {
     text.extend((0..digits).rev().map(digit));
 }
 
-/// Behind the last text that [`piece`] takes a part of, there must be so many bytes.
+/// Number of bytes that must follow the last text that [`piece`] copies from.
 pub const MARGIN: usize = 128;
 
-/// Adds a part of a text. Mostly it is short, and to copy more than that, and as much each time, is what a CPU does
-/// in a few instructions.
+/// Appends a part of a text. Most parts are short: copying a larger, fixed number of bytes takes a CPU only a few
+/// instructions.
 #[inline]
 pub fn piece(text: &mut Vec<u8>, from: &[u8], start: usize, len: usize) {
     let rest = &from[start..];

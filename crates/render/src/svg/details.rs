@@ -1,4 +1,4 @@
-//! The details of a frame of a comparison.
+//! Details of a frame of a comparison.
 
 use pyrograph_analyze::{DiffFrame, DiffGraph, Measure, Side, Verdict};
 
@@ -16,11 +16,11 @@ use crate::units::{Values, write_percent};
 /// ```
 pub(super) struct Details<'a> {
     graph: &'a DiffGraph,
-    /// Before, and after.
+    /// Value formats before and after.
     values: [Values; 2],
-    /// True if both sides count the same, so that there is a difference of values.
+    /// True if both sides have the same value type, so that their values can be subtracted.
     alike: bool,
-    /// ` a run`, where there are several.
+    /// ` a run` if a side has several runs, otherwise empty.
     each: &'static str,
 }
 
@@ -62,7 +62,7 @@ impl<'a> Details<'a> {
         });
     }
 
-    /// The change, in values and in percentage points, and its bounds.
+    /// Writes the change in values and in percentage points, with its confidence interval.
     fn change(&self, out: &mut String, frame: &DiffFrame) {
         let graph = self.graph;
         let runs = (graph.before.runs.max(1) as f64, graph.after.runs.max(1) as f64);
@@ -94,7 +94,7 @@ impl<'a> Details<'a> {
         }
     }
 
-    /// The largest change, for the legend.
+    /// Writes the largest change, for the legend.
     pub(super) fn largest(&self, out: &mut String) {
         let graph = self.graph;
         if graph.family.changed == 0 {
@@ -107,7 +107,7 @@ impl<'a> Details<'a> {
         }
     }
 
-    /// A sum of the runs of a side, 0 for before.
+    /// Writes the mean per run and the percentage of a sum over a side's runs; side 0 is before.
     fn value(&self, out: &mut String, sum: u64, side: usize) {
         let values = &self.values[side];
         let side = [&self.graph.before, &self.graph.after][side];
@@ -124,18 +124,18 @@ impl<'a> Details<'a> {
     }
 }
 
-/// With a sign, and two digits or what it takes to see one.
+/// Formats a number with a sign and two decimals, or more if it would look like 0.
 fn signed(value: f64) -> String {
     let digits = match value.abs() {
         0.00005..0.0095 => 4,
         0.0095..0.095 => 3,
         _ => 2,
     };
-    // No negative zero.
+    // Avoids a negative zero.
     format!("{:+.digits$}", value + 0.0)
 }
 
-/// `95%`, `99.9%`.
+/// Formats a share as a percentage: `95%`, `99.9%`.
 fn percent(share: f64) -> String {
     format!("{}%", (1e6 * share).round() / 1e4)
 }

@@ -1,8 +1,7 @@
-//! The picture of a comparison: a flame graph of the side after, or before, coloured by change.
+//! Comparisons as SVG: a flame graph with the widths of the side after or before, coloured by change.
 //!
-//! It has the structure of a flame graph. Each frame has its place on the other side beside its
-//! own, in `data-other`; where a stack stood that is not on this side, a dashed box of a few pixels
-//! stands in for it.
+//! It has the structure of a flame graph. Each frame also has its position on the other side, in `data-other`. A
+//! stack that exists only on the other side is represented by a dashed box of a few pixels.
 
 use std::io::{self, Write};
 
@@ -19,16 +18,16 @@ use crate::text::escape;
 use crate::units::write_integer;
 use crate::{ChangeColors, MinWidth, Rgb, SvgOptions};
 
-/// The options of a comparison beside those of every flame graph.
+/// Options of a comparison, in addition to those of all flame graphs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DiffStyle {
-    /// The colours for more and for less.
+    /// Colours for more and for less.
     pub colors: ChangeColors,
-    /// The side that gives the widths at first.
+    /// Side that determines the widths initially.
     pub view: View,
 }
 
-/// A side.
+/// A side of a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum View {
     /// The side before.
@@ -47,22 +46,21 @@ impl View {
     }
 }
 
-/// Positions are whole numbers up to this; see `FINEST` in `frames.rs`.
+/// Range of positions, which are whole numbers; see `FINEST` in `frames.rs`.
 const SPAN: u64 = 1_000_000;
-/// Stacks that are not on this side have a box if they are at least so wide on the other; in
-/// pixels. So wide is the box, too.
+/// Minimum width in pixels on the other side for an absent stack to be shown as a box, and the width of the box.
 const ABSENT_FROM: f64 = 3.0;
 const ABSENT_WIDTH: f64 = 6.0;
-/// Their line and their inside, on light and on dark pages.
+/// Line and fill colours of these boxes, on light and on dark pages.
 const ABSENT: ((&str, &str), (&str, &str)) = (("#55555c", "#fff"), ("#d5d5da", "#17171b"));
-/// Changes that count are at least so strong in colour, however small beside the largest.
+/// Minimum colour strength of significant changes, however small they are relative to the largest.
 const LEAST_STRENGTH: f64 = 0.3;
 
-/// Writes the picture of a comparison.
+/// Writes a comparison as SVG.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// Fails if writing to `out` fails.
 pub fn diff_svg(
     graph: &DiffGraph,
     options: &SvgOptions,
@@ -89,7 +87,7 @@ pub fn diff_svg(
     write_encoded(&text, options, out)
 }
 
-/// A class for this picture and no other.
+/// Class name that is unique to this picture.
 fn id(graph: &DiffGraph, options: &SvgOptions, style: DiffStyle) -> String {
     let mut sum = hash(format!("{options:?}{style:?}{:?}", graph.options).as_bytes());
     for frame in &graph.frames {
@@ -148,7 +146,7 @@ impl<'a> Picture<'a> {
         legend.into_iter().map(|(paint, label)| (paint, label.to_owned())).collect()
     }
 
-    /// The meaning of colours, widths and omissions, in a line.
+    /// Line that explains colours, widths and omissions.
     fn notice(&self) -> String {
         let graph = self.graph;
         let of = match graph.options.measure {
@@ -175,7 +173,7 @@ impl<'a> Picture<'a> {
         text
     }
 
-    /// The colours of what stands in for absent stacks.
+    /// Writes the colours of the boxes for absent stacks.
     fn style(&self, out: &mut String, page: &Page<'_>) {
         let id = page.id;
         let rule = |(stroke, fill): (&str, &str)| {
@@ -190,10 +188,10 @@ impl<'a> Picture<'a> {
         out.push_str("</style>\n");
     }
 
-    /// Where a frame stands on the side that is shown, and on the other.
+    /// Position of a frame on the side that is shown, and on the other side.
     fn sides(&self, frame: &DiffFrame) -> (Span, Span) {
         if frame.depth == 0 {
-            // The whole is what is zoomed out to: never less than the picture.
+            // The whole is the outermost zoom level, so it always has the full width.
             let (here, there) = self.widths();
             return (Span { start: 0, value: here }, Span { start: 0, value: there });
         }
@@ -231,7 +229,7 @@ impl<'a> Picture<'a> {
         self.write_text(out, page);
     }
 
-    /// White stripes over the paints of what is new or gone.
+    /// Writes white stripes over the paints of new and gone frames.
     fn patterns(&self, out: &mut String, page: &Page<'_>, scale: f64) {
         for (index, paint) in
             self.rows.paints().iter().enumerate().filter(|(_, paint)| paint.hatched)
@@ -266,7 +264,7 @@ impl<'a> Picture<'a> {
         out.push_str("</title></path>");
     }
 
-    /// The gaps between neighbours, what stands in for absent stacks, and names where they fit.
+    /// Writes the gaps between adjacent frames, the boxes for absent stacks, and names that fit.
     fn write_text(&self, out: &mut String, page: &Page<'_>) {
         let widths = self.widths();
         let pixels = self.options.frames_width();
@@ -283,7 +281,7 @@ impl<'a> Picture<'a> {
             if width < 2.0 * PADDING {
                 continue;
             }
-            // A name begins behind the boxes that stand where it does.
+            // A name starts after the boxes that would cover its beginning.
             let before = boxes[depth as usize].iter().filter(|&&at| at <= x + PADDING);
             let covered = before.map(|at| at + ABSENT_WIDTH - x).fold(0.0, f64::max);
             let room = width - 2.0 * PADDING - covered;
@@ -294,8 +292,8 @@ impl<'a> Picture<'a> {
         end(out, "g");
     }
 
-    /// A narrow dashed box where a stack stood that is not on this side. The script has the same
-    /// rule. Returns the left edges of each row's.
+    /// Writes a narrow dashed box for each stack that exists only on the other side. The script implements the same
+    /// rule. Returns the left edges of the boxes in each row.
     fn absent(&self, out: &mut String, pixels: f64) -> Vec<Vec<f64>> {
         let mut boxes = vec![Vec::new(); self.graph.rows as usize];
         let widths = self.widths();
@@ -328,7 +326,7 @@ impl<'a> Picture<'a> {
     }
 }
 
-/// The colour of a frame.
+/// Colour of a frame.
 pub(crate) fn change_paint(
     graph: &DiffGraph,
     options: &SvgOptions,
@@ -341,7 +339,7 @@ pub(crate) fn change_paint(
         Verdict::Less => -1.0,
     };
     let size = frame.estimate.change().abs() / graph.largest.max(f64::MIN_POSITIVE);
-    // Small changes are easier to see so.
+    // The square root makes small changes more visible.
     let strength = size.sqrt().clamp(LEAST_STRENGTH, 1.0);
     let sign = if options.negate { -sign } else { sign };
     let paint = style.colors.paint(sign * strength).themed(options.theme);
@@ -349,10 +347,10 @@ pub(crate) fn change_paint(
     Paint { hatched: one_sided && frame.verdict != Verdict::Noise, ..paint }
 }
 
-/// Writes where a frame stands, as a path.
+/// Writes the position of a frame as a path.
 fn place(out: &mut String, span: Span, width: u64) {
     let position = |value: u64| {
-        // Rounded, and exact.
+        // Rounded, without loss of precision.
         let scaled = u128::from(value.min(width)) * u128::from(SPAN) + u128::from(width) / 2;
         (scaled / u128::from(width)) as u64
     };
@@ -366,7 +364,7 @@ fn place(out: &mut String, span: Span, width: u64) {
     out.push_str(buffer.format(length));
 }
 
-/// A pattern of light stripes.
+/// Pattern of white stripes over a colour.
 pub(super) fn stripes(id: &str, class: &str, base: Rgb, transform: &str) -> String {
     format!(
         "<pattern{class} id=\"{id}\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" \
@@ -375,7 +373,7 @@ pub(super) fn stripes(id: &str, class: &str, base: Rgb, transform: &str) -> Stri
     )
 }
 
-/// True if values are compared as they are.
+/// Returns true if values are compared directly, not as shares.
 pub(super) fn by_values(graph: &DiffGraph) -> bool {
     graph.options.scale == Scale::Values
 }

@@ -1,4 +1,4 @@
-//! The frames: lines in the coordinates of values, and their text in pixels.
+//! Frames of a flame graph: lines in value coordinates, and their text in pixel coordinates.
 
 use pyrograph_analyze::{FlameFrame, FlameGraph};
 use pyrograph_profile::UnitKind;
@@ -14,25 +14,25 @@ use crate::text::{Metrics, escape};
 use crate::units::{Values, write_integer, write_percent};
 use crate::{MinWidth, Rgb, SvgOptions};
 
-/// Totals above this are divided, so that positions stay short. A pixel of a picture that is
-/// zoomed as far as it goes, to a frame of 0.1 px, is about one of these.
+/// Maximum total: larger ones are divided, so that positions stay short. At the maximum zoom, to a frame of 0.1 px, a
+/// pixel is about one unit.
 const FINEST: u64 = 10_000_000;
-/// Narrower frames do not say their share in the file, since they are nine in ten of a large one;
-/// the script says it. In pixels: no pointer finds them without a zoom.
+/// Minimum width in pixels of frames whose details include their share. About 90 % of the frames of a large graph are
+/// narrower; the script adds their share when zooming makes them visible.
 const SHARE_FROM: f64 = 1.0;
-/// Where the times of a chart begin, behind the name of their row, in pixels.
+/// Minimum position of time labels in a chart, in pixels: the name of the row comes before them.
 const TICKS_FROM: f64 = 44.0;
 
-/// The frames of a graph with what they are painted with.
+/// Frames of a graph with their paints.
 pub(super) struct Frames<'a> {
     graph: &'a FlameGraph,
     options: &'a SvgOptions,
     values: Values,
     rows: Rows<'a>,
     roles: Vec<Role>,
-    /// True of frames that have others above them.
+    /// For each frame, true if it has callees.
     has_callees: Vec<bool>,
-    /// The divisor from values to positions.
+    /// Divisor from values to positions.
     divisor: u64,
 }
 
@@ -54,7 +54,7 @@ impl<'a> Frames<'a> {
         for frame in graph.frames.iter().skip(1) {
             has_callees[frame.parent as usize] = true;
         }
-        // The two columns of a comparison may be called after their files.
+        // The two columns of a comparison may have the names of their files.
         let is_compared =
             graph.comparison.is_some() && graph.value_type.unit_kind() == UnitKind::Count;
         let compared = is_compared.then_some("samples");
@@ -78,7 +78,7 @@ impl<'a> Frames<'a> {
         self.rows.height()
     }
 
-    /// A summary of the whole picture, as markup.
+    /// Summary of the whole picture, as markup.
     pub(super) fn summary(&self) -> String {
         let mut text = String::new();
         self.values.write(&mut text, self.graph.total);
@@ -90,7 +90,7 @@ impl<'a> Frames<'a> {
         text
     }
 
-    /// The meaning of widths, and what is missing, and why.
+    /// Line that explains widths, and what is not drawn and why.
     pub(super) fn notice(&self) -> String {
         let value_type = &self.graph.value_type;
         let values =
@@ -115,7 +115,7 @@ impl<'a> Frames<'a> {
         text
     }
 
-    /// The meanings of the colours.
+    /// Entries of the legend.
     pub(super) fn legend(&self) -> Vec<(Paint, String)> {
         let painter = self.painter();
         if let Some(comparison) = &self.graph.comparison {
@@ -185,7 +185,7 @@ impl<'a> Frames<'a> {
         self.write_text(out, page);
     }
 
-    /// Pixels for each value.
+    /// Pixels per unit of value.
     fn scale(&self) -> f64 {
         self.options.frames_width() / self.graph.total as f64
     }
@@ -194,7 +194,7 @@ impl<'a> Frames<'a> {
         value.saturating_add(self.divisor / 2) / self.divisor
     }
 
-    /// Hatching, for the paints that have it.
+    /// Writes hatching patterns for the paints that need them.
     fn patterns(&self, out: &mut String, page: &Page<'_>, scale: f64) {
         let hatched = self.paints().iter().enumerate().filter(|(_, paint)| paint.hatched);
         let lines = self.options.theme.choose((Rgb(0xb6, 0xb6, 0xbc), Rgb(0x85, 0x85, 0x8d)));
@@ -263,9 +263,9 @@ impl<'a> Frames<'a> {
         }
     }
 
-    /// `self 12, 0.05%`. Of frames that no pointer finds without a zoom only what does not follow from the
-    /// picture: the script knows that a frame with nothing above it has all of its value itself, and one with
-    /// callees nothing.
+    /// Writes `self 12, 0.05%`. For frames that are too narrow to be seen without a zoom, this is omitted if the
+    /// script can derive it: it assumes that the self value of a frame without callees is its total, and that of a
+    /// frame with callees is 0.
     fn own(&self, out: &mut String, frame: &FlameFrame, leaf: bool) {
         let Some(own) = frame.own.filter(|_| self.graph.comparison.is_none()) else { return };
         let follows = own == if leaf { frame.value } else { 0 };
@@ -278,7 +278,7 @@ impl<'a> Frames<'a> {
         write_percent(out, own, self.graph.whole);
     }
 
-    /// `1,234 samples, 5.67%`, what was before, its own part, and the module.
+    /// Writes details: `1,234 samples, 5.67%`, the value before, the self value, the full name, and the module.
     fn details(&self, out: &mut String, frame: &FlameFrame, leaf: bool) {
         self.values.write(out, frame.value);
         if frame.value as f64 * self.scale() >= SHARE_FROM || self.graph.comparison.is_some() {
@@ -307,7 +307,7 @@ impl<'a> Frames<'a> {
         write_module(out, self.graph.names.get(frame.module), frame.modules);
     }
 
-    /// The gaps between neighbours, and names where they fit.
+    /// Writes the gaps between adjacent frames, and names that fit.
     fn write_text(&self, out: &mut String, page: &Page<'_>) {
         let scale = self.scale();
         self.rows.open_text(out, page);
@@ -328,7 +328,7 @@ impl<'a> Frames<'a> {
         end(out, "g");
     }
 
-    /// The times of a chart, in the row of the whole. `svg/script/chart.js` draws them after a zoom.
+    /// Writes the time axis of a chart in the row of the whole. `svg/script/chart.js` redraws it after a zoom.
     fn time_ticks(&self, out: &mut String, metrics: Metrics) {
         let time = crate::scale::Scale::time();
         let total = self.graph.total as f64;
@@ -337,7 +337,7 @@ impl<'a> Frames<'a> {
         tag(out, "g").attr("class", "ticks").open_line();
         for tick in ticks {
             let x = tick * self.scale();
-            // There it says what the row is.
+            // The name of the row is here.
             if x < TICKS_FROM {
                 continue;
             }
@@ -352,7 +352,7 @@ impl<'a> Frames<'a> {
                 .attr("stroke", "#77777f")
                 .close();
             let label = time.text(tick, total, step);
-            // At the right edge there is room on the left of the tick alone.
+            // At the right edge there is only room to the left of the tick.
             let fits = x + 2.0 * PADDING + metrics.width(&label) <= self.options.frames_width();
             let at = if fits { x + PADDING } else { x - PADDING };
             tag(out, "text")
@@ -366,7 +366,7 @@ impl<'a> Frames<'a> {
     }
 }
 
-/// Writes the start of a link around a frame, if it has one.
+/// Writes the start of a link around a frame. Returns false if it has none.
 fn open_link(out: &mut String, attributes: &Attributes) -> bool {
     let Some(href) = &attributes.href else { return false };
     let mut link = tag(out, "a").attr_text("href", href);

@@ -1,4 +1,4 @@
-//! All but the frames: the root element, style, heading and footer.
+//! Page around the frames: the root element, style, title and footer.
 
 use super::diff::stripes;
 use super::number;
@@ -7,41 +7,41 @@ use crate::tag::{Tag, end, tag};
 use crate::text::{Metrics, escape};
 use crate::{Rgb, SvgOptions, Theme};
 
-/// The reader's interface font.
+/// Fonts: the reader's interface font.
 pub(crate) const FONT: &str =
     "system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',Verdana,sans-serif";
 
 /// Text colours, on light and on dark pages.
 pub(crate) const TEXT: (Rgb, Rgb) = (Rgb(0x1d, 0x1d, 0x20), Rgb(0xec, 0xec, 0xee));
 pub(crate) const MUTED: (Rgb, Rgb) = (Rgb(0x5c, 0x5c, 0x63), Rgb(0xa8, 0xa8, 0xb0));
-/// The background where none is asked for.
+/// Default background, on light and on dark pages.
 pub(crate) const BACKGROUND: (Rgb, Rgb) = (Rgb::WHITE, Rgb(0x17, 0x17, 0x1b));
 
-/// The colour of search hits: no palette has it.
+/// Colour of search hits, which no palette contains.
 pub(crate) const FOUND: (Rgb, Rgb) = (Rgb(0xf0, 0x6a, 0xbf), Rgb(0xd4, 0x00, 0x7f));
 
-/// The page that frames are drawn on.
+/// Page around the frames.
 pub(super) struct Page<'a> {
     pub(super) options: &'a SvgOptions,
-    /// The class of the root element, and what names begin with that have to be unique.
+    /// Class of the root element, and prefix of unique names.
     pub(super) id: &'a str,
     pub(super) width: f64,
-    /// Where the frames begin.
+    /// Top of the frames.
     pub(super) top: f64,
     metrics: Metrics,
 }
 
-/// The footer's text.
+/// Content of the footer.
 pub(super) struct Footer<'a> {
     legend: &'a [(Paint, String)],
-    /// The notice in lines.
+    /// Notice, split into lines.
     notice: Vec<&'a str>,
-    /// True if it stands below the legend.
+    /// True if the notice is below the legend.
     below: bool,
     pub(super) height: f64,
 }
 
-/// Colours and class for `g.head` and such: `fill`, or a fixed background's ink.
+/// Text and background colours on light and on dark pages, derived from the theme or from a fixed background.
 struct Inks {
     text: (Rgb, Rgb),
     muted: (Rgb, Rgb),
@@ -79,7 +79,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// The colour of the gaps between frames.
+    /// Colour of the gaps between frames.
     pub(super) fn gap(&self) -> Rgb {
         self.inks().background.0
     }
@@ -96,7 +96,7 @@ impl<'a> Page<'a> {
         Footer { legend, notice, below, height }
     }
 
-    /// The root element and what stands before it. `summary` is markup, `below` the height of
+    /// Writes the XML prolog and the start of the root element. `summary` is markup; `below` is the height of
     /// everything from the frames on.
     pub(super) fn open(&self, out: &mut String, summary: &str, below: f64) {
         let options = self.options;
@@ -139,7 +139,7 @@ impl<'a> Page<'a> {
             .pixels("font-size", options.font_size);
         if options.embed { svg } else { self.settings(svg) }.open_line();
         if !options.notes.is_empty() {
-            // Two hyphens would end the comment.
+            // XML forbids two hyphens in a comment.
             out.push_str("<!-- ");
             escape(out, &options.notes.replace('-', "\u{2010}"));
             out.push_str(" -->\n");
@@ -149,7 +149,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Attributes that the script reads.
+    /// Adds the attributes for the script.
     fn settings<'o>(&self, tag: Tag<'o>) -> Tag<'o> {
         let options = self.options;
         let tag = tag
@@ -164,7 +164,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// The style: what attributes cannot say.
+    /// Writes the style: everything that attributes cannot express.
     pub(super) fn style(&self, out: &mut String, paints: &[Paint], legend: &[(Paint, String)]) {
         let background = self.inks().background;
         let id = self.id;
@@ -183,16 +183,16 @@ impl<'a> Page<'a> {
             out.push_str(&format!(".{id}{rule}\n"));
         }
         self.search_style(out, paints, false);
-        // In a window of its own, what the picture leaves free.
+        // Fills the rest of the window if the file is opened on its own.
         let below = self.options.background.map_or(background.0, |fixed| fixed.bottom);
         out.push_str(&format!(".{id}{{background:{below}}}\n"));
-        // Paper is light.
+        // Printed pages are light.
         if self.options.theme == Theme::Auto {
             out.push_str("@media screen and (prefers-color-scheme:dark){\n");
             self.dark_style(out, paints, legend);
             out.push_str("}\n");
         }
-        // On paper there is nothing to click, and the whole picture is on one page.
+        // A printed page cannot be clicked; the whole picture fits on one page.
         out.push_str(&format!(
             "@media print{{.{id} .controls{{display:none}}\
              .{id}:root{{width:100vw;height:100vh}}}}\n</style>\n"
@@ -200,7 +200,7 @@ impl<'a> Page<'a> {
         self.background(out, background.0);
     }
 
-    /// The rules that differ on dark pages.
+    /// Writes the rules that differ on dark pages.
     fn dark_style(&self, out: &mut String, paints: &[Paint], legend: &[(Paint, String)]) {
         let Inks { text, muted, background } = self.inks();
         let id = self.id;
@@ -242,8 +242,8 @@ impl<'a> Page<'a> {
         self.search_style(out, paints, true);
     }
 
-    /// The colours of a search: one is kept for what was found, and the rest keeps its hue and loses its
-    /// chroma.
+    /// Writes the colours of a search: matching frames have a colour of their own, and other frames keep their hue
+    /// with less chroma.
     fn search_style(&self, out: &mut String, paints: &[Paint], dark: bool) {
         let id = self.id;
         for (index, paint) in paints.iter().enumerate().filter(|(_, paint)| !paint.hatched) {
@@ -312,7 +312,7 @@ impl<'a> Page<'a> {
         end(out, "g");
     }
 
-    /// The lines of a text: all but the first in elements of their own.
+    /// Writes the lines of a text; all but the first are in elements of their own.
     fn lines(&self, text: Tag<'_>, lines: &[&str], x: f64, height: f64) {
         let out = text.open();
         let (first, more) = lines.split_first().unwrap_or((&"", &[]));
@@ -328,7 +328,7 @@ impl<'a> Page<'a> {
         12.0 + swatch + self.metrics.width(label)
     }
 
-    /// The legend, and the notice at the right or on a line of its own.
+    /// Writes the footer: the legend, and the notice to its right or below it.
     pub(super) fn foot(&self, out: &mut String, footer: &Footer<'_>, frames_height: f64) {
         let size = self.options.font_size;
         let line = size + 8.0;
@@ -386,7 +386,8 @@ impl<'a> Page<'a> {
     }
 }
 
-/// Lines that fit, each with the blank that it was broken at. `2-view.js` has the same rule.
+/// Splits text into lines that fit; each includes the blank at which it was split. `2-view.js` implements the same
+/// rule.
 pub(crate) fn wrap(metrics: Metrics, text: &str, room: f64) -> Vec<&str> {
     let mut lines = Vec::new();
     let (mut start, mut end) = (0, 0);

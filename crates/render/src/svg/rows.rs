@@ -1,4 +1,4 @@
-//! Rows of frames and their names: the common part of the pictures of a profile and of a comparison.
+//! Rows of frames and their names, for flame graphs and comparisons.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,24 +10,24 @@ use crate::tag::{Tag, end, tag};
 use crate::text::escape;
 use crate::{Rgb, SvgOptions};
 
-/// Narrower frames have no gap at their left, or nothing would be left of them; in pixels.
+/// Minimum width in pixels of a frame with a gap at its left; narrower frames would be hidden by the gap.
 const GAP_FROM: f64 = 3.0;
-/// Room left and right of text, in pixels.
+/// Space to the left and right of text, in pixels.
 pub(super) const PADDING: f64 = 3.0;
 
-/// Where the rows of a picture are, and how their frames are painted.
+/// Positions of rows, and paints of frames.
 pub(super) struct Rows<'a> {
     options: &'a SvgOptions,
     count: u32,
-    /// The distinct paints, in a fixed order.
+    /// Distinct paints, in a fixed order.
     paints: Vec<Paint>,
-    /// The paint of each frame.
+    /// Index of each frame's paint.
     paint_of: Vec<u32>,
-    /// True if text has another colour on dark pages.
+    /// True if the text colour differs on dark pages.
     inks_differ: bool,
 }
 
-/// The last line of what is said of a frame: its module, or how many have such a function.
+/// Writes the last line of a frame's details: its module, or the number of modules with such a function.
 pub(super) fn write_module(out: &mut String, module: &str, modules: u32) {
     match (module, modules) {
         (_, 2..) => out.push_str(&format!("\nin {modules} modules")),
@@ -40,7 +40,7 @@ pub(super) fn write_module(out: &mut String, module: &str, modules: u32) {
 }
 
 impl<'a> Rows<'a> {
-    /// `count` rows of frames with these paints.
+    /// Creates `count` rows, with a paint for each frame.
     pub(super) fn new(options: &'a SvgOptions, count: u32, chosen: &[Paint]) -> Self {
         let mut index: BTreeMap<Paint, u32> = chosen.iter().map(|&paint| (paint, 0)).collect();
         for (place, number) in index.values_mut().enumerate() {
@@ -57,7 +57,7 @@ impl<'a> Rows<'a> {
         &self.paints
     }
 
-    /// The number of a frame's paint.
+    /// Index of a frame's paint.
     pub(super) fn paint_of(&self, frame: usize) -> usize {
         self.paint_of[frame] as usize
     }
@@ -66,23 +66,23 @@ impl<'a> Rows<'a> {
         f64::from(self.count) * self.options.row_height
     }
 
-    /// The height of a frame.
+    /// Height of a frame.
     fn frame_height(&self) -> f64 {
         (self.options.row_height - 1.0).max(1.0)
     }
 
-    /// The top of a row below the top of the frames.
+    /// Top of a row, relative to the top of the frames.
     pub(super) fn top(&self, depth: u32) -> f64 {
         let row = if self.options.inverted { depth } else { self.count - 1 - depth };
         f64::from(row) * self.options.row_height
     }
 
-    /// Where text stands, below the top of a row.
+    /// Baseline of text, relative to the top of a row.
     pub(super) fn baseline(&self) -> f64 {
         self.frame_height() / 2.0 + 0.36 * self.options.font_size
     }
 
-    /// Begins `svg.frames`, whose rows are `span` wide. `more` adds attributes.
+    /// Begins `svg.frames` with a width of `span` in its own coordinates. `more` adds attributes.
     pub(super) fn open<'o>(
         &self,
         out: &'o mut String,
@@ -103,7 +103,7 @@ impl<'a> Rows<'a> {
         more(svg).attr("preserveAspectRatio", "none").pixels("stroke-width", self.frame_height())
     }
 
-    /// Writes one row: its frames by colour, and those of a colour from left to right.
+    /// Writes a row: its frames grouped by colour, and from left to right within a colour.
     pub(super) fn write(
         &self,
         out: &mut String,
@@ -139,7 +139,7 @@ impl<'a> Rows<'a> {
         end(out, "g");
     }
 
-    /// Begins `g.text` and the path of the gaps in it.
+    /// Begins `g.text`, which contains the gaps and the names.
     pub(super) fn open_text(&self, out: &mut String, page: &Page<'_>) {
         tag(out, "g")
             .attr("class", "text")
@@ -154,7 +154,7 @@ impl<'a> Rows<'a> {
             .open_line();
     }
 
-    /// Writes the gaps between neighbours: their places in pixels, and depths.
+    /// Writes the gaps between adjacent frames, given the left edge and width in pixels, and the depth of each frame.
     pub(super) fn gaps(
         &self,
         out: &mut String,
@@ -178,7 +178,7 @@ impl<'a> Rows<'a> {
         out.push('\n');
     }
 
-    /// Writes a frame's name.
+    /// Writes the name of a frame.
     pub(super) fn name(&self, out: &mut String, frame: usize, depth: u32, x: f64, text: &str) {
         let white = !self.inks_differ && self.is_white(self.paints[self.paint_of(frame)]);
         tag(out, "text")

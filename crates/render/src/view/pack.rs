@@ -1,8 +1,9 @@
-//! A profile as columns: what is in the page, and what `pyrograph` reads again (`crates/format/src/read/page.rs`).
+//! A profile as columns: the data of the page, which `pyrograph` can read back (`crates/format/src/read/page.rs`).
 //!
-//! gzip of eleven bytes, `pyrograph` and 0 and the version, and of columns: a number that says which, a length in bytes,
-//! the bytes. Who does not know a column skips it; one that is all 0 is left out. Numbers are of seven bits a byte, the
-//! lowest first (LEB128). [docs/viewer.md](../../../../docs/viewer.md) lists the columns.
+//! The data is compressed with gzip. It consists of eleven bytes, `pyrograph`, 0 and the version, followed by
+//! columns: the column number, the length in bytes, and the bytes. Readers skip unknown columns. Columns with only
+//! zeros are left out. Numbers are in LEB128: seven bits per byte, lowest first.
+//! [docs/viewer.md](../../../../docs/viewer.md) lists the columns.
 
 use std::io;
 
@@ -15,24 +16,24 @@ use super::ViewLook;
 use crate::annotate::packed;
 use crate::packed::{Packed, push};
 
-/// Counts up when a column that is there means something else.
+/// Version of the format; incremented when an existing column changes its meaning.
 const VERSION: u8 = 1;
 
-/// How hard to compress.
+/// Compression level.
 const LEVEL: u32 = 2;
 
-/// The columns.
+/// Column numbers.
 #[derive(Clone, Copy)]
 enum Column {
-    /// JSON.
+    /// Everything that is not in a column, as JSON.
     About = 1,
-    /// UTF-8, all texts one behind the other.
+    /// All texts, concatenated, in UTF-8.
     Texts = 2,
-    /// Of each text, in units of UTF-16.
+    /// Length of each text, in UTF-16 code units.
     TextLengths = 3,
-    /// Of frames, as differences: they never go down.
+    /// Label of each frame, as the difference to the previous one; labels never decrease.
     Labels = 4,
-    /// Of frames: 0 if it is the label, else one more than the text.
+    /// Function of each frame: 0 if it is the label, otherwise the text + 1.
     Functions = 5,
     Modules = 6,
     Files = 7,
@@ -42,63 +43,64 @@ enum Column {
     Kinds = 11,
     Guessed = 12,
     Paints = 13,
-    /// Of stacks: by how many levels the caller is above the stack before.
+    /// For each stack, the number of levels by which its caller is above the previous stack.
     Ups = 14,
     Leaves = 15,
-    /// Of threads: 0 if it is not known, else one more than twice the number, or for negative ones its complement.
+    /// For each thread, 0 if the process ID is unknown, otherwise the zigzag-encoded ID + 1.
     Pids = 16,
     Tids = 17,
     Processes = 18,
     ThreadNames = 19,
     Hosts = 20,
-    /// Four for each thread.
+    /// Four labels per thread.
     ThreadLabels = 21,
-    /// Text and time, of each host.
+    /// Text and start time of each host.
     Starts = 22,
-    /// Of samples: the unit in nanoseconds; how many have none, who come first; the time since the one before.
+    /// Times of samples: the unit in nanoseconds; the number of samples without a time, which come first; then the
+    /// time since the previous sample.
     Times = 23,
     SampleStacks = 24,
-    /// Of samples without times: the stack as difference.
+    /// If there are no times: stack of each sample, as the difference to the previous one.
     SampleStackSteps = 25,
     SampleThreads = 26,
-    /// Of samples: 0 if it is not known, else one more than the CPU.
+    /// CPU of each sample: 0 if unknown, otherwise the CPU number + 1.
     Cpus = 27,
-    /// All of the first value type, then all of the second, and so on.
+    /// All values of the first value type, then all of the second, and so on.
     Values = 28,
-    /// Of stacks.
+    /// Verdict on each stack.
     Verdicts = 29,
-    /// Text and verdict, of functions that have one.
+    /// Text and verdict of each function that changed.
     FunctionVerdicts = 30,
     AddressModules = 31,
     AddressBuildIds = 32,
     AddressFunctions = 33,
     AddressOffsets = 34,
-    /// Of samples: 0 if it is not known, else one more than the address.
+    /// Address of each sample: 0 if unknown, otherwise the index of the address + 1.
     SampleAddresses = 35,
-    /// JSON.
+    /// Annotated functions, as JSON.
     Code = 36,
-    /// Of threads.
+    /// Control group of each thread.
     Cgroups = 37,
-    /// Of threads.
+    /// Command line of each thread.
     CommandLines = 38,
-    /// Of frames: 0 if it is the name, else one more than the text.
+    /// Full name of each frame: 0 if it is the name, otherwise the text + 1.
     FullNames = 39,
-    /// Of frames: 0 if it is the label, else one more than the text.
+    /// Name of each frame: 0 if it is the label, otherwise the text + 1.
     Names = 40,
-    /// Of frames: 0 if it is not known, else one more than that of the interpreter, the first and the later compilers at run time, and
-    /// of what was compiled before.
+    /// Tier of each frame: 0 if unknown, 1 interpreted, 2 baseline compiler, 3 optimizing compiler, 4 compiled ahead
+    /// of time.
     Tiers = 41,
 }
 
-/// All columns.
+/// Packs all columns.
 pub(super) fn pack(
     data: &ViewData<'_>,
     about: &Value,
     paints: &[u64],
     look: &ViewLook<'_>,
 ) -> io::Result<Vec<u8>> {
-    // Each level more takes longer for few bytes: 4 saves 4 % of them, 6 another 1 % for a tenth of the whole time, 9 takes as
-    // long as all the rest.
+    // Higher levels save little: 4 saves 4 % of the bytes, 6 another 1 % for a tenth of the whole time, and 9 takes
+    // as long as everything else.
     let mut out = Columns { packed: Packed::new(Compression::new(LEVEL)), bytes: Vec::new() };
     out.packed.bytes(b"pyrograph\0")?;
     out.packed.bytes(&[VERSION])?;
@@ -117,7 +119,7 @@ pub(super) fn pack(
         u64::from(up)
     });
     out.numbers(Column::Ups, ups)?;
-    // These are always there: they say that there are so many.
+    // Never left out, because these columns give the numbers of stacks and samples.
     out.all_numbers(Column::Leaves, data.stacks.iter().map(|stack| stack.frame.into()))?;
     out.all_numbers(Column::SampleThreads, data.samples.iter().map(|of| of.thread.into()))?;
     threads(data, &mut out)?;
@@ -141,7 +143,7 @@ fn verdicts(data: &ViewData<'_>, diff: &Diff, out: &mut Columns) -> io::Result<(
     };
     let mut of_stacks = vec![0; data.stacks.len() + 1];
     for (&number, &verdict) in data.numbers.iter().zip(&diff.nodes) {
-        // Nodes without samples are the only ones without a number of their own.
+        // Several nodes may have number 0: those without samples.
         of_stacks[number as usize] = of_stacks[number as usize].max(code(verdict));
     }
     out.all_numbers(Column::Verdicts, of_stacks.into_iter())?;
@@ -230,7 +232,7 @@ fn addresses(data: &ViewData<'_>, out: &mut Columns) -> io::Result<()> {
     column(Column::AddressModules, |of| of.module.into())?;
     column(Column::AddressBuildIds, |of| of.build_id.into())?;
     column(Column::AddressFunctions, |of| of.function.into())?;
-    // This one is always there: it says that there are so many.
+    // Never left out, because this column gives the number of addresses.
     out.all_numbers(Column::AddressOffsets, data.addresses.iter().map(|of| of.offset))?;
     let of_samples = data.samples.iter().map(|of| of.address.map_or(0, |at| u64::from(at) + 1));
     out.numbers(Column::SampleAddresses, of_samples)
@@ -240,20 +242,20 @@ fn greatest_common_divisor(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
-/// The columns that are being packed.
+/// Columns that are being packed.
 struct Columns {
     packed: Packed,
-    /// The numbers of the column that is being written.
+    /// Encoded numbers of the current column.
     bytes: Vec<u8>,
 }
 
 impl Columns {
-    /// A column of numbers, unless all are 0.
+    /// Writes a column of numbers, unless all are 0.
     fn numbers(&mut self, column: Column, numbers: impl Iterator<Item = u64>) -> io::Result<()> {
         if self.fill(numbers) == 0 { Ok(()) } else { self.write(column) }
     }
 
-    /// The same, also if all are 0.
+    /// Writes a column of numbers, even if all are 0.
     fn all_numbers(
         &mut self,
         column: Column,
@@ -263,13 +265,13 @@ impl Columns {
         self.write(column)
     }
 
-    /// A column of bytes.
+    /// Writes a column of bytes.
     fn bytes(&mut self, column: Column, bytes: &[u8]) -> io::Result<()> {
         self.packed.number(column as u64)?;
         self.packed.block(bytes)
     }
 
-    /// Takes the numbers of a column, and tells all bits that any of them has.
+    /// Encodes the numbers of a column. Returns the bitwise OR of all numbers.
     fn fill(&mut self, numbers: impl Iterator<Item = u64>) -> u64 {
         self.bytes.clear();
         numbers.fold(0, |any, number| {

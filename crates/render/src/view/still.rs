@@ -1,5 +1,5 @@
-//! The flame graph of a page without its script, which some places forbid: CI servers show reports without scripts and
-//! without styles. So it has neither, and nothing to click.
+//! Static flame graph for places that do not run the page's script: CI servers show reports without scripts and
+//! styles. Therefore it needs neither, and is not interactive.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,15 +15,15 @@ use crate::text::{Metrics, escape};
 use crate::units::write_percent;
 use crate::{Rgb, Theme};
 
-/// In pixels; the picture takes the width that there is.
+/// Width in pixels of the coordinate system; the picture is scaled to the available width.
 const WIDTH: f64 = 1200.0;
 const ROW: f64 = 18.0;
-/// Narrower frames are left out, in pixels.
+/// Minimum width of frames, in pixels.
 const NARROW: f64 = 1.0;
 const PADDING: f64 = 3.0;
 const SIZE: f64 = 11.0;
 
-/// What is shown in place of the page.
+/// Content that is shown instead of the page.
 pub(super) fn still(data: &ViewData<'_>, look: &ViewLook<'_>, line: &str) -> String {
     let mut out = String::from("<div id=\"still\">\n<h1>");
     escape(&mut out, &look.title);
@@ -99,7 +99,7 @@ pub(super) fn still(data: &ViewData<'_>, look: &ViewLook<'_>, line: &str) -> Str
     out
 }
 
-/// The functions that took most, in words, for places that show no pictures either.
+/// Lists the functions with the highest self values as text, for places that do not show pictures either.
 fn hottest(out: &mut String, data: &ViewData<'_>) {
     const SHOWN: usize = 10;
     let profile = data.profile;
