@@ -1,5 +1,6 @@
 //! `pyrograph stat`: counts events, and compares commands by them.
 
+use std::cell::OnceCell;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -203,7 +204,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         say!("{reason}");
     }
     let has_names = !plan.filters.names.is_empty();
-    let session = Session { args, has_names, interrupt: Interrupt::catch()? };
+    let session = Session { args, has_names, interrupt: OnceCell::new() };
     match other {
         Some(other) => session.compare(&plan, other),
         None => session.count(&plan),
@@ -242,7 +243,8 @@ struct Session {
     args: Args,
     /// There is a --comm.
     has_names: bool,
-    interrupt: Interrupt,
+    /// Handlers of signals, once the first run has started: until then Ctrl-C ends this program and the command at once.
+    interrupt: OnceCell<Interrupt>,
 }
 
 impl Session {
@@ -317,12 +319,19 @@ impl Session {
         table: &mut IntervalTable,
         out: &mut dyn Write,
     ) -> anyhow::Result<Option<Counted>> {
-        if self.interrupt.asked() {
+        if self.interrupt.get().is_some_and(Interrupt::asked) {
             return Ok(None);
         }
         let mut counting = Counting::open(plan).map_err(|error| self.explain(error))?;
+        let interrupt = match self.interrupt.get() {
+            Some(interrupt) => interrupt,
+            None => {
+                let interrupt = Interrupt::catch()?;
+                self.interrupt.get_or_init(|| interrupt)
+            }
+        };
         let stopper = counting.stopper();
-        let _stops = self.interrupt.on_signal(move || stopper.stop())?;
+        let _stops = interrupt.on_signal(move || stopper.stop())?;
         while let Some(run) = counting.step()? {
             let elapsed = run.elapsed.as_secs_f64();
             table.line(elapsed, &summarize(plan.named_counters(), &[run]), out)?;
@@ -330,7 +339,7 @@ impl Session {
         }
         let counted = counting.finish()?;
         if let Some(child) = &counted.child
-            && self.interrupt.only_us()
+            && interrupt.only_us()
         {
             child.signal(libc::SIGTERM).ok();
         }

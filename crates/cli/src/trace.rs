@@ -305,12 +305,13 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     }
     let plan = args.plan()?;
     args.destination().check()?;
-    let interrupt = Interrupt::catch()?;
     let mut out = match args.summary && args.interval.is_none() {
         true => Box::new(io::sink()) as Box<dyn Write>,
         false => args.destination().open()?,
     };
     let mut tracing = Tracing::open(&plan)?;
+    // Until here Ctrl-C ends this program and the command at once.
+    let interrupt = Interrupt::catch()?;
     let stopper = tracing.stopper();
     let _stops = interrupt.on_signal(move || stopper.stop())?;
     if let Some(reason) = tracing.not_in_kernel() {

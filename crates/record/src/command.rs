@@ -147,8 +147,8 @@ impl Waiting {
     /// output is this process's standard error.
     ///
     /// # Errors
+    ///
     /// If the command is empty, an argument contains a NUL byte, or the kernel cannot create a process.
-    /// If there is no command, or the kernel makes no process.
     pub fn fork(argv: &[std::ffi::OsString], output_to_stderr: bool) -> Result<Self, Error> {
         let program = argv.first().ok_or(Error::NoCommand)?.to_string_lossy().into_owned();
         let arguments: Result<Vec<CString>, _> =
@@ -247,6 +247,15 @@ fn become_program(
     // SAFETY: each of these functions is async-signal-safe, except `execvp`, which is safe in the C libraries of Linux:
     // it searches PATH with memory on its stack. The pointers of `argv` end with a null pointer.
     unsafe {
+        // Ctrl-C ends the command also before it is executed: handlers of this program would swallow it. Ignored signals stay
+        // ignored, as under `nohup`.
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            libc::sigaction(signal, std::ptr::null(), &raw mut action);
+            if action.sa_sigaction != libc::SIG_IGN {
+                libc::signal(signal, libc::SIG_DFL);
+            }
+        }
         libc::close(go_write.as_raw_fd());
         let mut byte = 0_u8;
         let read = loop {

@@ -174,8 +174,9 @@ impl SchedRecording {
             Target::Processes(_) | Target::System => plan.beside.as_ref(),
         };
         check_processes(&plan.target)?;
-        let mut tracer = in_kernel::load(plan)?;
+        // First of all: Ctrl-C while the programs are loaded ends the command, too.
         let command = command.map(|argv| Waiting::fork(argv, plan.output_to_stderr)).transpose()?;
+        let mut tracer = in_kernel::load(plan)?;
         let mut watch = Watch::new()?;
         match (&plan.target, &command) {
             (_, Some(command)) => watch.child(command.pid()),

@@ -104,8 +104,9 @@ impl Live {
         on_event: &mut OnEvent<'_>,
     ) -> anyhow::Result<(SchedTasks, ExitCode, Vec<String>)> {
         self.plan.stacks = with_stacks;
-        let interrupt = Interrupt::catch()?;
         let mut recording = SchedRecording::open(&self.plan)?;
+        // Until here Ctrl-C ends this program and the command at once.
+        let interrupt = Interrupt::catch()?;
         let stopper = recording.stopper();
         let _stops = interrupt.on_signal(move || stopper.stop())?;
         filter.families = match &self.plan.target {
@@ -137,8 +138,9 @@ impl Live {
         on_interval: &mut OnInterval<'_>,
     ) -> anyhow::Result<(Vec<SchedCount>, ExitCode)> {
         (self.plan.counts, self.plan.interval) = (Some(key), interval);
-        let interrupt = Interrupt::catch()?;
         let mut recording = SchedRecording::open(&self.plan)?;
+        // Until here Ctrl-C ends this program and the command at once.
+        let interrupt = Interrupt::catch()?;
         let stopper = recording.stopper();
         let _stops = interrupt.on_signal(move || stopper.stop())?;
         let mut from = 0;

@@ -530,3 +530,30 @@ fn man_pages_have_a_synopsis_that_fits_exit_codes_and_examples() {
         assert!(usage.iter().all(|line| line.len() <= COLUMNS), "{usage:?}");
     }
 }
+
+/// `trace` and `sched` swallowed an early Ctrl-C, and the command ran to its end.
+#[test]
+fn ctrl_c_ends_the_command_before_it_runs_too() {
+    use std::os::unix::process::{CommandExt, ExitStatusExt};
+    if !is_root("ctrl_c_ends_the_command_before_it_runs_too") {
+        return;
+    }
+    let folder = folder();
+    for verb in [&["trace"][..], &["trace", "-s"], &["sched"], &["stat"], &["record"]] {
+        for after in [10, 40, 80, 150] {
+            let mut command = pyrograph();
+            command.current_dir(folder.path()).args(verb).args(["--", "sleep", "60"]);
+            command.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+            let mut child = command.spawn().expect("pyrograph runs");
+            std::thread::sleep(std::time::Duration::from_millis(after));
+            let group = -child.id().cast_signed();
+            // SAFETY: `kill` touches no memory.
+            assert_eq!(unsafe { libc::kill(group, libc::SIGINT) }, 0);
+            let status = child.wait().expect("it ends");
+            // By its handler, or before that was there.
+            let is_interrupted =
+                status.code() == Some(130) || status.signal() == Some(libc::SIGINT);
+            assert!(is_interrupted, "{verb:?} after {after} ms: {status:?}");
+        }
+    }
+}
