@@ -1,4 +1,4 @@
-//! Which function is meant by a name.
+//! Selects a function by name.
 
 use std::collections::BTreeMap;
 
@@ -6,25 +6,25 @@ use pyrograph_profile::{FrameKind, Profile, StringId};
 
 use crate::Error;
 
-/// The place of an instruction, with the values of the samples there, one for each value type.
+/// The address of an instruction, with the values of its samples, one for each value type.
 pub(crate) type Located = (u64, Vec<u64>);
 
-/// A function of a profile that samples were taken in.
+/// A function of a profile with samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
-    /// Its name, as frames have it.
+    /// Name, as in frames.
     pub name: StringId,
     /// Name of the module.
     pub(crate) module: String,
-    /// Its build ID, in hexadecimal digits; empty if it is not known.
+    /// Build ID in hexadecimal digits; empty if it is not known.
     pub(crate) build_id: String,
-    /// Offsets of the samples' instructions, in order, with the samples' values, one for each value type.
+    /// Offsets of the samples' instructions, sorted, with the samples' values, one for each value type.
     pub(crate) offsets: Vec<Located>,
-    /// Its own value in the column that is shown.
+    /// Self value in the shown column.
     pub self_value: u64,
 }
 
-/// The functions of samples that have addresses, most samples first.
+/// Returns the functions of samples that have addresses, highest value first.
 pub fn functions(profile: &Profile) -> Vec<Function> {
     let columns = profile.samples.columns();
     let mut by_address = vec![vec![0u64; columns]; profile.addresses.len()];
@@ -36,7 +36,7 @@ pub fn functions(profile: &Profile) -> Vec<Function> {
     }
     let mut found: BTreeMap<(StringId, StringId, StringId), Vec<Located>> = BTreeMap::new();
     for (address, values) in profile.addresses.iter().zip(by_address) {
-        // Filters may have left out all samples of it.
+        // Filters may have removed all samples of it.
         if values.iter().any(|&value| value > 0) && !address.function.is_empty() {
             let of = found.entry((address.function, address.module, address.build_id)).or_default();
             of.push((address.offset, values));
@@ -54,7 +54,7 @@ pub fn functions(profile: &Profile) -> Vec<Function> {
     functions
 }
 
-/// The function that is meant, and notes about the choice.
+/// Returns the function selected by `wanted`, and notes about the choice.
 pub(crate) fn choose(profile: &Profile, wanted: &str) -> Result<(Function, Vec<String>), Error> {
     let functions = functions(profile);
     if functions.is_empty() {
@@ -97,7 +97,7 @@ fn others_note(others: &[String]) -> Vec<String> {
     }
 }
 
-/// The function into which most samples of an inlined one are inlined.
+/// Returns the function into which most samples of an inlined function are inlined.
 fn container(profile: &Profile, wanted: &str) -> Option<StringId> {
     let mut values: BTreeMap<StringId, u64> = BTreeMap::new();
     for (row, sample) in profile.samples.iter().enumerate() {
@@ -148,7 +148,7 @@ fn last_part(name: &str) -> &str {
     &name[start..]
 }
 
-/// Behind an error: the names that could have been meant.
+/// Text for an error: names that could have been meant.
 pub(crate) fn similar_text(similar: &[String]) -> String {
     match similar {
         [] => String::new(),

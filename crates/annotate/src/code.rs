@@ -1,4 +1,4 @@
-//! The code of a function: its bytes, and the file that has its lines.
+//! The code of a function: its bytes, and the file with its source lines.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,39 +20,39 @@ use crate::{Error, Function, jit, kernel};
 /// Code of a function.
 #[derive(Default)]
 pub(crate) struct Code {
-    /// The path of its file, or what stands for it.
+    /// Path of its file, or the module's name if it has no file.
     pub module_path: String,
-    /// Its instruction set.
+    /// Instruction set.
     pub arch: Arch,
-    /// Where it begins.
+    /// Address of its first byte.
     pub start: u64,
-    /// Its bytes.
+    /// Machine code.
     pub bytes: Vec<u8>,
-    /// Values of samples by their addresses.
+    /// Addresses and values of samples.
     pub samples: Vec<Located>,
-    /// Difference between these addresses and the offsets in the profile.
+    /// These addresses minus the offsets in the profile.
     pub bias: u64,
-    /// The file, which has symbols and lines of what is at an address.
+    /// The file, for symbols and source lines of addresses.
     pub module: Option<Rc<Module>>,
-    /// Names of the running kernel's functions, where there is no file.
+    /// Names of the running kernel's functions, if there is no file.
     pub symbols: Option<Rc<Kallsyms>>,
-    /// Lines of code made at run time.
+    /// Lines of JIT-compiled code.
     pub lines: Option<JitLines>,
-    /// When the file was written: sources that are younger are others.
+    /// Modification time of the file: newer source files may differ from those that were compiled.
     pub modified: Option<SystemTime>,
 }
 
-/// The function with a number in a jitdump file.
+/// Identifies a function in a jitdump file.
 pub(crate) struct JitLines {
     pub dump: JitDump<File>,
     pub number: u32,
 }
 
-/// The kernel, as perf names it.
+/// perf's name of the kernel.
 pub(crate) const KERNEL: &str = "[kernel.kallsyms]";
 
 impl Code {
-    /// Finds it. `name`: that of the function.
+    /// Finds the code of `function`, whose name is `name`.
     pub fn find(
         function: &Function,
         name: &str,
@@ -113,7 +113,7 @@ impl Code {
     }
 }
 
-/// The instruction set of a file; the name of one that is not shown.
+/// Returns the instruction set of a file, or the name of an unsupported one.
 pub(crate) fn architecture(image: &Image) -> Result<Arch, String> {
     match image.elf().architecture() {
         Architecture::X86_64 => Ok(Arch::X86_64),
@@ -122,13 +122,15 @@ pub(crate) fn architecture(image: &Image) -> Result<Arch, String> {
     }
 }
 
-/// Result of [`hottest`]: extent, samples with their addresses, and the difference between addresses and places.
+/// Result of [`hottest`]: extent, samples with their addresses, and the difference between addresses and offsets.
 pub(crate) type Hottest = (Range<u64>, Vec<Located>, u64);
 
-/// Of the functions that hold the places of samples, the one with the most samples: where it is in the file, its samples there,
-/// and how much their addresses are more than their places. Several functions of a file may have one name, if they are static.
+/// Among the functions that contain the samples, returns the one with the most samples: its extent in the file, its
+/// samples, and the difference between their addresses and offsets. A file can have several static functions of the
+/// same name.
 ///
-/// `extent`: the addresses in the file of the function at a place; `moved`: the place's own address in the file.
+/// `extent` returns the address range in the file of the function at an offset; `moved` returns the address in the file
+/// of an offset.
 pub(crate) fn hottest(
     places: impl Iterator<Item = Located>,
     mut extent: impl FnMut(u64) -> Option<Range<u64>>,
@@ -138,7 +140,7 @@ pub(crate) fn hottest(
     let mut parts: Vec<Hottest> = Vec::new();
     for (place, values) in places {
         let address = moved(place);
-        // To find an extent takes a pass over all symbols.
+        // Finding an extent takes a pass over all symbols.
         let known = parts.iter_mut().find(|(extent, ..)| extent.contains(&address));
         if let Some((_, samples, _)) = known {
             samples.push((address, values));
@@ -160,13 +162,13 @@ pub(crate) fn hottest(
     Some(found)
 }
 
-/// A file that was opened, and when it was written.
+/// An opened file, and its modification time.
 type Opened = (Rc<Module>, Option<SystemTime>);
 
-/// What was opened.
+/// Cache of opened files.
 #[derive(Debug, Default)]
 pub(crate) struct Modules {
-    /// By path and build ID.
+    /// Files by path and build ID.
     files: BTreeMap<(String, String), Opened>,
     kernels: Vec<(BuildId, Kernel)>,
 }
@@ -182,12 +184,12 @@ impl Modules {
     }
 }
 
-/// The instruction set of this machine.
+/// Returns the instruction set of this machine.
 pub(crate) fn native() -> Arch {
     if cfg!(target_arch = "aarch64") { Arch::Aarch64 } else { Arch::X86_64 }
 }
 
-/// Opens the file that held the code when samples were taken.
+/// Opens the file that contained the code when samples were taken.
 fn open(function: &Function, options: &Options) -> Result<(Module, Option<SystemTime>), Error> {
     let path = Path::new(&function.module);
     let build_id = function.build_id.parse::<BuildId>().ok();

@@ -1,4 +1,4 @@
-//! Code that was made at run time, which the process that made it has written to a jitdump file.
+//! JIT-compiled code that the process has written to a jitdump file.
 
 use std::fs::File;
 
@@ -8,7 +8,7 @@ use crate::choose::Located;
 use crate::code::{Code, JitLines, native};
 use crate::{Error, Function};
 
-/// The code of the function, and its lines.
+/// Finds the code of the function, and its lines.
 pub(crate) fn find(
     function: &Function,
     name: &str,

@@ -1,5 +1,5 @@
-//! Code of a kernel: of the running one as it is in memory, where that may be read; of others that of their `vmlinux`, which
-//! has the lines of all.
+//! Kernel code. For the running kernel it is read from memory if that is permitted; for other kernels from their
+//! `vmlinux`, which provides the source lines for both.
 
 use std::fs::File;
 use std::io;
@@ -18,21 +18,21 @@ use crate::code::{Code, KERNEL, architecture, hottest, native};
 use crate::vmlinux::Vmlinux;
 use crate::{Error, Function};
 
-/// The memory of the kernel, as a core file (proc(5)).
+/// Memory of the kernel, as a core file (proc(5)).
 const KCORE: &str = "/proc/kcore";
 
-/// Longer functions of the kernel there are none.
+/// Maximum size of a kernel function.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// The headers of a core file of a machine with thousands of pieces of memory.
+/// Maximum size of the headers of a core file, enough for a machine with thousands of memory ranges.
 const MOST_HEADERS: u64 = 1 << 20;
 
-/// A kernel, read once: that takes long, and samples are of many of its functions.
+/// A kernel, cached because reading it is slow and many of its functions have samples.
 #[derive(Debug)]
 pub(crate) struct Kernel {
-    /// It runs here.
+    /// True for the running kernel.
     runs: bool,
-    /// Those of the running one. None if they cannot be read.
+    /// Symbols of the running kernel; `None` if they cannot be read.
     symbols: Option<Rc<Kallsyms>>,
     file: Option<Vmlinux>,
 }
@@ -55,7 +55,7 @@ impl Kernel {
     }
 }
 
-/// Says why it cannot, and what helps.
+/// Returns an error that explains why the code cannot be shown, and what would help.
 fn can_be_shown(runs: bool, build_id: &BuildId) -> Result<(), Error> {
     let package = "install the kernel's debug package";
     if !runs {
@@ -79,7 +79,7 @@ fn no_code(reason: &str) -> Error {
     Error::NoCode(format!("the kernel's code cannot be shown: {reason}"))
 }
 
-/// The code of a function of the kernel. `name`: that of the function.
+/// Finds the code of the kernel function `function`, whose name is `name`.
 pub(crate) fn find(
     function: &Function,
     name: &str,
@@ -114,8 +114,8 @@ pub(crate) fn find(
     }
 }
 
-/// Code that the file has, as it is in memory if its kernel runs and that may be read. `None` if the function is not in the
-/// file.
+/// Returns code of a function in the file. If that kernel is running and its memory is readable, the code is read from
+/// there. `None` if the function is not in the file.
 fn of_file(
     function: &Function,
     name: &str,
@@ -124,7 +124,7 @@ fn of_file(
     options: &Options,
     notes: &mut Vec<String>,
 ) -> Option<Result<Code, Error>> {
-    // In the addresses of the file, which the kernel moves as it starts.
+    // In the file's addresses, to which KASLR adds an offset.
     let extent = |address| file.extent(name, address, &options.locator);
     let moved = |address: u64| address.wrapping_sub(file.distance);
     let (extent, samples, bias) = hottest(function.offsets.iter().cloned(), extent, moved, notes)?;
@@ -163,7 +163,7 @@ fn of_file(
     }))
 }
 
-/// Code of the running kernel, or of one of its modules.
+/// Returns code of the running kernel, or of one of its modules.
 fn of_memory(
     function: &Function,
     symbols: &Rc<Kallsyms>,
@@ -197,11 +197,11 @@ fn of_memory(
     })
 }
 
-/// Where the function at an address begins and ends.
+/// Returns start and end of the function at an address.
 fn extent(symbols: &Kallsyms, address: u64) -> Option<(u64, u64)> {
     let start = symbols.lookup(address)?.start;
     let is_in = |at: u64| symbols.lookup(at).is_some_and(|symbol| symbol.start == start);
-    // All addresses up to the next symbol are of this one.
+    // All addresses up to the next symbol belong to this one.
     let (mut inside, mut outside) = (address, start.saturating_add(MOST_BYTES));
     if inside >= outside {
         return None;
@@ -213,12 +213,12 @@ fn extent(symbols: &Kallsyms, address: u64) -> Option<(u64, u64)> {
     Some((start, outside))
 }
 
-/// Bytes of memory at an address, out of a core file.
+/// Reads memory at an address from a core file.
 fn read_memory(core: &Path, address: u64, len: usize) -> io::Result<Vec<u8>> {
     let damaged =
         || io::Error::new(io::ErrorKind::InvalidData, "it is no core file with this address");
     let file = File::open(core)?;
-    // Only its headers: what is behind them is the memory of the machine.
+    // Only its headers: the rest is the memory of the machine.
     let mut head = vec![0; size_of::<FileHeader64<Endianness>>()];
     file.read_exact_at(&mut head, 0)?;
     let headers = {

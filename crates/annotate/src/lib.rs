@@ -23,16 +23,16 @@ use crate::code::{Code, Modules};
 use crate::packed::Packed;
 pub use crate::sources::{SourceDir, SourceTexts, Sources};
 
-/// Where code and sources are looked for.
+/// Places in which to look for code and sources.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Where modules and their debug files are.
+    /// Places of modules and their debug files.
     pub symbols: SymbolOptions,
-    /// Where sources are.
+    /// Places of source files.
     pub sources: Sources,
 }
 
-/// Why a function cannot be annotated.
+/// Reason why a function cannot be annotated.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -47,20 +47,20 @@ pub enum Error {
     /// No sample is in a function of this name.
     #[error("no sample is in a function {name}{}", choose::similar_text(similar))]
     NoFunction {
-        /// The name.
+        /// The requested name.
         name: String,
-        /// Functions with a name like it, or with the most samples.
+        /// Functions with similar names, or with the most samples.
         similar: Vec<String>,
     },
-    /// The code of the function is not to be had.
+    /// The code of the function is not available.
     #[error("{0}")]
     NoCode(String),
 }
 
-/// More are not shown of one function; the largest of the kernel and of interpreters have a tenth of it.
+/// Maximum number of instructions of a function; the largest ones in the kernel and in interpreters have a tenth of it.
 const MOST_INSTRUCTIONS: usize = 1 << 17;
 
-/// Annotates functions of one profile; files are opened once.
+/// Annotates functions of a profile; each file is opened once.
 #[derive(Debug)]
 pub struct Annotator<'a> {
     profile: &'a Profile,
@@ -70,27 +70,27 @@ pub struct Annotator<'a> {
 }
 
 impl<'a> Annotator<'a> {
-    /// Nothing is opened yet.
+    /// Creates an annotator. No file is opened yet.
     pub fn new(profile: &'a Profile, options: Options) -> Self {
         Self { profile, options, modules: Modules::default(), packed: packed::all(profile) }
     }
 
-    /// The function of this name: its whole name; or, if none has it, its name without parameters, or the last part of its
-    /// path. Of several the one with the most samples is taken, which a note says.
+    /// Annotates the function with this name: its full name, or, if there is none, its name without parameters, or the
+    /// last part of its path. Of several functions the one with the most samples is used, and a note says so.
     ///
     /// # Errors
     ///
-    /// If there is no such function, or its code cannot be found.
+    /// Returns an error if there is no such function, or if its code cannot be found.
     pub fn named(&mut self, name: &str) -> Result<Annotation, Error> {
         let (function, notes) = choose::choose(self.profile, name)?;
         self.annotate(&function, notes)
     }
 
-    /// A function that [`functions`] has listed.
+    /// Annotates a function from the list returned by [`functions`].
     ///
     /// # Errors
     ///
-    /// If its code cannot be found.
+    /// Returns an error if its code cannot be found.
     pub fn function(&mut self, function: &Function) -> Result<Annotation, Error> {
         self.annotate(function, Vec::new())
     }
@@ -144,7 +144,7 @@ impl<'a> Annotator<'a> {
     }
 }
 
-/// The text, and the place of data that it names, as `objdump` has it: `mov 0x2ee4(%rip),%eax  # 4010`.
+/// Returns the text with the address of the data that it refers to, as in `objdump`: `mov 0x2ee4(%rip),%eax  # 4010`.
 fn with_data(instruction: &Instruction) -> String {
     match instruction.data {
         Some(place) => format!("{}  # {place:x}", instruction.text),
@@ -162,8 +162,8 @@ fn decode(code: &Code, notes: &mut Vec<String>) -> Vec<Instruction> {
     decoded
 }
 
-/// Gives each sample to the instruction that holds its address. Returns the sums of all samples, also of those that are in
-/// none. `len`: the bytes of an instruction, or the most that it may have.
+/// Adds each sample to the instruction that contains its address. Returns the sums of all samples, including those
+/// outside of instructions. `len` returns the length of an instruction in bytes, or an upper limit for it.
 fn count(
     samples: &[Located],
     instructions: &mut [AnnotatedInstruction],
@@ -185,7 +185,7 @@ fn count(
     totals
 }
 
-/// The instruction that begins at an address.
+/// Returns the index of the instruction that begins at an address.
 fn at(instructions: &[Instruction], address: u64) -> Option<usize> {
     instructions.binary_search_by_key(&address, |of| of.address).ok()
 }

@@ -1,4 +1,4 @@
-//! Source lines and inlined functions of instructions, and names of what they call.
+//! Source lines and inlined functions of instructions, and names of call targets.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use pyrograph_symbol::{Frame, Kallsyms, Options, Symbolized};
 
 use crate::code::{Code, JitLines};
 
-/// Puts the names of functions that instructions call or jump to behind them.
+/// Appends the names of called functions and jump targets to instructions.
 pub(crate) fn name_targets(
     annotation: &mut Annotation,
     decoded: &[Instruction],
@@ -42,7 +42,7 @@ pub(crate) fn name_targets(
     }
 }
 
-/// The same for code that is in no file.
+/// As [`name_targets`], for code without a file.
 fn name_kernel_targets(
     annotation: &mut Annotation,
     decoded: &[Instruction],
@@ -67,7 +67,7 @@ fn holds(code: &Code, address: u64) -> bool {
     address.checked_sub(code.start).is_some_and(|into| into < code.bytes.len() as u64)
 }
 
-/// Gives instructions their lines, and says whose code they are.
+/// Sets the source lines and inlined functions of instructions.
 pub(crate) fn add_lines(annotation: &mut Annotation, code: &mut Code, options: &Options) {
     annotation.scopes = vec![Scope::default()];
     if let Some(lines) = &mut code.lines {
@@ -104,7 +104,7 @@ pub(crate) fn add_lines(annotation: &mut Annotation, code: &mut Code, options: &
     }
 }
 
-/// The lines that the process has written down with the code that it made.
+/// Sets the lines from the jitdump file.
 fn add_jit_lines(annotation: &mut Annotation, JitLines { dump, number }: &mut JitLines) {
     let mut tables = Tables::default();
     for instruction in &mut annotation.instructions {
@@ -138,9 +138,9 @@ impl Tables {
         Some(SourcePlace { file, line: frame.line })
     }
 
-    /// `frames`: innermost first.
+    /// Returns the index of the scope of `frames`, which are innermost first.
     fn scope(&mut self, frames: &[Frame], scopes: &mut Vec<Scope>) -> usize {
-        // The line of a frame is that of the call of the next inner one.
+        // The line of a frame is the line of the call to the next inner one.
         let calls = frames.windows(2).rev();
         let inlined = calls.map(|pair| (pair[0].function.to_string(), self.place(&pair[1])));
         let scope = Scope { inlined: inlined.collect() };

@@ -1,5 +1,5 @@
-//! Annotated functions that the profile's file holds itself: pages have source and instructions of hot functions, as
-//! `crates/render/src/annotate/packed.rs` writes them. They serve where the files that ran are not there any more.
+//! Annotated functions stored in the profile itself: pages contain source and instructions of hot functions, as
+//! `crates/render/src/annotate/packed.rs` writes them. They are used if the files that ran no longer exist.
 
 use pyrograph_analyze::{AnnotatedInstruction, Annotation, Scope, SourceFile, SourcePlace};
 use pyrograph_profile::Profile;
@@ -9,10 +9,10 @@ use serde_json::Value;
 use crate::Function;
 use crate::choose::Located;
 
-/// Longer instructions there are none.
+/// Maximum length of an instruction, in bytes.
 const LONGEST_INSTRUCTION: u64 = 15;
 
-/// A file and a line.
+/// Index of a file, and a line.
 type Place = (usize, u32);
 
 /// A function with its source and instructions.
@@ -32,19 +32,19 @@ pub(crate) struct Packed {
     scopes: Vec<Vec<(String, Option<Place>)>>,
     #[serde(default)]
     start: Option<Place>,
-    /// Lines that are in no row.
+    /// Source lines without instructions.
     #[serde(default)]
     texts: Vec<(usize, u32, String)>,
     rows: Vec<Vec<Value>>,
 }
 
-/// All that the profile holds, but for pages whose functions are damaged.
+/// Returns all functions stored in the profile, except those of pages with damaged data.
 pub(crate) fn all(profile: &Profile) -> Vec<Packed> {
     let pages = profile.code.iter().map(|text| serde_json::from_str::<Vec<Packed>>(text));
     pages.filter_map(Result::ok).flatten().collect()
 }
 
-/// The function, with the values of the profile; `None` if it is not there, or damaged.
+/// Returns the annotation of a function, with the values of the profile; `None` if it is not stored, or damaged.
 pub(crate) fn find(
     all: &[Packed],
     function: &Function,
@@ -101,7 +101,7 @@ pub(crate) fn find(
     let calls = packed.scopes.iter().flatten().filter_map(|(_, at)| at.map(place));
     let places = instructions.iter().filter_map(|of| of.place).chain(calls);
     let mut places = places.chain(packed.start.map(place));
-    // It comes from outside.
+    // The data is untrusted.
     if count == 0
         || !is_ordered
         || places.any(|of| of.file >= files.len())
@@ -113,7 +113,7 @@ pub(crate) fn find(
         inlined: inlined.iter().map(|(name, at)| (name.clone(), at.map(place))).collect(),
     };
     let bias = packed.bias as u64;
-    // Samples elsewhere are of another function of this name.
+    // Samples outside belong to another function of the same name.
     let (first, last) = (instructions[0].address, instructions[count - 1].address);
     let all = first..last.saturating_add(LONGEST_INSTRUCTION);
     let addressed = |(offset, values): &Located| (offset.wrapping_add(bias), values.clone());
@@ -140,7 +140,7 @@ pub(crate) fn find(
     })
 }
 
-/// Adds lines of sources that were not found here, as the profile's file has them.
+/// Adds source lines that were not found on this machine from the stored ones.
 pub(crate) fn add_texts(annotation: &mut Annotation, packed: &Annotation) {
     for file in &mut annotation.files {
         let known = packed.files.iter().filter(|of| of.path == file.path);

@@ -1,4 +1,4 @@
-//! The text of source lines, by the paths that compilers wrote.
+//! Finds source lines by the paths in debug information.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
@@ -11,21 +11,21 @@ use pyrograph_symbol::Options as SymbolOptions;
 
 use crate::code::Code;
 
-/// Where sources are looked for, beside the paths that compilers wrote.
+/// Places in which to look for sources, in addition to the paths in debug information.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// Paths that are somewhere else.
+    /// Replacements for path prefixes.
     pub dirs: Vec<SourceDir>,
-    /// A copy of another machine's file system, in which to look for every path.
+    /// Copy of another machine's file system, in which every path is looked for.
     pub symfs: Option<PathBuf>,
 }
 
-/// Paths that begin with one folder are below another: `FROM=TO`.
+/// Replacement of a path prefix: `FROM=TO`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceDir {
-    /// The beginning of paths, as compilers wrote them.
+    /// Prefix of paths in debug information.
     pub from: PathBuf,
-    /// The folder that is there instead.
+    /// Directory that replaces it.
     pub to: PathBuf,
 }
 
@@ -41,20 +41,20 @@ impl FromStr for SourceDir {
     }
 }
 
-/// Larger files are no sources.
+/// Maximum number of bytes read of a source file.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// Longer lines are cut: those of generated files can have megabytes.
+/// Maximum number of characters of a line: lines of generated files can have megabytes.
 const LONGEST_LINE: usize = 400;
 
-/// So many last parts of a path are looked for below /usr/src.
+/// Maximum number of trailing path components to look for below /usr/src.
 const MOST_PARTS: usize = 12;
 
-/// Source lines around a function's own that may be shown.
+/// Number of source lines before and after a function that may be shown.
 const MARGIN: u32 = 20;
 
 impl Sources {
-    /// Gives files the text of the lines that the annotation may show.
+    /// Adds the text of the lines that the annotation may show.
     pub(crate) fn add_texts(
         &self,
         annotation: &mut Annotation,
@@ -105,12 +105,12 @@ impl Sources {
         ));
     }
 
-    /// The text of a file, and where it was found.
+    /// Reads a file; returns its text and the path at which it was found.
     fn read(&self, path: &str) -> Option<(String, PathBuf)> {
         self.candidates(path).into_iter().find_map(|path| Some((read_text(&path)?, path)))
     }
 
-    /// Where a file may be, the likeliest place first.
+    /// Returns the paths at which a file may be, most likely first.
     fn candidates(&self, path: &str) -> Vec<PathBuf> {
         let path = Path::new(path);
         let mut found = Vec::new();
@@ -133,7 +133,7 @@ impl Sources {
         self.symfs.clone().unwrap_or_else(|| PathBuf::from("/"))
     }
 
-    /// The folders of Rust's toolchains.
+    /// Returns the directories of Rust toolchains.
     fn toolchains(&self) -> Vec<PathBuf> {
         let home = std::env::home_dir().unwrap_or_default();
         let rustup =
@@ -144,7 +144,7 @@ impl Sources {
         found
     }
 
-    /// The folders of the packages that Cargo has unpacked.
+    /// Returns the directories of the packages that Cargo has unpacked.
     fn registries(&self) -> Vec<PathBuf> {
         let home = std::env::home_dir().unwrap_or_default();
         let cargo =
@@ -160,8 +160,8 @@ fn folders(of: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// `/rustc/1159e78c…/library/core/src/iter/range.rs`, as rustc writes paths of its standard library, which rustup installs
-/// as the component rust-src.
+/// Paths for `/rustc/1159e78c…/library/core/src/iter/range.rs`, rustc's form for its standard library. rustup installs
+/// these sources as the component rust-src.
 fn toolchain_paths(path: &Path, toolchains: &[PathBuf]) -> Vec<PathBuf> {
     let Ok(rest) = path.strip_prefix("/rustc") else { return Vec::new() };
     let mut parts = rest.components();
@@ -170,8 +170,8 @@ fn toolchain_paths(path: &Path, toolchains: &[PathBuf]) -> Vec<PathBuf> {
     toolchains.iter().map(place).collect()
 }
 
-/// `/home/ci/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/memchr-2.7.4/src/lib.rs`, as of another machine, and
-/// `memchr-2.7.4/src/lib.rs`, to which Cargo's `trim-paths` shortens that.
+/// Paths for `/home/ci/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/memchr-2.7.4/src/lib.rs`, from another
+/// machine, and for `memchr-2.7.4/src/lib.rs`, to which Cargo's `trim-paths` shortens that.
 fn registry_paths(path: &Path, registries: &[PathBuf]) -> Vec<PathBuf> {
     let text = path.to_string_lossy();
     let package = match text.split_once("/registry/src/").and_then(|(_, rest)| rest.split_once('/'))
@@ -183,8 +183,8 @@ fn registry_paths(path: &Path, registries: &[PathBuf]) -> Vec<PathBuf> {
     registries.iter().map(|of| of.join(&package)).collect()
 }
 
-/// The file in a folder such as /usr/src, by its last parts: `/build/glibc-6iIyft/glibc-2.36/malloc/malloc.c` as
-/// `glibc-2.36/malloc/malloc.c`. The file's name alone is not enough.
+/// Paths below a directory such as /usr/src, by trailing components: `/build/glibc-6iIyft/glibc-2.36/malloc/malloc.c`
+/// as `glibc-2.36/malloc/malloc.c`. The file name alone is not enough.
 fn below_src(path: &Path, src: &Path) -> Vec<PathBuf> {
     let parts: Vec<_> = path
         .components()
@@ -199,7 +199,7 @@ fn below_src(path: &Path, src: &Path) -> Vec<PathBuf> {
     tails.flat_map(|tail| [src.join(&tail), src.join("debug").join(&tail)]).collect()
 }
 
-/// Lines of sources, each file read once.
+/// Cache of source lines; each file is read once.
 #[derive(Debug)]
 pub struct SourceTexts {
     sources: Sources,
@@ -207,12 +207,12 @@ pub struct SourceTexts {
 }
 
 impl SourceTexts {
-    /// None is read yet.
+    /// Creates an empty cache.
     pub fn new(sources: Sources) -> Self {
         Self { sources, files: HashMap::new() }
     }
 
-    /// The text of a line, from 1; `None` if the file is not found, or has no such line.
+    /// Returns the text of a line, from 1; `None` if the file is not found, or has no such line.
     pub fn line(&mut self, path: &str, line: u32) -> Option<String> {
         let at = usize::try_from(line).ok()?.checked_sub(1)?;
         if !self.files.contains_key(path) {
@@ -234,7 +234,8 @@ fn files_note(paths: &[String], defect: &str, remedy: &str) -> Option<String> {
     }
 }
 
-/// By file, the lines that views may show: those of instructions and calls, and what is between the function's own.
+/// Returns, by file, the lines that views may show: lines of instructions and calls, and the lines between those of the
+/// function itself.
 fn wanted_lines(annotation: &Annotation) -> Vec<BTreeSet<u32>> {
     let mut wanted = vec![BTreeSet::new(); annotation.files.len()];
     let mut add = |place: SourcePlace| {
@@ -254,7 +255,7 @@ fn wanted_lines(annotation: &Annotation) -> Vec<BTreeSet<u32>> {
 }
 
 fn read_text(path: &Path) -> Option<String> {
-    // A FIFO or a device would wait, or never end.
+    // Opening a FIFO could block, and reading a device could be endless.
     if !fs::metadata(path).ok()?.is_file() {
         return None;
     }
@@ -268,7 +269,7 @@ fn lines_of(text: &str, wanted: &BTreeSet<u32>) -> BTreeMap<u32, String> {
     lines.map(|(line, text)| (line, expanded(text))).collect()
 }
 
-/// The line with spaces in place of tabs, which stop at every eighth column.
+/// Replaces tabs by spaces, up to the next multiple of eight columns.
 fn expanded(line: &str) -> String {
     let mut out = String::new();
     for (column, c) in line.trim_end().chars().take(LONGEST_LINE).enumerate() {

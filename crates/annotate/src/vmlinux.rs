@@ -1,4 +1,4 @@
-//! The file of a kernel: found by its build ID, with the offset at which the kernel was loaded (KASLR).
+//! The `vmlinux` of a kernel: found by build ID, with the offset at which the kernel was loaded (KASLR).
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,23 +10,23 @@ use pyrograph_elf::Image;
 use pyrograph_elf::object::{Object, ObjectSymbol};
 use pyrograph_symbol::{BuildId, Locator, Module, Source};
 
-/// Kernels begin at a multiple of this, wherever they are put as they start: 2 MiB on x86-64 (`CONFIG_PHYSICAL_ALIGN`), 64 KiB
-/// on AArch64 (`EFI_KIMG_ALIGN`).
+/// Alignment of the kernel's load address: 2 MiB on x86-64 (`CONFIG_PHYSICAL_ALIGN`), 64 KiB on AArch64
+/// (`EFI_KIMG_ALIGN`).
 const ALIGNMENT: u64 = 1 << 16;
 
-/// Functions that the distance is found by, at most.
+/// Maximum number of functions from which the KASLR offset is determined.
 const MOST_FUNCTIONS: usize = 1 << 12;
 
 /// A `vmlinux`.
 #[derive(Debug)]
 pub(crate) struct Vmlinux {
     pub module: Rc<Module>,
-    /// The KASLR offset: addresses in memory are those of the file and this.
+    /// KASLR offset: addresses in memory minus addresses in the file.
     pub distance: u64,
 }
 
 impl Vmlinux {
-    /// The one with a build ID. `known`: names of functions, and addresses in them in memory.
+    /// Finds the file with a build ID. `known` gives names of functions, and addresses inside them in memory.
     pub fn find<'a>(
         locator: &Locator,
         build_id: &BuildId,
@@ -41,8 +41,8 @@ impl Vmlinux {
         Some(Self { module: Rc::new(module), distance })
     }
 
-    /// The addresses of the function at an address in memory, in the file. `None` if it has no function of this name there:
-    /// the code is that of a module, or was made as the kernel ran.
+    /// Returns the address range in the file of the function at an address in memory. `None` if the file has no
+    /// function of this name there: the code belongs to a module, or was generated while the kernel ran.
     pub fn extent(&self, name: &str, address: u64, locator: &Locator) -> Option<Range<u64>> {
         let extent = self.module.extent(address.wrapping_sub(self.distance), locator)?;
         let mut symbols = self.module.image().elf().symbols();
@@ -52,7 +52,7 @@ impl Vmlinux {
     }
 }
 
-/// Where distributions have it, and where it is after a build; below `symfs` first.
+/// Returns the paths at which distributions install it, and where a build leaves it; those below `symfs` come first.
 fn places(locator: &Locator, build_id: &BuildId) -> Vec<PathBuf> {
     let digits = build_id.to_string();
     let by_id = digits.split_at_checked(2).map(|(first, rest)| format!("{first}/{rest}"));
@@ -80,7 +80,7 @@ fn is_vmlinux(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"vmlinux"))
 }
 
-/// The entries of a folder, by name; none if it cannot be read.
+/// Returns the entries of a directory, sorted by name; none if it cannot be read.
 fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -88,7 +88,7 @@ fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
     paths.into_iter()
 }
 
-/// The distance with which most of the known places are in a function of their name.
+/// Returns the offset with which most of the known addresses are in the function of their name.
 fn distance<'a>(image: &Image, known: impl Iterator<Item = (&'a str, u64)>) -> Option<u64> {
     let mut addresses: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
     for (name, address) in known {

@@ -1,10 +1,10 @@
-//! The container of every file that is kept.
+//! Container format of cached files.
 //!
 //! ```text
-//! kind      7 bytes   what the contents are
-//! version   1 byte    of the layout of the contents
-//! of        8 bytes   identity of what they were made of
-//! check     8 bytes   a hash of the contents
+//! kind      7 bytes   kind of the contents
+//! version   1 byte    version of the layout of the contents
+//! of        8 bytes   identity of the source of the contents
+//! check     8 bytes   hash of the contents
 //! contents
 //! ```
 //!
@@ -19,19 +19,19 @@ use memmap2::Mmap;
 
 const HEADER: usize = 24;
 
-/// Names the contents of a file, so that no other is taken for it.
+/// Identifies the contents of a file, to detect files with other contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     /// Kind of the contents.
     pub kind: [u8; 7],
-    /// The version of their layout, and of how they are made.
+    /// Version of their layout, and of the code that creates them.
     pub version: u8,
-    /// Identity of what they were made of: files of another identity are out of date.
+    /// Identity of their source: files with another identity are out of date.
     pub of: u64,
 }
 
 impl Stamp {
-    /// The header of a file with these contents.
+    /// Returns the header of a file with these contents.
     pub(crate) fn header(self, contents: &[u8]) -> [u8; HEADER] {
         let mut header = [0; HEADER];
         header[..7].copy_from_slice(&self.kind);
@@ -42,16 +42,16 @@ impl Stamp {
     }
 }
 
-/// Finds damage, and no intent: whoever may write the file may write its checksum.
+/// Detects damage, but not manipulation: anyone who can write the file can write its checksum.
 fn checksum(contents: &[u8]) -> u64 {
     FixedState::default().hash_one(contents)
 }
 
-/// The contents of a file, read in place.
+/// Contents of a file, mapped into memory.
 pub struct Kept(Mmap);
 
 impl Kept {
-    /// `None` if the file is of another stamp, or damaged.
+    /// Returns `None` if the file has another stamp, or is damaged.
     pub(crate) fn new(map: Mmap, stamp: Stamp) -> Option<Self> {
         let (header, contents) = map.split_at_checked(HEADER)?;
         (header == stamp.header(contents)).then_some(Self(map))

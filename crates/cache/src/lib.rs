@@ -1,8 +1,8 @@
-//! Files that can be made anew at any time, kept for the next recording: they are written whole or not at
-//! all, and what others may have written, is damaged or out of date is not read.
+//! Cache of files that can be rebuilt at any time, for the next recording. Files are written atomically; files that
+//! other users may have written, that are damaged or out of date are not read.
 //!
-//! Files that cannot be read or written are passed over: [`Folder::read`] gives nothing, and the caller makes
-//! the contents anew.
+//! Files that cannot be read or written are ignored: [`Folder::read`] returns `None`, and the caller rebuilds the
+//! contents.
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 
 mod kept;
@@ -17,27 +17,27 @@ use memmap2::Mmap;
 
 pub use kept::{Kept, Stamp};
 
-/// The last use of a file is kept to within this.
+/// Resolution of the time of a file's last use.
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 const UNFINISHED: &str = "unfinished";
 
-/// The folder below which programs of this user keep what they can make anew (XDG Base Directory Specification).
+/// Returns the user's cache directory (XDG Base Directory Specification).
 pub fn user_folder() -> Option<PathBuf> {
     let folder = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")))
 }
 
-/// A folder of such files.
+/// A directory of cached files.
 #[derive(Clone, Debug)]
 pub struct Folder {
     path: PathBuf,
 }
 
 impl Folder {
-    /// The folder `pyrograph/NAME` below one such as `~/.cache`, which is made if need be. `None` if it is
-    /// not this user's alone to write to: whoever can write there decides what recordings say, and root
-    /// should leave nothing in the folders of others.
+    /// Opens the directory `pyrograph/NAME` below one such as `~/.cache`, creating it if necessary. `None` if other
+    /// users can write to it: they could falsify recordings. root should leave nothing in the directories of other
+    /// users.
     pub fn open(base: &Path, name: &str) -> Option<Self> {
         let existing = base.ancestors().find_map(|path| fs::metadata(path).ok())?;
         if !base.is_absolute() || !is_own(&existing) {
@@ -51,8 +51,8 @@ impl Folder {
         are_own.then_some(Self { path })
     }
 
-    /// The contents of a file that [`Self::write`] has written with this stamp. `None` if there is none, it is
-    /// of another stamp or damaged, or another user may have written it.
+    /// Reads the contents of a file that [`Self::write`] has written with this stamp. `None` if there is none, if it
+    /// has another stamp or is damaged, or if another user may have written it.
     pub fn read(&self, name: &str, stamp: Stamp) -> Option<Kept> {
         self.map(name).ok().and_then(|map| Kept::new(map, stamp))
     }
@@ -64,16 +64,16 @@ impl Folder {
         if !data.is_file() || !is_own_alone(&data) {
             return Err(io::ErrorKind::PermissionDenied.into());
         }
-        // SAFETY: the mapping is only read. Files here are replaced and never changed, and none but this
-        // user can do otherwise.
+        // SAFETY: the mapping is only read. Files in this directory are replaced and never changed, and only this user
+        // can do otherwise.
         unsafe { Mmap::map(&file) }
     }
 
-    /// Writes a file that others see whole or not at all, also if two write it at once.
+    /// Writes a file atomically, even if two processes write it at the same time.
     ///
     /// # Errors
     ///
-    /// If it cannot be written; then nothing is left of it.
+    /// Returns an error if it cannot be written; then no part of it remains.
     pub fn write(&self, name: &str, stamp: Stamp, contents: &[u8]) -> io::Result<()> {
         let path = self.path.join(name);
         let unfinished = self.path.join(format!("{name}.{}.{UNFINISHED}", std::process::id()));
@@ -93,19 +93,19 @@ impl Folder {
         written
     }
 
-    /// Notes that a file was used.
+    /// Records that a file was used.
     pub fn used(&self, name: &str, now: SystemTime) {
         let file = File::open(self.path.join(name));
         let is_old = |file: &File| {
             let modified = file.metadata().and_then(|data| data.modified());
             modified.is_ok_and(|at| now.duration_since(at).is_ok_and(|age| age > DAY))
         };
-        // If it is not known, it is taken for older than it is.
+        // If this fails, the file is considered older than it is.
         let _ = file.and_then(|file| if is_old(&file) { file.set_modified(now) } else { Ok(()) });
     }
 
-    /// Removes what was not used for the longest time, until the rest has at most so many bytes; and what
-    /// was left behind by who was killed while writing.
+    /// Removes the least recently used files until the rest has at most `most` bytes; also removes unfinished files of
+    /// writers that were killed.
     pub fn make_room(&self, most: u64, now: SystemTime) {
         let mut files = Vec::new();
         for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
@@ -131,13 +131,13 @@ impl Folder {
     }
 }
 
-/// Returns true if it belongs to this user.
+/// Returns true if this user owns it.
 fn is_own(data: &fs::Metadata) -> bool {
-    // SAFETY: it takes nothing, and cannot fail.
+    // SAFETY: takes no arguments, and cannot fail.
     data.uid() == unsafe { libc::geteuid() }
 }
 
-/// Returns true if it belongs to this user, and nobody else can write to it.
+/// Returns true if this user owns it, and nobody else can write to it.
 fn is_own_alone(data: &fs::Metadata) -> bool {
     is_own(data) && data.mode() & 0o022 == 0
 }

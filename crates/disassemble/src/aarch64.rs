@@ -1,5 +1,5 @@
-//! AArch64, by `yaxpeax-arm`, with its mistakes mended: compared to `objdump` (binutils 2.40) over 1.6 million instructions of
-//! GCC's and Go's, and 1.5 million random words.
+//! AArch64, with `yaxpeax-arm` and corrections for its errors: compared to `objdump` (binutils 2.40) with 1.6 million
+//! instructions compiled by GCC and Go, and 1.5 million random words.
 
 use yaxpeax_arch::{Decoder, U8Reader};
 use yaxpeax_arm::armv8::a64::{InstDecoder, Instruction as Decoded, Opcode};
@@ -25,9 +25,9 @@ fn instruction(decoder: &InstDecoder, bytes: &[u8], address: u64) -> Instruction
     };
     let word = u32::from_le_bytes(bytes);
     let decoded = decoder.decode(&mut U8Reader::new(&bytes)).ok();
-    // Of some words it knows operands only.
+    // For some words, it decodes operands only.
     let Some(mut decoded) = decoded.filter(|of| of.opcode != Opcode::Invalid) else {
-        // `objdump` shows the word, of which there is more to be known than of one byte.
+        // `objdump` shows the whole word, which says more than a single byte.
         return Instruction { text: format!(".inst 0x{word:08x}"), ..none };
     };
     mend(&mut decoded, word);
@@ -44,7 +44,7 @@ fn instruction(decoder: &InstDecoder, bytes: &[u8], address: u64) -> Instruction
     Instruction { text, flow, target, data, ..none }
 }
 
-/// Puts right what is decoded wrongly: the extension of 32-bit operands (`add x0, x1, w2, uxtw #3` came out as `lsl #3`),
+/// Corrects decoding errors: the extension of 32-bit operands (`add x0, x1, w2, uxtw #3` was decoded as `lsl #3`),
 /// registers from 16 on that are written to a system register, and products of the upper halves of vectors.
 fn mend(decoded: &mut Decoded, word: u32) {
     let register = |at: u32| (word >> at & 0x1f) as u16;
@@ -52,7 +52,7 @@ fn mend(decoded: &mut Decoded, word: u32) {
     let is_extended = word & 0x1fe0_0000 == 0x0b20_0000;
     if is_extended && let Operand::RegShift(style, amount, size, of) = decoded.operands[2] {
         let (is_64, sets_flags) = (word >> 31 == 1, word >> 29 & 1 == 1);
-        // `lsl` is preferred to an extension that does nothing only with the stack pointer.
+        // `lsl` is the preferred form of an extension without effect only if the stack pointer is an operand.
         let with_sp = register(5) == 31 || (register(0) == 31 && !sets_flags);
         let style = match word >> 13 & 7 {
             0b010 if is_64 || !with_sp => ShiftStyle::UXTW,
@@ -73,7 +73,7 @@ fn mend(decoded: &mut Decoded, word: u32) {
     };
 }
 
-/// Spellings of `objdump` for what it has a name for.
+/// Replacements for the mnemonics that `objdump` spells differently.
 const MNEMONICS: [(&str, &str); 12] = [
     ("b.hs ", "b.cs "),
     ("b.lo ", "b.cc "),
@@ -106,7 +106,7 @@ const REGISTERS: [(&str, &str); 12] = [
     ("s3_0_c6_c0_0", "far_el1"),
 ];
 
-/// The text with an absolute address in place of the distance to it, as `objdump` prints it.
+/// Replaces the relative distance by the absolute address, as `objdump` does.
 fn text(text: &str, place: Option<u64>) -> String {
     let relative = text.find("$+").or_else(|| text.find("$-")).zip(place);
     let mut plain = match relative {

@@ -15,42 +15,42 @@ pub enum Arch {
     Aarch64,
 }
 
-/// Effect of an instruction on what runs next.
+/// Effect of an instruction on control flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Flow {
-    /// The next instruction runs.
+    /// Execution continues with the next instruction.
     #[default]
     Next,
-    /// Another one runs.
+    /// Unconditional jump.
     Jump,
-    /// Either.
+    /// Conditional jump.
     Branch,
-    /// A function runs first.
+    /// Call.
     Call,
-    /// The caller goes on.
+    /// Return.
     Return,
-    /// Nothing does: the processor traps.
+    /// Trap: execution does not continue.
     Trap,
 }
 
 /// One instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Instruction {
-    /// Where it begins.
+    /// Address of its first byte.
     pub address: u64,
     /// Its length in bytes, at least 1.
     pub len: usize,
-    /// Mnemonic and operands, as one line; `(bad)` for bytes that are none.
+    /// Mnemonic and operands on one line; `(bad)` for invalid bytes.
     pub text: String,
-    /// What runs next.
+    /// Effect on control flow.
     pub flow: Flow,
-    /// Where a jump or call leads, if the instruction names it.
+    /// Target of a jump or call, if it is in the instruction.
     pub target: Option<u64>,
-    /// The place in memory that it names relative to itself (`0x2ee4(%rip)`), if it does.
+    /// Address of data that it refers to relative to itself (`0x2ee4(%rip)`), if it does.
     pub data: Option<u64>,
 }
 
-/// The instructions of `code`, which begins at `address`. They are made one by one.
+/// Disassembles `code`, which begins at `address`. The iterator is lazy.
 pub fn disassemble(
     arch: Arch,
     code: &[u8],
@@ -62,7 +62,7 @@ pub fn disassemble(
     }
 }
 
-/// Text of bytes that are no instruction.
+/// Text for invalid bytes.
 const BAD: &str = "(bad)";
 
 #[cfg(test)]

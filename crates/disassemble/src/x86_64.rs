@@ -1,4 +1,4 @@
-//! x86-64, by `iced-x86`.
+//! x86-64, with `iced-x86`.
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Formatter, GasFormatter};
 
@@ -16,7 +16,7 @@ pub fn instructions(code: &[u8], address: u64) -> impl Iterator<Item = Instructi
         decoder.decode_out(&mut decoded);
         let address = address.wrapping_add(start as u64);
         if decoded.is_invalid() {
-            // One byte is left out, as `objdump` does: the next may begin an instruction.
+            // Skip one byte, as `objdump` does: the next may begin an instruction.
             let _ = decoder.set_position(start + 1);
             decoder.set_ip(address.wrapping_add(1));
             let text = BAD.to_owned();
@@ -36,7 +36,7 @@ pub fn instructions(code: &[u8], address: u64) -> impl Iterator<Item = Instructi
     })
 }
 
-/// As `objdump` prints: registers with `%`, numbers in hexadecimal, addresses of jumps without `0x`.
+/// Same format as `objdump`: registers with `%`, numbers in hexadecimal, jump targets without `0x`.
 fn formatter() -> GasFormatter {
     let mut formatter = GasFormatter::new();
     let options = formatter.options_mut();

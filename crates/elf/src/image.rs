@@ -13,14 +13,14 @@ use object::{
     SymbolKind,
 };
 
-/// Why a file cannot be read.
+/// Reason why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The file cannot be opened or mapped into memory.
     #[error(transparent)]
     Map(#[from] io::Error),
-    /// The file is no ELF file, or a damaged one.
+    /// The file is not an ELF file, or is damaged.
     #[error(transparent)]
     Elf(#[from] object::Error),
 }
@@ -32,24 +32,24 @@ pub struct Segment {
     pub address: u64,
     /// Size in memory, bytes.
     pub size: u64,
-    /// Where it starts in the file.
+    /// Offset in the file.
     pub file_offset: u64,
-    /// Size in the file, bytes; not more than `size` in a sound file.
+    /// Size in the file, bytes; at most `size` in a valid file.
     pub file_size: u64,
-    /// True if it holds code.
+    /// True if it contains code.
     pub executable: bool,
-    /// Addresses and places in the file are equal modulo this.
+    /// Addresses and file offsets are equal modulo this.
     pub align: u64,
 }
 
-/// Requests of a program or library to the dynamic linker and the kernel.
+/// Information for the dynamic linker and the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Linked<'a> {
-    /// The path of the dynamic linker.
+    /// Path of the dynamic linker.
     pub interpreter: Option<&'a [u8]>,
-    /// Names of libraries.
+    /// Names of needed libraries.
     pub needed: Vec<&'a [u8]>,
-    /// Folders to look for them in first, with `:` between.
+    /// Directories to search for them first, separated by `:`.
     pub run_path: Option<&'a [u8]>,
 }
 
@@ -83,7 +83,7 @@ impl<'a> Parsed<'a> {
     }
 }
 
-/// Sections of code are there, and all of them without bytes.
+/// Returns true if the file has sections of code, all of them without contents.
 fn is_debug_only(elf: &object::File<'_>) -> bool {
     let is_code = |flags| matches!(flags, SectionFlags::Elf { sh_flags, .. } if sh_flags.contains(SHF_EXECINSTR));
     let mut code = elf.sections().filter(|section| is_code(section.flags())).peekable();
@@ -109,14 +109,14 @@ impl fmt::Debug for Image {
 }
 
 impl Image {
-    /// Maps an open file. It may come from `/proc/PID/map_files`, so that it is the very file that runs even if another
-    /// has taken its path.
+    /// Maps an open file. It may be from `/proc/PID/map_files`, which gives the running file even if its path now
+    /// belongs to another one.
     ///
     /// # Errors
     ///
-    /// If it cannot be mapped, or is not ELF.
+    /// Returns an error if it cannot be mapped, or is not ELF.
     pub fn map(file: &File) -> Result<Self, Error> {
-        // A directory or a FIFO cannot be mapped, and the error would not say so.
+        // A directory or a FIFO cannot be mapped, and the error would not be clear.
         let metadata = file.metadata()?;
         if !metadata.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file").into());
@@ -124,9 +124,9 @@ impl Image {
         if metadata.len() == 0 {
             return Self::from_bytes(Vec::new());
         }
-        // SAFETY: the mapping is private and read-only. What the type system cannot promise is that nobody writes to the file
-        // meanwhile: every reader of it takes any bytes for possible. Where one is cut off, programs call
-        // `pyrograph_memory::survive_cut_files`; linkers and package managers replace a file that is in use by a new one.
+        // SAFETY: the mapping is private and read-only. Others may write to the file meanwhile, which the type system
+        // cannot prevent: all readers accept any bytes. If the file is truncated, programs are protected by
+        // `pyrograph_memory::survive_cut_files`. Linkers and package managers replace a file in use by a new one.
         Self::new(Bytes::Mapped(unsafe { Mmap::map(file)? }))
     }
 
@@ -134,16 +134,16 @@ impl Image {
     ///
     /// # Errors
     ///
-    /// If it cannot be opened or mapped, or is not ELF.
+    /// Returns an error if it cannot be opened or mapped, or is not ELF.
     pub fn open(path: &Path) -> Result<Self, Error> {
         Self::map(&File::open(path)?)
     }
 
-    /// From bytes in memory, such as the vDSO read from a process, or a fuzzer's input.
+    /// Parses bytes in memory, such as the vDSO read from a process, or a fuzzer's input.
     ///
     /// # Errors
     ///
-    /// If they are not ELF.
+    /// Returns an error if they are not ELF.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, Error> {
         Self::new(Bytes::Owned(bytes))
     }
@@ -152,29 +152,29 @@ impl Image {
         Cell::try_new(bytes, |bytes| Parsed::parse(bytes)).map(Self)
     }
 
-    /// The bytes of the file.
+    /// Returns the bytes of the file.
     pub fn bytes(&self) -> &[u8] {
         self.0.borrow_owner().get()
     }
 
-    /// The parsed file.
+    /// Returns the parsed file.
     pub fn elf(&self) -> &object::File<'_> {
         &self.0.borrow_dependent().elf
     }
 
-    /// The build ID in its notes.
+    /// Returns the build ID from its notes.
     pub fn build_id(&self) -> Option<&[u8]> {
         self.0.borrow_dependent().build_id
     }
 
-    /// Parts of the file that are mapped, and where, in the file's order.
+    /// Returns the `PT_LOAD` segments, in the file's order.
     pub fn segments(&self) -> &[Segment] {
         &self.0.borrow_dependent().segments
     }
 
-    /// The address of the byte at `offset` of the file, or nothing if no segment maps it. Where
-    /// two do, the executable one is meant. Of a file with debug information alone, it is the byte of the file that this was
-    /// taken from.
+    /// Returns the address of the byte at file offset `offset`, or `None` if no segment maps it. If two segments do,
+    /// the executable one is used. If this file has debug information only, the offset is one in the file that it was
+    /// split from.
     pub fn address_of(&self, offset: u64) -> Option<u64> {
         let holds = |segment: &&Segment| {
             offset.checked_sub(segment.file_offset).is_some_and(|at| at < segment.file_size)
@@ -186,12 +186,13 @@ impl Image {
         segment.address.checked_add(offset - segment.file_offset)
     }
 
-    /// Returns true if the code itself is not in it: `objcopy --only-keep-debug` and the like leave the headers, and notes.
+    /// Returns true if the file does not contain the code itself: `objcopy --only-keep-debug` and the like keep only
+    /// headers and notes.
     pub fn is_debug_only(&self) -> bool {
         self.0.borrow_dependent().is_debug_only
     }
 
-    /// Where in the file the byte at an address is.
+    /// Returns the file offset of the byte at an address.
     pub fn offset_of(&self, address: u64) -> Option<u64> {
         self.segments().iter().find_map(|segment| {
             let distance = address.checked_sub(segment.address)?;
@@ -199,39 +200,40 @@ impl Image {
         })
     }
 
-    /// So many bytes that the file has for an address.
+    /// Returns `len` bytes at an address; `None` if the file does not have all of them.
     pub fn bytes_at(&self, address: u64, len: usize) -> Option<&[u8]> {
         let offset = usize::try_from(self.offset_of(address)?).ok()?;
         self.bytes().get(offset..offset.checked_add(len)?)
     }
 
-    /// So many bytes that the file has from an address on, or as many as it has.
+    /// Returns up to `most` bytes from an address on, as many as the file has.
     pub fn first_bytes(&self, address: u64, most: usize) -> Option<&[u8]> {
         let offset = usize::try_from(self.offset_of(address)?).ok()?;
         let bytes = self.bytes().get(offset..)?;
         Some(&bytes[..most.min(bytes.len())])
     }
 
-    /// The functions that the file defines, of both symbol tables: many twice, and some under several names.
+    /// Returns the functions that the file defines, from both symbol tables: many appear twice, and some under several
+    /// names.
     pub fn functions(&self) -> impl Iterator<Item = Symbol<'_, '_>> {
         let symbols = self.elf().symbols().chain(self.elf().dynamic_symbols());
         symbols.filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition())
     }
 
-    /// The functions of this name; a version behind it (`memcpy@GLIBC_2.14`) does not count.
+    /// Returns the functions of this name, ignoring a symbol version (`memcpy@GLIBC_2.14`).
     pub fn functions_named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = Symbol<'a, 'a>> {
         let plain = name.split('@').next().unwrap_or(name);
         self.functions()
             .filter(move |symbol| symbol.name().is_ok_and(|known| known == name || known == plain))
     }
 
-    /// The code of a function from its start to its end.
+    /// Returns the code of a function.
     pub fn code_of(&self, function: &Symbol<'_, '_>) -> Option<&[u8]> {
         let section = self.elf().section_by_index(function.section_index()?).ok()?;
         section.data_range(function.address(), function.size()).ok()?
     }
 
-    /// The file's requests to the dynamic linker; none if it is no 64-bit file.
+    /// Returns the information for the dynamic linker; empty if it is not a 64-bit file.
     pub fn linked(&self) -> Linked<'_> {
         let object::File::Elf64(elf) = self.elf() else { return Linked::default() };
         let mut linked = Linked::default();
@@ -253,7 +255,7 @@ impl Image {
         linked
     }
 
-    /// Size and alignment of the block of variables that each thread has of this file, bytes (`PT_TLS`).
+    /// Returns size and alignment, in bytes, of the file's thread-local storage block (`PT_TLS`).
     pub fn thread_block(&self) -> Option<(u64, u64)> {
         let object::File::Elf64(elf) = self.elf() else { return None };
         let endian = elf.endian();
@@ -262,18 +264,19 @@ impl Image {
         blocks.next().map(|block| (block.p_memsz(endian), block.p_align(endian)))
     }
 
-    /// Gives back the pages of the file that were read: those that are needed again are read again, most often from
-    /// the kernel's page cache.
+    /// Releases the pages of the file that were read. Pages that are needed later are read again, usually from the
+    /// kernel's page cache.
     pub fn give_pages_back(&self) {
         if let Bytes::Mapped(map) = self.0.borrow_owner() {
-            // SAFETY: nobody writes to the mapping: its pages have nothing that the file has not.
+            // SAFETY: nobody writes to the mapping, so its pages contain nothing that the file does not.
             let _ = unsafe { map.unchecked_advise(UncheckedAdvice::DontNeed) };
         }
     }
 }
 
-/// Segments where they were in the file before their bytes were taken out: each behind the one before, at the first place that
-/// its alignment permits. Linkers place code so; what is only in memory (`.bss`) is at the end.
+/// Reconstructs the file offsets of segments before their contents were stripped: each segment follows the one before,
+/// at the first offset that its alignment permits. Linkers lay out code like this; memory without file contents
+/// (`.bss`) is at the end.
 fn laid_out(segments: &[Segment]) -> Vec<Segment> {
     let mut end = 0u64;
     let place = |segment: &Segment| {

@@ -1,4 +1,4 @@
-//! Words of a file as they are once it is loaded, and what its smallest functions return.
+//! Words of a file after relocation, and the values that its trivial functions return.
 
 use std::collections::HashMap;
 
@@ -7,31 +7,31 @@ use object::{Object, ObjectSymbol, ObjectSymbolTable, RelocationFlags, Relocatio
 
 use crate::Image;
 
-/// Names in tables are shorter.
+/// Upper limit for the length of names in tables.
 const LONGEST: usize = 256;
 
-/// Words of a file as they are when it is loaded at 0.
+/// Words of a file after relocation for load address 0.
 #[derive(Debug)]
 pub struct Loaded<'a> {
     image: &'a Image,
-    /// Relocated words by their addresses, which are sorted: a browser has more than a million.
+    /// Relocated words sorted by address: a browser has more than a million.
     relocated: Vec<(u64, u64)>,
-    /// Words that were set.
+    /// Words that [`Self::set`] has replaced.
     set: HashMap<u64, u64>,
 }
 
 impl<'a> Loaded<'a> {
-    /// Of a file. Relocations of x86-64 are read.
+    /// Reads the file's x86-64 relocations.
     pub fn new(image: &'a Image) -> Self {
         Self { image, relocated: relocations(image), set: HashMap::new() }
     }
 
-    /// A word is another, as code stores it.
+    /// Replaces a word, for code that stores it at start.
     pub fn set(&mut self, address: u64, value: u64) {
         self.set.insert(address, value);
     }
 
-    /// The word at an address; `None` if the file has none there.
+    /// Returns the word at an address; `None` if the file has none there.
     pub fn word(&self, address: u64) -> Option<u64> {
         let in_file = || self.image.bytes_at(address, 8)?.try_into().ok().map(u64::from_le_bytes);
         let relocated = || {
@@ -41,20 +41,20 @@ impl<'a> Loaded<'a> {
         self.set.get(&address).copied().or_else(relocated).or_else(in_file)
     }
 
-    /// The half of a word at an address, which is no pointer.
+    /// Returns the 32-bit value at an address. Relocations are not applied.
     pub fn half(&self, address: u64) -> Option<u32> {
         self.image.bytes_at(address, 4)?.try_into().ok().map(u32::from_le_bytes)
     }
 
-    /// A text that ends with a zero, shorter than 256 bytes.
+    /// Returns a zero-terminated string shorter than 256 bytes.
     pub fn text(&self, address: u64) -> Option<&'a str> {
         let bytes = self.image.first_bytes(address, LONGEST)?;
         let end = bytes.iter().position(|byte| *byte == 0)?;
         str::from_utf8(&bytes[..end]).ok()
     }
 
-    /// What a function of x86-64 returns that does nothing but to return an address, a constant, or the value of a variable; of a
-    /// value of 32 bits the upper half is 0.
+    /// Returns the result of an x86-64 function that does nothing but return an address, a constant, or the value of a
+    /// variable. The upper half of a 32-bit value is 0.
     pub fn returned(&self, function: u64) -> Option<u64> {
         let mut at = function;
         let mut rest = self.image.first_bytes(function, 32)?;
@@ -78,7 +78,7 @@ impl<'a> Loaded<'a> {
             2 => self.half(place)?.into(),
             _ => u64::from(number.cast_unsigned()),
         };
-        // mov rax,[rax]; mov eax,[rax]; pop rbp, or none; ret
+        // mov rax,[rax]; mov eax,[rax]; optional pop rbp; ret
         let (value, behind) = match behind {
             [0x48, 0x8b, 0x00, behind @ ..] => (self.word(value)?, behind),
             [0x8b, 0x00, behind @ ..] => (self.half(value)?.into(), behind),
@@ -88,7 +88,7 @@ impl<'a> Loaded<'a> {
     }
 }
 
-/// The words that are relocated when a library is loaded.
+/// Returns the words that are relocated when a library is loaded.
 fn relocations(image: &Image) -> Vec<(u64, u64)> {
     let elf = image.elf();
     let symbols = elf.dynamic_symbol_table();
@@ -107,7 +107,7 @@ fn relocations(image: &Image) -> Vec<(u64, u64)> {
         Some((address, value))
     });
     let mut words: Vec<_> = word.collect();
-    // Linkers sort them in pieces.
+    // Linkers sort them only in parts.
     words.sort_by_key(|word| word.0);
     words
 }

@@ -1,4 +1,4 @@
-//! Sections, decompressed within limits.
+//! Sections, decompressed with a size limit.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -9,17 +9,17 @@ use object::{CompressionFormat, Object, ObjectSection};
 
 use crate::image::Image;
 
-/// No decompressed section is larger: Chromium's `.debug_info`, among the largest known, has about
-/// 2 GB. Without a limit a small file could ask for all memory.
+/// Maximum size of a decompressed section. Chromium's `.debug_info`, among the largest known, has about 2 GB. Without a
+/// limit a small file could exhaust all memory.
 const MAX_SECTION_SIZE: u64 = 4 << 30;
 
-/// A section's bytes: where they are in the file, or what they decompressed to. Borrows nothing from its [`Image`], so that
+/// Contents of a section: a range of the file, or decompressed bytes. It borrows nothing from its [`Image`], so that
 /// both can be kept together.
 #[derive(Clone)]
 pub enum Section {
-    /// As it is in the file.
+    /// Range of the file.
     InFile(Range<usize>),
-    /// A part of memory elsewhere.
+    /// Range of other memory.
     Elsewhere(Arc<dyn AsRef<[u8]> + Send + Sync>, Range<usize>),
 }
 
@@ -34,15 +34,15 @@ impl fmt::Debug for Section {
 }
 
 impl Section {
-    /// A section that is not there.
+    /// A missing section.
     pub const EMPTY: Self = Self::InFile(0..0);
 
-    /// The section `name` of a file, decompressed; empty if it is not there. `.zdebug_…`, the older way to compress, is
-    /// looked for too.
+    /// Loads the section `name` of a file, decompressed; empty if there is none. The older form of compressed sections,
+    /// `.zdebug_…`, is found as well.
     ///
     /// # Errors
     ///
-    /// If it is damaged, or compressed in a way that is not known.
+    /// Returns an error if it is damaged, or compressed in an unknown way.
     pub fn load(image: &Image, name: &str) -> io::Result<Self> {
         let elf = image.elf();
         let older = || elf.section_by_name(&name.replacen(".debug_", ".zdebug_", 1));
@@ -72,7 +72,7 @@ impl Section {
         }
     }
 
-    /// The bytes; those of the file that it was loaded from are in `image`.
+    /// Returns its bytes. `image` must be the file that it was loaded from.
     pub fn bytes<'a>(&'a self, image: &'a Image) -> &'a [u8] {
         let (bytes, range) = match self {
             Self::InFile(range) => (image.bytes(), range),
@@ -82,7 +82,7 @@ impl Section {
     }
 }
 
-/// The size in the header is only a hint: memory grows with what really comes out.
+/// Decompresses data. The size in the header is only a hint: memory grows with the actual output.
 fn decompress(compressed: &object::CompressedData<'_>) -> io::Result<Vec<u8>> {
     let limit = compressed.uncompressed_size.min(MAX_SECTION_SIZE);
     match compressed.format {
@@ -94,13 +94,13 @@ fn decompress(compressed: &object::CompressedData<'_>) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Reads all that `reader` has.
+/// Reads everything from `reader`.
 ///
 /// # Errors
 ///
-/// If it cannot be read, or is more than `limit` bytes.
+/// Returns an error if it cannot be read, or has more than `limit` bytes.
 pub fn read_to(reader: impl Read, limit: u64) -> io::Result<Vec<u8>> {
-    // One allocation for what is plausible, growth for the rest.
+    // One allocation for plausible sizes, growth for the rest.
     let mut bytes = Vec::with_capacity(limit.min(16 << 20) as usize);
     reader.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {

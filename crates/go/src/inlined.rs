@@ -1,9 +1,9 @@
-//! Calls that Go's compiler inlined: the trees that the runtime finds them in, since Go 1.20.
+//! Calls inlined by Go's compiler, from the inline trees of Go's runtime, since Go 1.20.
 //!
-//! Each function that has any has a list of them among the data of functions (`go:func.*`), and a value by address says
-//! which of them an instruction is of. Where these data are, only the description of the module says
-//! (`runtime.moduledata`), whose fields differ from version to version: the word that leads to what looks like lists of
-//! calls, for many functions, is taken for it.
+//! A function with inlined calls has an inline tree in the function data (`go:func.*`), and a pc-value table with the
+//! index in the tree of each instruction's call. The address of the function data is only in the module data
+//! (`runtime.moduledata`), whose fields differ between versions. Therefore the word is used whose target looks like
+//! inline trees for many functions.
 
 use object::{Object, ObjectSegment};
 
@@ -11,37 +11,38 @@ use crate::layout::Form;
 use crate::module::Module;
 use crate::table::{Function, Place, Table};
 
-/// Deeper nesting than this is damage.
+/// Maximum nesting; more than this is damage.
 const MOST_CALLS: usize = 256;
 
-/// A row of a list: what it is, the name, an instruction of the caller, and the line where the function begins.
+/// Bytes per row of a tree: kind of function, name, an instruction of the caller, and the function's first line.
 const ROW: usize = 16;
 
 /// `FUNCDATA_InlTree`.
 const TREE: usize = 3;
 
-/// The lists of inlined calls of a file.
+/// The inline trees of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct InlineTrees<'a> {
-    /// From where the data of functions begin.
+    /// The file's contents from the start of the function data.
     data: &'a [u8],
 }
 
-/// A function at an address: one that was really called, or one that was inlined into the next.
+/// A function active at an address: the called one, or one that was inlined into the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call<'a> {
-    /// Its name, with package.
+    /// Name, with package.
     pub name: &'a [u8],
-    /// Where in it the address is, or the call of what was inlined into it.
+    /// Source position of the address, or of the call that was inlined into it.
     pub place: Option<Place<'a>>,
-    /// The line on which it begins, if the table says it.
+    /// First line of the function, if the table has it.
     pub start_line: Option<u32>,
 }
 
 impl<'a> InlineTrees<'a> {
-    /// Finds the lists in a file, whose table this is. `None` if there are none, or of a form that is not known.
+    /// Finds the inline trees of the file that contains `table`. `None` if there are none, or if their form is not
+    /// known.
     pub fn find(elf: &object::File<'a>, table: Table<'a>) -> Option<Self> {
-        // Where `gofunc` was in Go 1.20 to 1.27, and some more.
+        // Range of `gofunc` in Go 1.20 to 1.27, with a margin.
         const FIELDS: std::ops::Range<usize> = 38..52;
         if table.layout.form < Form::Go20 {
             return None;
@@ -57,7 +58,7 @@ impl<'a> InlineTrees<'a> {
         trees.map(|data| Self { data }).find(|trees| trees.is_plausible(table))
     }
 
-    /// True if the first calls in the lists of some functions are such as can be.
+    /// Returns true if the first rows in the trees of some functions have plausible values.
     fn is_plausible(&self, table: Table<'a>) -> bool {
         const ENOUGH: usize = 200;
         let with_trees = table.functions().filter(|of| of.data(TREE).is_some());
@@ -78,17 +79,17 @@ impl<'a> InlineTrees<'a> {
     }
 }
 
-/// A call that was inlined.
+/// One row of an inline tree.
 struct Row<'a> {
     name: &'a [u8],
-    /// An instruction at the place of the call, from the function's beginning.
+    /// Offset from the start of the function of an instruction at the call.
     caller: u64,
     line: u32,
 }
 
 impl<'a> Function<'a> {
-    /// The calls that were inlined at an address of this function, innermost first, and this function as the last one.
-    /// `None` if the lists are damaged.
+    /// Returns the inlined calls at an address of this function, innermost first, and this function last. `None` if the
+    /// trees are damaged.
     pub fn calls(&self, trees: &InlineTrees<'a>, address: u64) -> Option<Vec<Call<'a>>> {
         let mut calls = Vec::new();
         let mut at = address;

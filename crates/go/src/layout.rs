@@ -1,4 +1,4 @@
-//! Where the table is in a file, and which of its forms it has.
+//! Finds the table in a file, and its version.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use object::{Object, ObjectSection, ObjectSegment};
 use crate::module::Module;
 use crate::table::Table;
 
-/// The forms of the table, by the version of Go that brought them.
+/// Versions of the table's format, named by the version of Go that introduced them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Form {
     Go2,
@@ -16,21 +16,21 @@ pub(crate) enum Form {
     Go20,
 }
 
-/// Where in a file the table is, and its parts in it: read once.
+/// Location of the table in a file, and of its parts: read once.
 #[derive(Clone, Debug, Hash)]
 pub struct Layout {
     place: Range<usize>,
-    /// Its virtual address.
+    /// Virtual address of the table.
     pub(crate) address: u64,
     pub(crate) form: Form,
-    /// The unit of distances between instructions, in bytes.
+    /// Minimum instruction size, in bytes: the unit of distances between instructions.
     pub(crate) quantum: u64,
-    /// Virtual address that the addresses of functions are counted from.
+    /// Virtual address that function addresses are relative to.
     pub(crate) text: u64,
-    /// How many functions there are.
+    /// Number of functions.
     pub(crate) count: usize,
-    /// Where parts begin in the table: addresses of functions, names, which files each unit has,
-    /// names of files, values by address, and what is known of each function.
+    /// Offsets of the parts in the table: function addresses, names, the files of each compilation unit, names of
+    /// files, pc-value tables, and function data.
     pub(crate) index: usize,
     pub(crate) names: usize,
     pub(crate) units: usize,
@@ -40,8 +40,8 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Finds the table in a little-endian 64-bit ELF file. `None` if there is none, as in all files that are not of
-    /// Go.
+    /// Finds the table in a little-endian 64-bit ELF file. `None` if there is none, which is the case for all files not
+    /// compiled from Go.
     pub fn find(elf: &object::File<'_>) -> Option<Self> {
         if !elf.is_64() || !elf.is_little_endian() {
             return None;
@@ -49,7 +49,7 @@ impl Layout {
         let names = [".gopclntab", ".data.rel.ro.gopclntab"];
         let layout = match names.iter().find_map(|name| elf.section_by_name(name)) {
             Some(section) => Self::in_section(&section, |_| Some(0))?,
-            // The system's linker puts it among other data of files that are loaded anywhere.
+            // In position-independent files, the system's linker puts it among other data.
             None => {
                 elf.section_by_name(".go.buildinfo")?;
                 Self::in_section(&elf.section_by_name(".data.rel.ro")?, first_table)?
@@ -59,8 +59,8 @@ impl Layout {
             let mut code = elf.segments().filter(|segment| segment.permissions().executable());
             code.any(|of| address.checked_sub(of.address()).is_some_and(|at| at < of.size()))
         };
-        // Since Go 1.26 the table does not say it, and in files that are loaded anywhere it is left to the loader. The section
-        // begins elsewhere where code of C was linked before it.
+        // Since Go 1.26 the table does not contain the address, and in position-independent files the loader relocates
+        // it. The section begins elsewhere if C code was linked before it.
         let in_module = || {
             let module = Module::find(elf, layout.address, layout.names)?;
             Some(module.text()).filter(|_| layout.is_relative()).filter(is_code)
@@ -70,7 +70,7 @@ impl Layout {
         Some(Self { text, ..layout })
     }
 
-    /// The table that begins somewhere in a section.
+    /// Parses the table that begins in a section at the offset returned by `at`.
     fn in_section<'a>(
         section: &impl ObjectSection<'a>,
         at: impl Fn(&[u8]) -> Option<usize>,
@@ -116,7 +116,7 @@ impl Layout {
         };
         let at = match form {
             Form::Go2 => {
-                // Behind the functions and the end of the last one: where files are.
+                // The offset of the file names follows the functions and the end of the last one.
                 let files = table.get(16 + 16 * count + 8..)?.first_chunk()?;
                 let files = u32::from_le_bytes(*files) as usize;
                 return Some(Self { files, ..layout });
@@ -137,23 +137,24 @@ impl Layout {
         })
     }
 
-    /// Returns true if addresses in the index are whole, or counted from [`Self::text`].
+    /// Returns true if addresses in the index are relative to [`Self::text`], false if they are absolute.
     pub(crate) fn is_relative(&self) -> bool {
         self.form >= Form::Go18
     }
 
-    /// The bytes of the table in the file.
+    /// Returns the range of the table in the file.
     pub fn range(&self) -> Range<usize> {
         self.place.clone()
     }
 
-    /// The table, in the bytes of the file that this was found in.
+    /// Returns the table, given the bytes of the file in which this was found.
     pub fn table<'a>(&'a self, file: &'a [u8]) -> Table<'a> {
         Table { layout: self, bytes: file.get(self.place.clone()).unwrap_or_default() }
     }
 }
 
-/// Where the first table in some data begins: what looks like one, whose parts are in it, in their order.
+/// Returns the offset of the first table in some data: it must look like one, with all parts inside the data and in
+/// order.
 fn first_table(data: &[u8]) -> Option<usize> {
     const ALIGNMENT: usize = 8;
     (0..data.len()).step_by(ALIGNMENT).find(|&at| {

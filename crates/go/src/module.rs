@@ -1,36 +1,38 @@
-//! The description of a module, `runtime.moduledata` (runtime/symtab.go): what the table leaves to the linker.
+//! The module data, `runtime.moduledata` (runtime/symtab.go), with information that the linker does not write to the
+//! table.
 
 use object::elf::{SHF_ALLOC, SHF_EXECINSTR, SHT_PROGBITS};
 use object::{Object, ObjectSection, RelocationFlags, RelocationTarget, SectionFlags};
 
-/// How many words are looked at: all that are known, up to Go 1.27, and some more.
+/// Number of words to read: all known fields up to Go 1.27, with a margin.
 const WORDS: usize = 56;
 
-/// The field `text`: where code begins, since Go 1.16.
+/// Index of the field `text`, the start of code, since Go 1.16.
 const TEXT: usize = 22;
 
-/// The first words of the description, as they are when the program is loaded where the file says.
+/// The first words of the module data, relocated for the addresses in the file.
 pub(crate) struct Module([u64; WORDS]);
 
 impl Module {
-    /// Finds it by its first two words: the address of the table, and that of the names in it, which are `names` bytes further.
+    /// Finds it by its first two words: the address of the table, and the address of the table's names, which is
+    /// `names` higher.
     pub(crate) fn find(elf: &object::File<'_>, table: u64, names: usize) -> Option<Self> {
         let begin = [table, table.checked_add(names as u64)?];
         Self::in_data(elf, begin).or_else(|| Self::in_relocations(elf, begin))
     }
 
-    /// Where code begins.
+    /// Returns the start address of code.
     pub(crate) fn text(&self) -> u64 {
         self.0[TEXT]
     }
 
-    /// Words of fields whose place depends on the release.
+    /// Returns the words of fields whose position depends on the release.
     pub(crate) fn words(&self, fields: std::ops::Range<usize>) -> &[u64] {
         self.0.get(fields).unwrap_or_default()
     }
 
     fn in_data(elf: &object::File<'_>, begin: [u64; 2]) -> Option<Self> {
-        // The table itself is the largest of all.
+        // Skip the table itself, which is the largest section.
         let mut others = data_sections(elf).filter(|&(address, _)| address != begin[0]);
         let begin = begin.map(u64::to_le_bytes);
         others.find_map(|(_, data)| {
@@ -41,7 +43,7 @@ impl Module {
         })
     }
 
-    /// In files that are loaded anywhere, the loader makes the addresses of these.
+    /// In position-independent files, the addresses are in the relocations.
     fn in_relocations(elf: &object::File<'_>, begin: [u64; 2]) -> Option<Self> {
         let made = || {
             let all = elf.dynamic_relocations().into_iter().flatten();
@@ -71,7 +73,7 @@ impl Module {
     }
 }
 
-/// Sections of data that are loaded, by their addresses.
+/// Returns the loaded data sections with their addresses.
 fn data_sections<'a>(elf: &object::File<'a>) -> impl Iterator<Item = (u64, &'a [u8])> {
     elf.sections().filter_map(|section| {
         let SectionFlags::Elf { sh_type, sh_flags, .. } = section.flags() else { return None };

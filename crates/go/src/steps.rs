@@ -1,9 +1,8 @@
-//! Values that change from instruction to instruction.
+//! Decoder of pc-value tables.
 
 use std::ops::Range;
 
-/// A value and the addresses that it holds for, one after the other: pairs of numbers, by how much the
-/// value changes, and for how many bytes of code.
+/// Iterates over values and their address ranges: the table has pairs of a value delta and a length in bytes of code.
 #[derive(Clone, Debug)]
 pub(crate) struct Steps<'a> {
     bytes: &'a [u8],
@@ -18,14 +17,14 @@ impl<'a> Steps<'a> {
         Self { bytes, address: start, value: -1, quantum, is_first: true }
     }
 
-    /// The value at an address.
+    /// Returns the value at an address.
     pub fn at(self, address: u64) -> Option<i32> {
         self.take_while(|(range, _)| range.start <= address)
             .find(|(range, _)| range.contains(&address))
             .map(|(_, value)| value)
     }
 
-    /// A number in 7 bits a byte, the lowest first.
+    /// Decodes a varint: 7 bits a byte, lowest first.
     fn number(&mut self) -> Option<u32> {
         let mut number = 0;
         for shift in (0..35).step_by(7) {
@@ -50,7 +49,7 @@ impl Iterator for Steps<'_> {
             return None;
         }
         self.is_first = false;
-        // The lowest bit is the sign.
+        // Zigzag encoding: the lowest bit is the sign.
         let change = (change >> 1) as i32 ^ -((change & 1) as i32);
         self.value = self.value.wrapping_add(change);
         let start = self.address;

@@ -1,11 +1,11 @@
-//! The functions in the table.
+//! Functions in the table.
 
 use std::ops::Range;
 
 use crate::layout::{Form, Layout};
 use crate::steps::Steps;
 
-/// The table of a file.
+/// The function table of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Table<'a> {
     pub(crate) layout: &'a Layout,
@@ -18,28 +18,28 @@ pub struct Function<'a> {
     table: Table<'a>,
     /// Virtual address of its first byte.
     pub start: u64,
-    /// Where the next function starts; what fills the room before it is this one's.
+    /// Start of the next function; padding in between belongs to this one.
     pub end: u64,
-    /// Where in the table more is known of it.
+    /// Offset of the function's data in the table.
     at: usize,
 }
 
-/// A place in source code.
+/// A position in source code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place<'a> {
-    /// The file's name; not always UTF-8.
+    /// Name of the file; not always UTF-8.
     pub file: &'a [u8],
-    /// From 1.
+    /// Line number, from 1.
     pub line: u32,
 }
 
 impl<'a> Table<'a> {
-    /// All functions, by address; what is damaged is left out.
+    /// Returns all functions, sorted by address; damaged entries are left out.
     pub fn functions(self) -> impl Iterator<Item = Function<'a>> {
         (0..self.layout.count).filter_map(move |at| self.function(at))
     }
 
-    /// The function that holds an address.
+    /// Returns the function that contains an address.
     pub fn lookup(self, address: u64) -> Option<Function<'a>> {
         let (mut low, mut high) = (0, self.layout.count);
         while low < high {
@@ -63,7 +63,7 @@ impl<'a> Table<'a> {
         (start < end).then_some(Function { table: self, start, end, at })
     }
 
-    /// Where a function's row of the index is. Behind the last one is where it ends.
+    /// Returns the offset of a function's row in the index. The row after the last one contains its end.
     fn row(self, number: usize) -> Option<usize> {
         let size = if self.layout.is_relative() { 8 } else { 16 };
         self.layout.index.checked_add(number.checked_mul(size)?)
@@ -85,7 +85,7 @@ impl<'a> Table<'a> {
         Some(u64::from_le_bytes(*self.bytes.get(at..)?.first_chunk()?))
     }
 
-    /// A text that ends with a zero.
+    /// Reads a zero-terminated string.
     fn text(self, base: usize, at: usize) -> Option<&'a [u8]> {
         const LONGEST: usize = 1 << 16;
         let rest = self.bytes.get(base.checked_add(at)?..)?;
@@ -95,37 +95,37 @@ impl<'a> Table<'a> {
 }
 
 impl<'a> Function<'a> {
-    /// Its name, with package: `net/http.(*conn).serve`.
+    /// Returns its name, with package: `net/http.(*conn).serve`.
     pub fn name(&self) -> Option<&'a [u8]> {
         self.name_at(usize::try_from(self.field(0)?).ok()?)
     }
 
-    /// By how many bytes the stack pointer is below where it was when the function was called, the return
-    /// address not counted, from its first instruction to its last; nothing if the table does not say.
-    /// Functions in assembly that change to another stack have what they would have without that.
+    /// Returns the frame size for each range of its instructions: the number of bytes that the stack pointer is below
+    /// its value at the call, without the return address. Empty if the table has none. For assembly functions that
+    /// switch stacks, the sizes ignore the switch.
     pub fn frame_sizes(&self) -> impl Iterator<Item = (Range<u64>, i32)> + use<'a> {
         self.steps(3).into_iter().flatten()
     }
 
-    /// The frame size at an address.
+    /// Returns the frame size at an address.
     pub fn frame_size(&self, address: u64) -> Option<i32> {
         self.steps(3)?.at(address)
     }
 
-    /// The line on which it begins; `None` if the table does not say, as before Go 1.20.
+    /// Returns its first line; `None` if the table does not have it, as before Go 1.20.
     pub fn start_line(&self) -> Option<u32> {
         let line = (self.table.layout.form >= Form::Go20).then(|| self.field(8))??;
         u32::try_from(line).ok().filter(|&line| line > 0)
     }
 
-    /// True if the code at an address is of a call that was inlined into this function.
+    /// Returns true if the code at an address belongs to a call that was inlined into this function.
     pub fn is_inlined(&self, address: u64) -> bool {
         self.inlined_call(address).is_some()
     }
 
-    /// Which of the function's inlined calls the code at an address is of.
+    /// Returns the index in the function's inline tree of the code at an address.
     pub(crate) fn inlined_call(&self, address: u64) -> Option<usize> {
-        // PCDATA_InlTreeIndex; -1 is none.
+        // PCDATA_InlTreeIndex; -1 means none.
         const INLINED: usize = 2;
         let first = match self.table.layout.form {
             Form::Go2 => 8,
@@ -136,7 +136,8 @@ impl<'a> Function<'a> {
         usize::try_from(self.steps(first + INLINED)?.at(address)?).ok()
     }
 
-    /// Where the data of this kind begin, counted from where those of all functions do (since Go 1.20).
+    /// Returns the offset of the function data of this kind, relative to the start of all function data (since Go
+    /// 1.20).
     pub(crate) fn data(&self, kind: usize) -> Option<usize> {
         const NONE: u32 = u32::MAX;
         let count = (self.field(9)? as u32 >> 24) as usize;
@@ -145,12 +146,13 @@ impl<'a> Function<'a> {
         self.field(at).map(|at| at as u32).filter(|&at| at != NONE).map(|at| at as usize)
     }
 
-    /// A name of the table.
+    /// Returns a name from the table.
     pub(crate) fn name_at(&self, at: usize) -> Option<&'a [u8]> {
         self.table.text(self.table.layout.names, at).filter(|name| !name.is_empty())
     }
 
-    /// Where the code at an address comes from: another function if it [is inlined](Self::is_inlined).
+    /// Returns the source position of the code at an address. It is in another function if the code [is
+    /// inlined](Self::is_inlined).
     pub fn place(&self, address: u64) -> Option<Place<'a>> {
         let line = u32::try_from(self.steps(5)?.at(address)?).ok()?;
         let number = usize::try_from(self.steps(4)?.at(address)?).ok()?;
@@ -168,15 +170,15 @@ impl<'a> Function<'a> {
         Some(Place { file, line })
     }
 
-    /// One of the 32-bit fields behind the address: 0 the name, 3 frame sizes, 4 files, 5 lines, 6 how many more
-    /// there are for values by address, 7 the unit, 8 the line where the function begins (since Go 1.20).
+    /// Returns one of the 32-bit fields after the address: 0 name, 3 frame sizes, 4 files, 5 lines, 6 number of further
+    /// pc-value tables, 7 compilation unit, 8 first line of the function (since Go 1.20).
     fn field(&self, number: usize) -> Option<i32> {
         let address = if self.table.layout.is_relative() { 4 } else { 8 };
         let at = self.at.checked_add(number.checked_mul(4)?.checked_add(address)?)?;
         self.table.u32(at).map(|value| value as i32)
     }
 
-    /// The values in one of these fields; 0 is none.
+    /// Returns the pc-value table at the offset in this field; 0 means none.
     fn steps(&self, field: usize) -> Option<Steps<'a>> {
         let at = usize::try_from(self.field(field)?).ok().filter(|&at| at != 0)?;
         let at = self.table.layout.steps.checked_add(at)?;

@@ -105,7 +105,7 @@ pub(crate) fn find(file: &File<'_>) -> Option<Result<Runtime, Unknown>> {
     Some(Ok(runtime))
 }
 
-/// Returns true for functions through which C++ calls Java, and that lead there.
+/// Returns true for functions through which C++ calls Java, and for those that lead from Java to such a call.
 fn is_glue(name: &str) -> bool {
     const PREFIXES: [&str; 6] = [
         "_ZN9JavaCalls",

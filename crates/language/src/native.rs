@@ -84,7 +84,7 @@ impl Native {
         Self::of_functions(file, &file.functions(), is_loop, is_glue)
     }
 
-    /// As [`Self::new`], for functions that are more than the file's symbols.
+    /// As [`Self::new`], for a list of functions that includes the file's symbols.
     pub(crate) fn of_functions(
         file: &File<'_>,
         functions: &[(Range<u64>, impl AsRef<str>)],

@@ -50,7 +50,7 @@ mod at {
     pub const MINOR: usize = 28;
 }
 
-/// Of the lower bits of a function's address: it is no function, but the name of one in C.
+/// Flag in the low bits of a function's address: the address is that of the name of a C function.
 const NAME: u64 = 1;
 const BITS: u64 = 7;
 

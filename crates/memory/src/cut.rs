@@ -1,20 +1,21 @@
-//! Files that are mapped and shrink: what is beyond their end is read as zeros, and not this process's end.
+//! Mapped files that are truncated: reading beyond their end gives zeros instead of ending this process.
 
 use std::mem::MaybeUninit;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What SIGBUS did before.
+/// The action for SIGBUS before [`survive_cut_files`].
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
 
-/// Number of pages that were given in place of those of files.
+/// Number of pages that were replaced by zeros.
 static PAGES: AtomicU64 = AtomicU64::new(0);
 
-/// Lets this process read on where another cuts a file off that is mapped here: `strip` and `cp` write over files that run.
-/// Pages beyond the file's new end are zeros from then on. Whoever reads a file must take any bytes for possible anyway.
-/// A write beyond the end still ends the process.
+/// Lets this process continue if another one truncates a file that is mapped here: `strip` and `cp` write over files
+/// that run. Pages beyond the file's new end are zeros from then on. Readers of files must accept any bytes anyway. A
+/// write beyond the end still ends the process.
 pub fn survive_cut_files() {
-    // SAFETY: zeros are a `sigaction`; the structures live as long as the calls, and the handler as long as the process.
+    // SAFETY: an all-zero `sigaction` is valid; the structures live as long as the calls, and the handler as long as
+    // the process.
     unsafe {
         let mut before = MaybeUninit::<libc::sigaction>::zeroed().assume_init();
         if libc::sigaction(libc::SIGBUS, std::ptr::null(), &raw mut before) != 0
@@ -30,21 +31,21 @@ pub fn survive_cut_files() {
     }
 }
 
-/// Number of pages beyond the ends of files that were read until now.
+/// Returns the number of pages beyond the ends of files that were read so far.
 pub fn pages_cut_off() -> u64 {
     PAGES.load(Ordering::Relaxed)
 }
 
-/// Puts a page of zeros where a file has none any more, if that is what the signal says. For other handlers of SIGBUS, which
-/// return if this is true; it is async-signal-safe.
+/// Replaces a missing page of a file by zeros, if that is the reason for the signal. For other handlers of SIGBUS,
+/// which should return if the result is true. Async-signal-safe.
 pub fn replace_cut_page(info: &libc::siginfo_t) -> bool {
-    // BUS_ADRERR: "nonexistent physical address", which is what a file's missing page is (sigaction(2), mmap(2)).
+    // BUS_ADRERR: "nonexistent physical address", the code for a missing page of a file (sigaction(2), mmap(2)).
     const BUS_ADRERR: libc::c_int = 2;
     if info.si_signo != libc::SIGBUS || info.si_code != BUS_ADRERR {
         return false;
     }
-    // SAFETY: the signal has an address. The page that is replaced cannot be read or written: there is nothing in it. Nobody can
-    // write to the new one.
+    // SAFETY: the signal has an address. The replaced page cannot be read or written, so it has no contents that could
+    // be lost. The new one is read-only.
     let replaced = unsafe {
         let size = libc::sysconf(libc::_SC_PAGESIZE) as usize;
         let page = info.si_addr().map_addr(|at| at & !(size - 1));
@@ -58,8 +59,8 @@ pub fn replace_cut_page(info: &libc::siginfo_t) -> bool {
 }
 
 extern "C" fn handle(signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the kernel hands a whole structure over, and the calls are async-signal-safe. A handler that was there before is
-    // called as the kernel would.
+    // SAFETY: the kernel passes a complete structure, and the calls are async-signal-safe. An earlier handler is called
+    // as the kernel would call it.
     unsafe {
         if info.as_ref().is_some_and(replace_cut_page) {
             return;

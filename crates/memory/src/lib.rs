@@ -10,20 +10,20 @@ use std::sync::OnceLock;
 
 pub use cut::{pages_cut_off, replace_cut_page, survive_cut_files};
 
-/// The least memory, for the program's own code and tables, however small the limit.
+/// Minimum limit, for the program's own code and tables.
 const LEAST: u64 = 16 << 20;
 
-/// The end of the program when memory runs out: the message, ready to be written, and the call before it. Nothing can
-/// be allocated by then.
+/// Message, and function to call before it, for the end of the program when memory runs out. They are prepared in
+/// advance, because nothing can be allocated then.
 static END: OnceLock<(String, fn())> = OnceLock::new();
 
-/// The limit that this process had before.
+/// Limit that this process had before [`limit`].
 static BEFORE: OnceLock<libc::rlimit> = OnceLock::new();
 
-/// The system's allocator; a failed allocation ends the program with a message, once there is a [`limit`].
+/// The system's allocator. With a [`limit`], a failed allocation ends the program with a message.
 pub struct Limited;
 
-// SAFETY: every call is passed on to the system's allocator as it is, and its answer back.
+// SAFETY: every call is passed to the system's allocator unchanged, and its result is returned unchanged.
 unsafe impl GlobalAlloc for Limited {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller keeps the contract, which is the same.
@@ -57,26 +57,27 @@ fn checked(pointer: *mut u8, size: usize) -> *mut u8 {
     pointer
 }
 
-/// Ends the program if there is a limit; else the caller does.
+/// Ends the program if there is a limit; otherwise the caller handles the failure.
 #[cold]
 fn exhausted() {
     let Some((message, at_end)) = END.get() else { return };
     at_end();
-    // SAFETY: the bytes are those of the message; neither call allocates, and nothing runs after the second.
+    // SAFETY: the message is valid; neither call allocates, and nothing runs after the second.
     unsafe {
         libc::write(libc::STDERR_FILENO, message.as_ptr().cast(), message.len());
         libc::_exit(1);
     }
 }
 
-/// Three quarters of what the machine and the control group have free, so that a program ends with a sentence before the
-/// kernel kills something. `None` if that is not known.
+/// Returns three quarters of the memory available to the machine and the control group, so that a program ends with a
+/// message before the kernel's OOM killer runs. `None` if that is not known.
 pub fn usual_limit() -> Option<u64> {
     available().map(|available| available / 4 * 3)
 }
 
-/// Limits the memory of this process from now on, once; large pages are asked for what it takes first. When memory runs
-/// out, `at_end` is called, which must allocate nothing, and `message` is written, which gets the limit in MiB.
+/// Limits the memory of this process from now on; only the first call has an effect. Also requests huge pages for the
+/// initial heap. When memory runs out, `at_end` is called, which must not allocate, and the message is written that
+/// `message` returned, given the limit in MiB.
 pub fn limit(bytes: u64, message: impl FnOnce(u64) -> String, at_end: fn()) {
     let limit = bytes.max(LEAST);
     if END.set((message(limit >> 20), at_end)).is_err() {
@@ -84,7 +85,7 @@ pub fn limit(bytes: u64, message: impl FnOnce(u64) -> String, at_end: fn()) {
     }
     large_pages::use_large_pages(limit);
     let limit = libc::rlimit { rlim_cur: limit, rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: both take a structure of this type, which lives as long as the calls.
+    // SAFETY: both take a pointer to a structure that lives as long as the calls.
     unsafe {
         let mut old = limit;
         libc::getrlimit(libc::RLIMIT_DATA, &raw mut old);
@@ -95,16 +96,16 @@ pub fn limit(bytes: u64, message: impl FnOnce(u64) -> String, at_end: fn()) {
     }
 }
 
-/// Gives back the limit that this process had before, for a program that is started now and is not part of this one: a browser
-/// that may take no more ends at once.
+/// Restores the limit that this process had before, for a program that is started and is independent of this one: a
+/// browser with such a limit would fail immediately.
 pub fn lift() {
     if let Some(before) = BEFORE.get() {
-        // SAFETY: it takes a structure of this type, which lives as long as the call.
+        // SAFETY: takes a pointer to a structure that lives as long as the call.
         unsafe { libc::setrlimit(libc::RLIMIT_DATA, before) };
     }
 }
 
-/// Bytes that the machine and the control group have free.
+/// Returns the bytes available to the machine and the control group.
 fn available() -> Option<u64> {
     let info = fs::read_to_string("/proc/meminfo").ok()?;
     let line = info.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
@@ -112,7 +113,7 @@ fn available() -> Option<u64> {
     Some(of_group().map_or(machine, |group| machine.min(group)))
 }
 
-/// Bytes that the control group (version 2) permits beyond what it uses.
+/// Returns the bytes that the control group (version 2) permits beyond current usage.
 fn of_group() -> Option<u64> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;

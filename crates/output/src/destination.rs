@@ -1,4 +1,4 @@
-//! Files and standard output.
+//! Output to files and standard output.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 use pyrograph_format::{NotWritable, check_writable, write_file};
 use pyrograph_terminal::standard_output;
 
-/// Why something was not written.
+/// Reason why something was not written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// There cannot be such a file.
+    /// The file cannot exist.
     #[error(transparent)]
     NotWritable(#[from] NotWritable),
     /// The file cannot be written.
     #[error("failed to write {}", path.display())]
     File {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The system's error.
+        /// Error of the system call.
         source: io::Error,
     },
     /// Standard output cannot be written.
@@ -31,34 +31,34 @@ pub enum WriteError {
     #[cfg(feature = "png")]
     #[error("failed to draw a PNG picture")]
     Png(#[from] pyrograph_render::PngError),
-    /// This program has no PNG pictures.
+    /// This program was built without PNG support.
     #[error(
         "{0}: this Pyrograph was built without PNG pictures (cargo install --path crates/cli --features png has \
          them); write an SVG, which rsvg-convert, Inkscape and browsers turn into one"
     )]
     NoPng(String),
-    /// The format cannot hold the profile.
+    /// The format cannot represent the profile.
     #[error("failed to write {output}: {reason}")]
     Refused {
-        /// The output.
+        /// Name of the output.
         output: String,
-        /// Why.
+        /// Reason.
         reason: &'static str,
     },
 }
 
-/// Remarks on a file that was written.
+/// Remarks about a file that was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// A picture has no text, as this machine has no font.
+    /// A picture has no text, because this machine has no font.
     pub without_text: bool,
 }
 
-/// Writes a file, whole or not at all, or standard output, which `-` names, too.
+/// Writes a file atomically, or standard output for `None` or `-`.
 ///
 /// # Errors
 ///
-/// If it cannot be written.
+/// Returns an error if it cannot be written.
 pub fn write_output(
     path: Option<&Path>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -76,11 +76,11 @@ pub fn write_output(
     }
 }
 
-/// Writes a picture that `write` draws as SVG: as pixels, if the file's name ends in `.png`.
+/// Writes the SVG picture that `write` draws, converted to pixels if the file's name ends in `.png`.
 ///
 /// # Errors
 ///
-/// If it cannot be drawn or written.
+/// Returns an error if it cannot be drawn or written.
 pub fn write_picture(
     path: Option<&Path>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -92,13 +92,13 @@ pub fn write_picture(
     }
 }
 
-/// Checks that this program has PNG pictures.
+/// Checks that this program was built with PNG support.
 pub(crate) fn check_png(path: Option<&Path>) -> Result<(), WriteError> {
     let name = path.map_or_else(|| "png".to_owned(), |path| path.display().to_string());
     if cfg!(feature = "png") { Ok(()) } else { Err(WriteError::NoPng(name)) }
 }
 
-/// Writes a picture that `write` draws as SVG as pixels.
+/// Writes the SVG picture that `write` draws, converted to pixels.
 pub(crate) fn write_png(
     path: Option<&Path>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,

@@ -1,4 +1,4 @@
-//! Where a profile goes: files, whose endings say what is written.
+//! Outputs of a profile; the file extension determines the format.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -18,89 +18,89 @@ use pyrograph_render::{
 
 use crate::destination::{WriteError, Written, check_png, write_output, write_png};
 
-/// Content of a file.
+/// Format of a file.
 #[derive(Clone, Copy, Debug)]
 enum Format {
     /// A flame graph.
     Svg,
-    /// The same as pixels.
+    /// A flame graph as pixels.
     Png,
-    /// The table of functions.
+    /// A table of functions.
     Csv,
     /// A page with all views.
     Page,
-    /// A profile, to be read again.
+    /// A profile that can be read again.
     Profile(&'static dyn Writer),
 }
 
-/// Why nothing can be written there.
+/// Reason why an output is rejected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OutputError {
-    /// No format has files that end like this one.
+    /// No format has this extension.
     #[error("{}: unknown format; use a name that ends in {}", .0.display(), endings())]
     UnknownEnding(PathBuf),
-    /// No format is called so.
+    /// No format has this name.
     #[error("{0}: unknown format; these can be written: {names}, svg, png, html, csv", names = names())]
     UnknownFormat(String),
-    /// There are no such pictures.
+    /// PNG pictures are not supported.
     #[error(transparent)]
     NoPng(#[from] WriteError),
-    /// There cannot be such a file.
+    /// The file cannot exist.
     #[error(transparent)]
     NotWritable(#[from] NotWritable),
 }
 
 impl OutputError {
-    /// True if the format is not known.
+    /// Returns true if the format is not known.
     pub fn is_unknown(&self) -> bool {
         matches!(self, Self::UnknownEnding(_) | Self::UnknownFormat(_))
     }
 }
 
-/// Look of flame graphs that are written beside other formats.
+/// Options for pictures and pages that are not options of other formats.
 #[derive(Clone, Debug, Default)]
 pub struct Picture {
-    /// A line below the title; the default is what was counted, for how long, where and when.
+    /// Line below the title; the default is what was counted, for how long, where and when.
     pub subtitle: Option<String>,
     /// The root is at the top.
     pub inverted: bool,
-    /// For light or dark pages.
+    /// Theme for light or dark pages.
     pub theme: Theme,
-    /// Pages open with the map of when within so many nanoseconds samples were taken.
+    /// Start pages with a map of the samples' times within periods of this many nanoseconds.
     pub second: Option<u64>,
-    /// Functions with source and instructions, the hottest first, for pages.
+    /// Functions with source and instructions, hottest first, for pages.
     pub code: Vec<Annotation>,
-    /// Pages show names of functions as they are, not short ones.
+    /// Show full names of functions in pages instead of short ones.
     pub keeps_names: bool,
 }
 
-/// Something to write.
+/// An output of a profile.
 #[derive(Clone, Debug)]
 pub struct Output {
-    /// Standard output if there is none.
+    /// Path; `None` for standard output.
     path: Option<PathBuf>,
     format: Format,
-    /// True if a flag gives the format, and not the ending.
+    /// True if a flag sets the format, instead of the extension.
     named: bool,
-    /// True if nobody asked for it: then it must not make a recording dearer.
+    /// True if it was not requested: then it must not make a recording more expensive.
     kept: bool,
 }
 
 impl Output {
-    /// A file of the format that its ending names.
+    /// Creates an output to a file in the format of its extension.
     ///
     /// # Errors
     ///
-    /// If no format has this ending, or the file's folder is not there: an error before a long
-    /// recording is better than one after it.
+    /// Returns an error if no format has this extension, or if the file's directory does not exist: an error before a
+    /// long recording is better than one after it.
     pub fn new(path: &Path) -> Result<Self, OutputError> {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let format = format_of(name).ok_or_else(|| OutputError::UnknownEnding(path.to_owned()))?;
         Self { path: Some(path.to_owned()), format, named: false, kept: false }.checked()
     }
 
-    /// A file that is written beside what was asked for: totals, without source lines.
+    /// Creates an output that is written in addition to requested ones: totals, without source lines.
     ///
     /// # Errors
     ///
@@ -109,16 +109,16 @@ impl Output {
         Ok(Self { kept: true, ..Self::new(path)? })
     }
 
-    /// True if it is written beside what was asked for.
+    /// Returns true if it was created by [`Output::kept`].
     pub fn is_kept(&self) -> bool {
         self.kept
     }
 
-    /// A file, or standard output, of the format that is called so.
+    /// Creates an output to a file, or to standard output, in a named format.
     ///
     /// # Errors
     ///
-    /// If none is; if the file's folder is not there.
+    /// Returns an error if there is no such format, or if the file's directory does not exist.
     pub fn named(path: Option<&Path>, format: &str) -> Result<Self, OutputError> {
         let by_ending = || format_of(&format!("x.{format}"));
         let found = writer_named(format).map(Format::Profile).or_else(by_ending);
@@ -126,7 +126,7 @@ impl Output {
         Self { path: path.map(Path::to_owned), format: found, named: true, kept: false }.checked()
     }
 
-    /// The same, if it can be written.
+    /// Checks that it can be written.
     fn checked(self) -> Result<Self, OutputError> {
         if matches!(self.format, Format::Png) {
             check_png(self.path.as_deref())?;
@@ -135,18 +135,18 @@ impl Output {
         Ok(self)
     }
 
-    /// The file of a picture that a browser shows.
+    /// Returns the path of a picture or page that a browser can show.
     pub fn picture(&self) -> Option<&Path> {
         let is_shown = matches!(self.format, Format::Svg | Format::Png | Format::Page);
         self.path.as_deref().filter(|_| is_shown)
     }
 
-    /// True if it goes to standard output.
+    /// Returns true if it goes to standard output.
     pub fn is_standard(&self) -> bool {
         self.path.is_none()
     }
 
-    /// Detail of a profile that the format has room for: single samples if it holds their times.
+    /// Returns the detail that the format can represent: single samples if it has their times.
     pub fn detail(&self) -> Detail {
         match self.format {
             Format::Page => Detail::Samples,
@@ -155,12 +155,12 @@ impl Output {
         }
     }
 
-    /// True if it is a page with all views.
+    /// Returns true if it is a page with all views.
     pub fn is_page(&self) -> bool {
         matches!(self.format, Format::Page)
     }
 
-    /// True if the format holds which instruction each sample was taken at.
+    /// Returns true if the format has the instruction at which each sample was taken.
     pub fn holds_instructions(&self) -> bool {
         match self.format {
             Format::Page => true,
@@ -169,7 +169,7 @@ impl Output {
         }
     }
 
-    /// Detail by which the format distinguishes threads.
+    /// Returns the level of detail at which the format distinguishes threads.
     pub fn threads(&self) -> ThreadDetail {
         match self.format {
             Format::Page => ThreadDetail::Thread,
@@ -178,12 +178,12 @@ impl Output {
         }
     }
 
-    /// True if the format holds source lines, as all do but pictures and plain text.
+    /// Returns true if the format has source lines, as all do except pictures and plain text.
     pub fn holds_sources(&self) -> bool {
         matches!(self.format, Format::Profile(writer) if writer.capabilities().files && !self.kept)
     }
 
-    /// Parts of the profile that the format has no place for.
+    /// Returns the parts of the profile that the format cannot represent.
     pub fn not_held(&self, profile: &Profile) -> Warnings {
         match self.format {
             Format::Profile(writer) => not_held(profile, writer),
@@ -191,13 +191,13 @@ impl Output {
         }
     }
 
-    /// True if the format holds one of the profile's values alone.
+    /// Returns true if the format has only one of the profile's values.
     pub fn leaves_out_values(&self, profile: &Profile) -> bool {
         matches!(self.format, Format::Profile(writer)
             if !writer.capabilities().values_left_out(profile).is_empty())
     }
 
-    /// Says what the counts are, if the format does not.
+    /// Returns a description of the counts, if the format does not have one.
     pub fn counts(&self, profile: &Profile) -> Option<String> {
         match self.format {
             Format::Profile(writer) if writer.name() == "folded" => counts_of_folded(profile),
@@ -205,8 +205,8 @@ impl Output {
         }
     }
 
-    /// Says which format was written if the ending is one that several have, as `.json`, and how to
-    /// get the others.
+    /// Returns a message about the format written, and how to get others, if several formats share the extension, such
+    /// as `.json`.
     pub fn which(&self) -> Option<String> {
         let (Format::Profile(chosen), Some(path), false) = (self.format, &self.path, self.named)
         else {
@@ -223,11 +223,11 @@ impl Output {
         })
     }
 
-    /// Writes the profile, whole or not at all.
+    /// Writes the profile atomically.
     ///
     /// # Errors
     ///
-    /// If the format cannot hold it, or it cannot be written.
+    /// Returns an error if the format cannot represent it, or if it cannot be written.
     pub fn write(
         &self,
         profile: &Profile,
@@ -289,7 +289,8 @@ fn write_svg(
     }
 }
 
-/// Samples in a page; of more, those of a stack are added up in short spans of time.
+/// Maximum number of samples in a page; if there are more, samples of the same stack are merged within short time
+/// spans.
 const MOST_SAMPLES: usize = 4_000_000;
 
 /// Writes the page with all views.
@@ -312,7 +313,7 @@ fn write_page(
     view_html(&view_data(profile, MOST_SAMPLES, names), &look, out)
 }
 
-/// The format of a file of this name.
+/// Returns the format for a file name.
 fn format_of(name: &str) -> Option<Format> {
     match name.rsplit_once('.') {
         Some((_, "svg")) => Some(Format::Svg),
@@ -323,7 +324,7 @@ fn format_of(name: &str) -> Option<Format> {
     }
 }
 
-/// The usual ending of each format, for messages.
+/// Returns the usual extension of each format, for messages.
 fn endings() -> String {
     let endings: Vec<String> = [".svg", ".png", ".html", ".csv"]
         .map(str::to_owned)
@@ -336,12 +337,12 @@ fn endings() -> String {
     }
 }
 
-/// The names of the formats of profiles, for messages.
+/// Returns the names of profile formats, for messages.
 fn names() -> String {
     WRITERS.iter().map(|writer| writer.name()).collect::<Vec<_>>().join(", ")
 }
 
-/// The formats that can be written, each with the endings of its files and what they are for.
+/// Returns the formats that can be written, each with its extensions and purpose.
 pub fn formats() -> Vec<(&'static str, String)> {
     let profile = |writer: &&dyn Writer| {
         let endings = writer.endings().iter().map(|ending| format!(".{ending}"));

@@ -1,4 +1,4 @@
-//! Details of samples that few recordings have: registers, branches, sizes of pages.
+//! Details that few recordings have in their samples: registers, branches, page sizes.
 
 use pyrograph_event::{Abi, Regs, Sample};
 use pyrograph_profile::{EventBranch, EventDetails, EventRegisters};
@@ -17,7 +17,7 @@ const AARCH64: [&str; 33] = [
     "x28", "x29", "lr", "sp", "pc",
 ];
 
-/// Memory for the details of one sample after the other.
+/// Buffers for the details of one sample after another.
 #[derive(Default)]
 pub struct Details {
     branches: Vec<EventBranch>,
@@ -26,7 +26,7 @@ pub struct Details {
 }
 
 impl Details {
-    /// Those of a sample; `None` if it has none.
+    /// Returns the details of a sample; `None` if it has none.
     pub fn of(&mut self, sample: &Sample<'_>, arch: Arch) -> Option<EventDetails<'_>> {
         let Sample { code_page_size, data_page_size, .. } = *sample;
         let has_sizes = code_page_size.is_some() || data_page_size.is_some();

@@ -1,4 +1,4 @@
-//! The events of a file, and which of them a record is of.
+//! The events of a file, and the mapping from records to them.
 
 use hashbrown::HashMap;
 use pyrograph_event::{Attr, ByteOrder, Header, Layout, branch_sample, flag, kind, sample_type};
@@ -8,7 +8,7 @@ use crate::features::{EventDescription, default_name};
 use crate::plain::PlainLayout;
 use crate::tracepoint::Tracepoint;
 
-/// The branches of a sample are the calls that have not returned (`PERF_SAMPLE_BRANCH_CALL_STACK`).
+/// Flag: the branches of a sample are the calls that have not returned (`PERF_SAMPLE_BRANCH_CALL_STACK`).
 const CALL_STACK: u64 = 1 << 11;
 
 /// One event.
@@ -18,15 +18,15 @@ pub struct Event {
     pub attr: Attr,
     /// Layout of its records.
     pub layout: Layout,
-    /// Its name as it was asked for.
+    /// Name, as given to `perf record`.
     pub name: String,
-    /// Number of its samples, those that count other events with it included.
+    /// Number of its samples, including samples of other events that contain its count.
     pub samples: u64,
-    /// Where in a sample process and thread are.
+    /// Offset of process and thread ID in a sample.
     tid_at: Option<usize>,
-    /// Where in a sample the period is.
+    /// Offset of the period in a sample.
     period_at: Option<usize>,
-    /// Where all fields are, if its samples are of the usual kind.
+    /// Offsets of all fields, if its samples have the usual form.
     pub plain: Option<PlainLayout>,
 }
 
@@ -56,7 +56,7 @@ impl Event {
         }
     }
 
-    /// Process and thread of a sample; −1 where it has none.
+    /// Returns process and thread ID of a sample; −1 if it has none.
     #[inline]
     pub fn pid_tid(&self, record: &[u8]) -> (i32, i32) {
         let word = self.tid_at.and_then(|at| record.get(at..)?.first_chunk::<8>());
@@ -69,7 +69,7 @@ impl Event {
         }
     }
 
-    /// The value of a sample: its period, or the one that all have.
+    /// Returns the value of a sample: its period, or the fixed period of the event.
     #[inline]
     pub fn period(&self, record: &[u8]) -> u64 {
         let word = self.period_at.and_then(|at| record.get(at..)?.first_chunk::<8>());
@@ -80,34 +80,34 @@ impl Event {
         }
     }
 
-    /// True if samples hold counts of the event, or of all events of its group.
+    /// Returns true if samples contain counts of the event, or of all events of its group.
     pub fn has_counts(&self) -> bool {
         self.attr.sample_type & sample_type::READ != 0
     }
 
-    /// True if samples hold the counts of all events of the group.
+    /// Returns true if samples contain the counts of all events of the group.
     pub fn leads_group(&self) -> bool {
         self.has_counts() && self.attr.read_format & read_format::GROUP != 0
     }
 
-    /// True if a sample's branches are its callchain.
+    /// Returns true if a sample's branches are its callchain.
     pub fn branches_are_calls(&self) -> bool {
         self.attr.branch_sample_type & CALL_STACK != 0
             && self.attr.branch_sample_type & branch_sample::COUNTERS == 0
     }
 
-    /// True if each thread has counts of its own.
+    /// Returns true if each thread has its own counts.
     pub fn inherits(&self) -> bool {
         self.attr.has(flag::INHERIT)
     }
 
-    /// True if times are those of `CLOCK_MONOTONIC`, as `perf record -k mono` asks for.
+    /// Returns true if timestamps are of `CLOCK_MONOTONIC`, as with `perf record -k mono`.
     pub fn has_monotonic_time(&self) -> bool {
         const CLOCK_MONOTONIC: i32 = 1;
         self.attr.has(flag::USE_CLOCKID) && self.attr.clockid == CLOCK_MONOTONIC
     }
 
-    /// True if a record is a sample.
+    /// Returns true if a record is a sample.
     #[inline]
     pub fn is_sample(&self, record: &[u8]) -> bool {
         let bytes = record.first_chunk().copied().unwrap_or_default();
@@ -118,7 +118,7 @@ impl Event {
         found == kind::SAMPLE
     }
 
-    /// The unit of the period.
+    /// Returns the unit of the period.
     pub fn unit(&self) -> &'static str {
         use pyrograph_event::software::{CPU_CLOCK, TASK_CLOCK};
         let is_clock = self.attr.type_ == type_id::SOFTWARE
@@ -126,33 +126,33 @@ impl Event {
         if is_clock { "ns" } else { "count" }
     }
 
-    /// True if it is called `wanted`, with or without modifiers.
+    /// Returns true if its name is `wanted`, with or without modifiers.
     pub fn is_called(&self, wanted: &str) -> bool {
         let rest = self.name.strip_prefix(wanted);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':') || rest.starts_with('/'))
     }
 }
 
-/// All events.
+/// All events of a file.
 #[derive(Clone, Debug, Default)]
 pub struct Events {
-    /// In the file's order.
+    /// Events, in the file's order.
     pub list: Vec<Event>,
     by_id: HashMap<u64, u16, foldhash::fast::FixedState>,
-    /// All records are laid out in the same way.
+    /// All records have the same layout.
     alike: bool,
 }
 
 impl Events {
-    /// Adds one. There may be 65,535.
+    /// Adds an event. There may be 65,536; others are ignored.
     pub fn add(&mut self, attr: Attr, ids: &[u64], order: ByteOrder) {
         let Ok(index) = u16::try_from(self.list.len()) else { return };
         for &id in ids {
             self.by_id.entry(id).or_insert(index);
         }
         self.list.push(Event::new(attr, order));
-        // perf asks for build IDs with one event, and writes what was mapped before as records of none, which
-        // count as the first event's.
+        // perf requests build IDs with one event only, but writes existing mappings as records without an event ID,
+        // which count as records of the first event.
         if attr.has(flag::BUILD_ID)
             && let Some(first) = self.list.first_mut()
         {
@@ -161,7 +161,7 @@ impl Events {
         self.alike = self.list.len() == 1;
     }
 
-    /// Gives events the names that they were asked for by.
+    /// Sets the names of events to those given to `perf record`.
     pub fn describe(&mut self, descriptions: &[EventDescription]) {
         for (index, description) in descriptions.iter().enumerate() {
             let by_id = description.ids.first().and_then(|&id| self.index(id));
@@ -173,7 +173,7 @@ impl Events {
         }
     }
 
-    /// Gives tracepoints that have no name those of their formats; whether all have one now.
+    /// Names tracepoints that have no name by their formats. Returns true if all of them have a name now.
     pub fn name_tracepoints(&mut self, tracepoints: impl FnOnce() -> Vec<Tracepoint>) -> bool {
         let is_nameless = |event: &&mut Event| {
             event.attr.type_ == type_id::TRACEPOINT && event.name == default_name(&event.attr)
@@ -193,14 +193,14 @@ impl Events {
         all
     }
 
-    /// The event with this ID.
+    /// Returns the index of the event with this ID.
     pub fn index(&self, id: u64) -> Option<usize> {
         self.by_id.get(&id).copied().map(usize::from)
     }
 
-    /// The event that a record is of. All events of a file have their ID in the same place of a
-    /// record: perf sees to that, for it could not distinguish them either. Records without an ID
-    /// are of the first.
+    /// Returns the index of the event that a record belongs to. In all events of a file, the ID is at the same place of
+    /// a record: perf ensures that, since it could not distinguish events otherwise. Records without an ID belong to
+    /// the first event.
     #[inline]
     pub fn of(&self, record: &[u8]) -> Option<usize> {
         if self.alike {
@@ -211,12 +211,12 @@ impl Events {
         Some(if id == 0 { 0 } else { self.index(id)? })
     }
 
-    /// An event, for records that do not say of which they are.
+    /// Returns the index of some event, for records that do not say which event they belong to.
     pub fn any(&self) -> Option<usize> {
         (!self.list.is_empty()).then_some(0)
     }
 
-    /// True if a sample, whose event is `known` by now, has an ID that no event of the file has.
+    /// Returns true if a sample has an ID that no event of the file has. `known` is the result of [`Self::of`] for it.
     #[inline]
     pub fn is_foreign(&self, record: &[u8], known: Option<usize>) -> bool {
         if self.by_id.is_empty() || (known.is_some() && !self.alike) {
@@ -226,8 +226,8 @@ impl Events {
         id.is_some_and(|id| id != 0 && !self.by_id.contains_key(&id))
     }
 
-    /// The event to count: the one that is called `wanted`, or else the first in the file's order,
-    /// which is that in which they were asked for. It has samples.
+    /// Chooses the event to count: the one named `wanted`, or the first in the file's order, which is the order in
+    /// which they were requested. The event has samples.
     pub fn choose(&self, wanted: Option<&str>) -> Option<usize> {
         let position = |found: &dyn Fn(&Event) -> bool| {
             self.list.iter().position(|event| event.samples > 0 && found(event))

@@ -1,5 +1,5 @@
-//! perf's description of the machine and itself: the feature sections of a file, and the records
-//! that stand for them in a pipe.
+//! perf's description of the machine and of itself: the feature sections of a file, and the corresponding records in a
+//! pipe.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use pyrograph_event::{Attr, ByteOrder};
 use crate::fields::{Fields, text};
 use crate::header::words_of;
 
-/// Numbers of the features (`enum` of `HEADER_*` in the format's documentation).
+/// Feature numbers (`enum` of `HEADER_*` in the format's documentation).
 pub mod number {
     pub const TRACING_DATA: u32 = 1;
     pub const BUILD_ID: u32 = 2;
@@ -27,20 +27,21 @@ pub mod number {
     pub const DIR_FORMAT: u32 = 24;
 }
 
-/// Size of what every record begins with.
+/// Size of a record's header, in bytes.
 const RECORD_HEADER: usize = 8;
 
-/// Set in a build-ID record's flags if its size stands in the byte after 20 bytes of build ID;
-/// before Linux 5.13 it was always 20.
+/// Flag of a build-ID record: its size is in the byte after the 20 bytes of build ID. Before Linux 5.13 the size was
+/// always 20.
 const BUILD_ID_SIZE: u16 = 1 << 15;
 
-/// A command line longer than this is cut off: empty words take more room than the file does.
+/// Maximum number of command line arguments; the rest is cut off. Empty words take more memory than they take in the
+/// file.
 const MOST_ARGUMENTS: usize = 1 << 14;
 
-/// Properties of an event beside its attributes.
+/// Properties of an event in addition to its attributes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventDescription {
-    /// Its name as it was asked for.
+    /// Name, as given to `perf record`.
     pub name: String,
     /// Its IDs.
     pub ids: Vec<u64>,
@@ -49,38 +50,38 @@ pub struct EventDescription {
 /// The contents of the features; empty or `None` if not in the file.
 #[derive(Clone, Debug, Default)]
 pub struct Features {
-    /// The machine's name.
+    /// Host name.
     pub hostname: Option<String>,
     /// The kernel's version.
     pub os_release: Option<String>,
     /// perf's version.
     pub perf_version: Option<String>,
-    /// The machine's architecture as `uname -m` has it.
+    /// Architecture of the machine, as in `uname -m`.
     pub arch: Option<String>,
-    /// CPUs that there could be, and those that were online.
+    /// Number of available CPUs, and of online CPUs.
     pub cpus: Option<(u32, u32)>,
-    /// The CPU's name.
+    /// Name of the CPU.
     pub cpu: Option<String>,
-    /// The CPU's number.
+    /// ID of the CPU: vendor, family, model and the like.
     pub cpu_id: Option<String>,
-    /// Memory in bytes.
+    /// Memory of the machine, in bytes.
     pub memory: Option<u64>,
-    /// The command line of perf.
+    /// Command line of perf.
     pub command: Vec<String>,
-    /// The events.
+    /// Events.
     pub events: Vec<EventDescription>,
-    /// Groups of events: name, the leader's index, how many members.
+    /// Groups of events: name, index of the leader, number of members.
     pub groups: Vec<(String, u32, u32)>,
-    /// The first and the last sample's time in nanoseconds.
+    /// Times of the first and the last sample, in nanoseconds.
     pub sample_time: Option<(u64, u64)>,
-    /// The build IDs of files in which samples are, by path.
+    /// Build IDs by path, of files that contain sampled code.
     pub build_ids: BTreeMap<String, Vec<u8>>,
-    /// The data is in files of its own.
+    /// The data is in separate files.
     pub is_directory: bool,
 }
 
 impl Features {
-    /// Takes a feature. One that is not known, or damaged, is passed over.
+    /// Adds a feature. Unknown or damaged ones are ignored.
     pub fn add(&mut self, feature: u32, bytes: &[u8], order: ByteOrder) {
         let mut from = Fields::new(bytes, order);
         let string = || Fields::new(bytes, order).string();
@@ -110,7 +111,7 @@ impl Features {
         }
     }
 
-    /// Takes records of build IDs, one after the other.
+    /// Adds build IDs from consecutive records.
     pub fn add_build_ids(&mut self, mut bytes: &[u8], order: ByteOrder) {
         while let Some((record, rest)) = split_record(bytes, order) {
             self.add_build_id(record, order);
@@ -118,7 +119,7 @@ impl Features {
         }
     }
 
-    /// Takes one record: `pid`, 20 bytes of build ID, its size and three bytes of nothing, path.
+    /// Adds one record: `pid`, 20 bytes of build ID, its size, three unused bytes, path.
     fn add_build_id(&mut self, record: &[u8], order: ByteOrder) -> Option<()> {
         let mut from = Fields::new(record, order);
         from.u32()?;
@@ -134,7 +135,7 @@ impl Features {
     }
 }
 
-/// The first record of `bytes`, and what follows it.
+/// Splits off the first record of `bytes`.
 fn split_record(bytes: &[u8], order: ByteOrder) -> Option<(&[u8], &[u8])> {
     let mut from = Fields::new(bytes, order);
     from.u32()?;
@@ -146,7 +147,7 @@ fn split_record(bytes: &[u8], order: ByteOrder) -> Option<(&[u8], &[u8])> {
     bytes.split_at_checked(size)
 }
 
-/// `u32 count, u32 attr_size`, and for each: attributes, `u32 ids`, name, IDs.
+/// Parses `u32 count, u32 attr_size`, and for each event: attributes, `u32 ids`, name, IDs.
 fn event_descriptions(mut from: Fields<'_>, order: ByteOrder) -> Vec<EventDescription> {
     let (Some(_), Some(attr_size)) = (from.u32(), from.u32()) else { return Vec::new() };
     let mut event = || {
@@ -154,13 +155,13 @@ fn event_descriptions(mut from: Fields<'_>, order: ByteOrder) -> Vec<EventDescri
         let ids = usize::try_from(from.u32()?).ok()?;
         let name = from.string()?;
         let ids = words_of(from.take(ids.checked_mul(8)?)?, order);
-        // An attribute of no bytes would make events without end.
+        // With zero-sized attributes there would be no end of events.
         (!attr.is_empty()).then_some(EventDescription { name, ids })
     };
     std::iter::from_fn(&mut event).collect()
 }
 
-/// The name that perf gives an event that has none.
+/// Returns the name that perf gives to an event without a name.
 pub fn default_name(attr: &Attr) -> String {
     use pyrograph_event::type_id;
 

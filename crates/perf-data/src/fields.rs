@@ -1,10 +1,10 @@
-//! Numbers and texts off the front of bytes, in the file's byte order.
+//! Reads numbers and strings from the front of a byte slice, in the file's byte order.
 
 use std::ops::Range;
 
 use pyrograph_event::ByteOrder;
 
-/// The bytes that have not been read yet.
+/// Bytes that have not been read yet.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields<'a> {
     bytes: &'a [u8],
@@ -55,33 +55,33 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// A section of a file: its offset and size. One that ends beyond 2^64 is none.
+    /// Reads the offset and size of a file section; `None` if it ends beyond 2^64.
     pub fn section(&mut self) -> Option<Range<u64>> {
         let (start, size) = (self.u64()?, self.u64()?);
         Some(start..start.checked_add(size)?)
     }
 
-    /// The bytes up to the next zero byte, which is left out.
+    /// Reads the bytes up to the next zero byte, and skips that.
     pub fn c_string(&mut self) -> Option<&'a [u8]> {
         let text = self.take(memchr::memchr(0, self.bytes)?)?;
         self.take(1)?;
         Some(text)
     }
 
-    /// A text with its length before it, filled up with zeros.
+    /// Reads a string that is preceded by its length and padded with zeros.
     pub fn string(&mut self) -> Option<String> {
         let len = self.u32()?;
         self.take(usize::try_from(len).ok()?).map(text)
     }
 }
 
-/// The text before the first zero byte.
+/// Returns the text before the first zero byte.
 pub fn text(bytes: &[u8]) -> String {
     let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(text).into_owned()
 }
 
-/// The part of `bytes` that a section names, as far as it is there.
+/// Returns the part of `bytes` that a section covers, as far as it exists.
 pub fn slice<'a>(bytes: &'a [u8], section: &Range<u64>) -> &'a [u8] {
     let at = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
     bytes.get(at(section.start)..at(section.end)).unwrap_or_default()

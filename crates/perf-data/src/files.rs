@@ -1,9 +1,8 @@
-//! Where the files are that a recording's processes had mapped.
+//! Finds the files that a recording's processes had mapped.
 //!
-//! A file is used if its build ID is the one in the recording. Where the recording has
-//! none, a file is used if it has the path and the inode that were mapped and the recording was made
-//! on this machine, or if it is in the directory that the user named as a copy of that machine's
-//! file system.
+//! A file is used if its build ID is the recorded one. If the recording has no build ID for it, a file is used if it
+//! has the mapped path and inode and the recording was made on this machine, or if it is in the directory that the user
+//! named as a copy of that machine's file system.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,7 +15,7 @@ use pyrograph_symbol::{BuildId, Module, Source, running_kernel_build_id};
 
 use crate::recording::Recording;
 
-/// The kernel, as build-ID tables name it.
+/// Name of the kernel in build-ID tables.
 const KERNEL: &str = "[kernel.kallsyms]";
 
 /// Finds the files of a recording.
@@ -30,21 +29,21 @@ pub struct RecordedFiles {
 }
 
 impl RecordedFiles {
-    /// Those of `recording`, looked for where `locator` says.
+    /// Finds the files of `recording`, in the places that `locator` gives.
     pub fn new(recording: &Recording, locator: Locator) -> Self {
         let features = &recording.features;
         let is = |recorded: &Option<String>, file: &str| {
             let ours = std::fs::read_to_string(file).unwrap_or_default();
             recorded.as_ref().is_none_or(|recorded| recorded == ours.trim_end())
         };
-        // A copy of another file system is that of another machine.
+        // A copy of a file system counts as another machine.
         let same_machine =
             locator.symfs.is_none() && is(&features.hostname, "/proc/sys/kernel/hostname");
         Self {
             locator,
             build_ids: features.build_ids.clone(),
             same_machine,
-            // Where the file does not say which kernel it was, it may have been any.
+            // If the file does not give the kernel version, it may have been any kernel.
             same_kernel: same_machine
                 && features.os_release.is_some()
                 && is(&features.os_release, "/proc/sys/kernel/osrelease"),
@@ -60,8 +59,8 @@ impl RecordedFiles {
         }
     }
 
-    /// By its build ID. What is no regular file is not opened: a recording could name a pipe, for
-    /// whose writer one would wait for ever.
+    /// Opens a file by its build ID. Only regular files are opened: a recording could name a pipe, and opening that
+    /// would block until there is a writer.
     fn open_identified(&self, path: &Path, id: &BuildId) -> Option<File> {
         let below = |root: &PathBuf| root.join(path.strip_prefix("/").unwrap_or(path));
         let place = self.locator.symfs.as_ref().map_or_else(|| path.to_owned(), below);
@@ -69,7 +68,7 @@ impl RecordedFiles {
         (!is_other).then(|| self.locator.open_module(path, Some(id)).ok()).flatten()
     }
 
-    /// By its path alone.
+    /// Opens a file by its path alone.
     fn open_unidentified(&self, path: &Path, identity: &Identity) -> Option<File> {
         if let Some(root) = &self.locator.symfs {
             return open_regular(&root.join(path.strip_prefix("/").unwrap_or(path)));
@@ -80,7 +79,7 @@ impl RecordedFiles {
         (is_older && identity.may_be(&file)).then_some(file)
     }
 
-    /// A file that perf keeps for a build ID beside what all kinds of files have.
+    /// Returns the path of a file in perf's build-ID cache, by build ID and file name.
     fn cached(&self, id: &[u8], name: &str) -> Option<PathBuf> {
         let id = BuildId::new(id)?.to_string();
         let cache = self.locator.build_id_cache.as_ref()?;
@@ -112,13 +111,13 @@ impl Files for RecordedFiles {
         match &self.locator.symfs {
             Some(root) => open_regular(&root.join(path.strip_prefix("/").ok()?)),
             None if !self.same_machine => None,
-            // The process may still run; or it is gone, and who has its number now is another.
+            // The process may still run, or it is gone and its PID may be in use by another.
             None => MapWriter::of(pid).open(&path).or_else(|| MapWriter::gone().open(&path)),
         }
     }
 
-    /// This kernel's own if it is the one that ran, and has not been started anew since: it is
-    /// elsewhere in memory after each start. Otherwise the copy that perf keeps.
+    /// The kallsyms of the running kernel if it is the recorded one and has not been rebooted since: its address
+    /// differs after each boot. Otherwise perf's cached copy.
     fn kallsyms(&mut self) -> Option<PathBuf> {
         let starts_there = |path: &Path| {
             self.kernel_start.is_none_or(|start| first_symbols(path).contains(&start))
@@ -159,7 +158,7 @@ impl Files for RecordedFiles {
     }
 }
 
-/// The addresses of the symbols that perf takes for the place of a kernel.
+/// Returns the addresses of the symbols from which perf takes the address of a kernel.
 fn first_symbols(path: &Path) -> Vec<u64> {
     let Ok(file) = File::open(path) else { return Vec::new() };
     let mut found = Vec::new();
@@ -170,7 +169,7 @@ fn first_symbols(path: &Path) -> Vec<u64> {
         let digits = line.split(|&byte| byte == b' ').next().unwrap_or_default();
         let address = std::str::from_utf8(digits).ok();
         found.extend(address.and_then(|digits| u64::from_str_radix(digits, 16).ok()));
-        // They stand near the beginning, and each stands once.
+        // They are near the beginning, and each appears once.
         if found.len() == 2 {
             break;
         }

@@ -1,6 +1,6 @@
-//! Samples that hold counts: of their event, or of all events of its group (`{a,b}:S`).
+//! Samples that contain counts: of their event, or of all events of its group (`{a,b}:S`).
 //!
-//! Such a sample is one of each of these events, whose value is how much its count has grown since the sample before.
+//! Such a sample counts as one of each of these events; its value is the increase of the count since the sample before.
 
 use hashbrown::HashMap;
 use pyrograph_event::Sample;
@@ -8,14 +8,14 @@ use pyrograph_event::Sample;
 use crate::events::Event;
 use crate::recording::{Place, Recording};
 
-/// The last count of each event; of each thread's, where threads have counts of their own.
+/// Last count of each event, per thread if threads have their own counts.
 #[derive(Default)]
 pub(crate) struct Counts {
     last: HashMap<(u64, i32), u64, foldhash::fast::FixedState>,
 }
 
 impl Counts {
-    /// The events that a sample counts, with how much each has grown.
+    /// Returns the events that a sample counts, with the increase of each.
     pub fn growth<'a>(
         &'a mut self,
         recording: &'a Recording,
@@ -31,7 +31,7 @@ impl Counts {
     }
 }
 
-/// The events that a sample counts: each with its ID, and its count.
+/// Returns the events that a sample counts, each with its ID and count.
 pub(crate) fn members<'a>(
     recording: &'a Recording,
     place: Place,

@@ -11,9 +11,9 @@
 //!     72  256 bits: which features there are
 //! ```
 //!
-//! An entry of the attributes is a `perf_event_attr` and the section of its event's IDs. For each
-//! feature, offset and size of its section stand after the data. A machine of the other byte order
-//! writes the magic number, and all else, the other way round.
+//! An entry of the attributes is a `perf_event_attr` and the section of its event's IDs. After the data, there is the
+//! offset and size of each feature's section. On a machine of the other byte order, the magic number and everything
+//! else are in that order.
 //!
 //! Source: `tools/perf/Documentation/perf.data-file-format.txt` in the kernel's source.
 
@@ -23,36 +23,36 @@ use pyrograph_event::{Attr, ByteOrder, sample_type};
 
 use crate::fields::{Fields, slice};
 
-/// The magic number of a file; older versions than 2 are more than ten years gone.
+/// Magic number of a file. Versions before 2 have not been written for more than ten years.
 const MAGIC: &[u8; 8] = b"PERFILE2";
 
-/// The same from a machine of the other byte order.
+/// The same in the other byte order.
 const SWAPPED: &[u8; 8] = b"2ELIFREP";
 
-/// Size of the header of what was written to a pipe.
+/// Size of the header of data written to a pipe.
 pub const PIPE_SIZE: u64 = 16;
 
-/// Size of a section: its offset and its size.
+/// Size of a section entry: offset and size.
 const SECTION: usize = 16;
 
 /// A file's header.
 #[derive(Clone, Debug)]
 pub struct FileHeader {
-    /// The byte order of everything.
+    /// Byte order of the whole file.
     pub order: ByteOrder,
-    /// The attributes of each event, and its IDs. None in a pipe, where records hold them.
+    /// Attributes and IDs of each event. Empty for a pipe, which has them in records.
     pub attrs: Vec<(Attr, Vec<u64>)>,
-    /// Where the records are.
+    /// Range of the records.
     pub data: Range<u64>,
-    /// Each feature's number and where it is.
+    /// Number and range of each feature.
     pub features: Vec<(u32, Range<u64>)>,
-    /// There were more features, or parts of them, where the file ends now.
+    /// Some features, or parts of them, are beyond the end of the file.
     pub lacks_features: bool,
-    /// The damage in the table of events, and what follows from it.
+    /// Damage in the table of events, and its consequence.
     pub table_flaw: Option<String>,
 }
 
-/// True if a file that begins so is `perf.data`.
+/// Returns true if a file that begins like this is `perf.data`.
 pub fn detect(head: &[u8]) -> bool {
     head.starts_with(MAGIC) || head.starts_with(SWAPPED)
 }
@@ -62,7 +62,7 @@ impl FileHeader {
     ///
     /// # Errors
     ///
-    /// If it is none, or is cut off.
+    /// Returns an error if there is no such header, or if it is truncated.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
         let order = match bytes.first_chunk() {
             Some(MAGIC) => ByteOrder::Little,
@@ -103,8 +103,8 @@ impl FileHeader {
             table_flaw: None,
         };
         let attr_size = entry_size.checked_sub(SECTION)?;
-        // The IDs of all events together cannot be more than the file has bytes for: sections that
-        // overlap would make much of little.
+        // The IDs of all events together cannot take more bytes than the file has: overlapping sections could otherwise
+        // make a small file use much memory.
         let mut room = bytes.len();
         let table = slice(bytes, &attrs);
         let mut is_damaged = table.len() as u64 != attrs.end - attrs.start
@@ -125,7 +125,7 @@ impl FileHeader {
         all_ids.sort_unstable();
         all_ids.dedup();
         is_damaged |= all_ids.len() < count;
-        // Events without an ID cannot be distinguished; a single one need not be.
+        // Events without IDs cannot be distinguished; a single event needs none.
         is_damaged |= header.attrs.len() > 1 && header.attrs.iter().any(|(_, ids)| ids.is_empty());
         let id_at = |(attr, _): &(Attr, Vec<u64>)| attr.sample_type & sample_type::IDENTIFIER;
         is_damaged |= header.attrs.windows(2).any(|pair| id_at(&pair[0]) != id_at(&pair[1]));
@@ -134,7 +134,7 @@ impl FileHeader {
                         another event";
             header.table_flaw = Some(what.to_owned());
         }
-        // perf fills in the size when it ends: if it was killed, all that follows is data.
+        // perf fills in the size when it ends. If it was killed, everything up to the end is data.
         if header.data.is_empty() && header.data.start < all {
             header.data.end = all;
             return Some(header);
@@ -142,7 +142,7 @@ impl FileHeader {
         let numbers = (0..256u32).filter(|bit| words[*bit as usize / 64] >> (bit % 64) & 1 != 0);
         let count = numbers.clone().count();
         let mut sections = Fields::new(slice(bytes, &(header.data.end..all)), order);
-        // Sections beyond the end of a file that was cut off are not there.
+        // Sections beyond the end of a truncated file are missing.
         header.features = numbers.map_while(|bit| Some((bit, sections.section()?))).collect();
         header.lacks_features = header.features.len() < count
             || header.features.iter().any(|(_, section)| section.end > all);
@@ -150,7 +150,7 @@ impl FileHeader {
     }
 }
 
-/// True if the attributes that an entry begins with say that they are of a size they can have.
+/// Returns true if the size in the attributes at the start of an entry is possible.
 fn has_size(entry: &[u8], attr_size: usize, order: ByteOrder) -> bool {
     let mut from = Fields::new(entry, order);
     from.u32();
@@ -159,7 +159,7 @@ fn has_size(entry: &[u8], attr_size: usize, order: ByteOrder) -> bool {
         .is_some_and(|size| size >= 64 && usize::try_from(size).is_ok_and(|size| size <= attr_size))
 }
 
-/// Numbers of 64 bits, one after the other.
+/// Decodes consecutive 64-bit numbers.
 pub fn words_of(bytes: &[u8], order: ByteOrder) -> Vec<u64> {
     let mut from = Fields::new(bytes, order);
     std::iter::from_fn(|| from.u64()).collect()

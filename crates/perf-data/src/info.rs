@@ -1,4 +1,4 @@
-//! Information that a recording holds about itself.
+//! Information that a recording contains about itself.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ fn field(field: &TracepointField) -> FieldInfo {
 }
 
 impl Recording {
-    /// The information that a file holds about itself.
+    /// Returns the information that a file contains about itself.
     pub fn info(&self) -> RecordingInfo {
         describe(self)
     }
@@ -36,7 +36,7 @@ fn describe(recording: &Recording) -> RecordingInfo {
         kernel: features.os_release,
         arch: features.arch,
         cpu: features.cpu,
-        // Available CPUs come first, those that were online second.
+        // Available CPUs come first, online CPUs second.
         cpus: features.cpus.map(|(_, online)| online),
         memory: features.memory,
         perf: features.perf_version,

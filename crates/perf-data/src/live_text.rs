@@ -1,4 +1,4 @@
-//! The fields of tracepoints of the running kernel as text.
+//! Text of tracepoint data of the running kernel.
 
 use hashbrown::HashMap;
 use pyrograph_event::ByteOrder;
@@ -8,19 +8,19 @@ use crate::trace_text::{Kernel, RawSample};
 use crate::tracepoint::Tracepoint;
 use crate::tracing::texts_of;
 
-/// Makes text of the data of tracepoints, with names of the running kernel's functions.
+/// Formats tracepoint data as text, with names of the running kernel's functions.
 #[derive(Debug, Default)]
 pub struct LiveText {
-    /// Texts in the kernel, by their addresses, once a tracepoint was shown.
+    /// Kernel strings by address, once a tracepoint was formatted.
     texts: Option<HashMap<u64, String>>,
     /// The kernel's symbols, once they were needed.
     kernel: Option<Kernel>,
-    /// Names of numbers, by the tracepoint's ID.
+    /// Names of numbers, by tracepoint ID.
     names: HashMap<u64, Memo>,
 }
 
 impl LiveText {
-    /// Adds the text of a tracepoint's data.
+    /// Appends the text of a tracepoint's data to `out`.
     pub fn write(&mut self, tracepoint: &Tracepoint, data: &[u8], out: &mut String) {
         const PLACES: [&str; 2] =
             ["/sys/kernel/tracing/printk_formats", "/sys/kernel/debug/tracing/printk_formats"];

@@ -1,31 +1,30 @@
 //! Samples lost while a file was recorded.
 //!
-//! The kernel writes LOST once there is room in the buffer again. Of an event with
-//! `PERF_FORMAT_LOST` (Linux 6.0) it also counts what was lost, and perf writes that count as
-//! LOST_SAMPLES when it ends, without a time: the same losses, and those after the last LOST.
-//! LOST_SAMPLES of the kernel itself (samples that the hardware's buffer had no room for) have a
-//! time, and are losses of their own. What a BPF filter left out was not to be recorded.
+//! The kernel writes LOST once there is room in the buffer again. For an event with `PERF_FORMAT_LOST` (Linux 6.0) it
+//! also counts lost samples, and perf writes that count as LOST_SAMPLES at the end, without a time: the same losses,
+//! plus losses after the last LOST. LOST_SAMPLES of the kernel itself (samples for which the hardware's buffer had no
+//! room) have a time, and are separate losses. Samples that a BPF filter dropped are not counted as lost.
 
 use pyrograph_event::{Record, read_format};
 
 use crate::events::Event;
 
-/// Set in the header's `misc` of LOST_SAMPLES that counts what a BPF filter left out.
+/// Flag in the header's `misc` of a LOST_SAMPLES record that counts samples dropped by a BPF filter.
 const LEFT_OUT_BY_FILTER: u16 = 1 << 15;
 
-/// Losses by who counted them.
+/// Losses by source.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Losses {
-    /// LOST.
+    /// Count from LOST records.
     noticed: u64,
-    /// LOST_SAMPLES that perf wrote at the end.
+    /// Count from LOST_SAMPLES records that perf wrote at the end.
     counted: u64,
-    /// LOST_SAMPLES of the kernel.
+    /// Count from LOST_SAMPLES records of the kernel.
     hardware: u64,
 }
 
 impl Losses {
-    /// Adds what a record says; whether it is about losses. `misc` is its header's.
+    /// Adds the losses in a record, and returns true if it is about losses. `misc` is from its header.
     pub fn add(&mut self, event: &Event, record: &Record<'_>, misc: u16) -> bool {
         let (sum, count) = match record {
             Record::Lost(lost) => (&mut self.noticed, lost.count),
@@ -41,7 +40,7 @@ impl Losses {
         true
     }
 
-    /// All losses, each counted once.
+    /// Returns all losses, each counted once.
     pub fn total(&self) -> u64 {
         self.noticed.max(self.counted).saturating_add(self.hardware)
     }

@@ -1,25 +1,25 @@
-//! Texts that were made once, and are asked for again and again.
+//! Cache of formatted texts.
 
 use std::ops::Range;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 
-/// Texts by a number and what it is of.
+/// Texts by a number and its context.
 #[derive(Debug, Default)]
 pub struct Memo {
     known: HashMap<(u32, i64), Range<u32>, FixedState>,
     texts: String,
 }
 
-/// As many texts are kept: there are few where keeping them helps.
+/// Maximum number of cached texts: where caching helps, there are few.
 const MOST: usize = 1 << 14;
 
-/// As many bytes of them.
+/// Maximum number of bytes of cached texts.
 const MOST_BYTES: usize = 1 << 24;
 
 impl Memo {
-    /// Adds the text of a number, which `make` makes the first time.
+    /// Appends the text of a number, which `make` formats the first time.
     #[inline]
     pub fn write(&mut self, key: (u32, i64), out: &mut String, make: impl FnOnce(&mut String)) {
         match self.known.get(&key) {

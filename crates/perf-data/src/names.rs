@@ -1,23 +1,23 @@
-//! The names of threads, as records have them.
+//! Names of threads, from records.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use pyrograph_event::Record;
 
-/// The names that threads have at the time.
+/// Current names of threads.
 #[derive(Default)]
 pub struct Names {
-    /// Threads by number: a place in `names`, which they keep.
+    /// Index into `names`, by thread ID. A thread keeps its index.
     known: HashMap<i32, u32, FixedState>,
     names: Vec<String>,
-    /// Threads that were asked for last.
+    /// Most recently requested threads.
     recent: [Option<(i32, u32)>; RECENT],
 }
 
 const RECENT: usize = 32;
 
 impl Names {
-    /// Follows a record that is no sample.
+    /// Updates the names from a record other than a sample.
     pub fn follow(&mut self, record: &Record<'_>) {
         match record {
             Record::Comm(comm) => {
@@ -43,7 +43,7 @@ impl Names {
         }
     }
 
-    /// The name of a sample's thread; empty if it is not known.
+    /// Returns the name of a sample's thread; empty if it is not known.
     #[inline]
     pub fn of(&mut self, pid: Option<i32>, tid: Option<i32>) -> &str {
         let Some(tid) = tid else { return "" };
@@ -62,7 +62,7 @@ impl Names {
             self.recent[slot] = Some((tid, at));
             return &self.names[at as usize];
         }
-        // Of a thread that is nearly gone the kernel may name the process only.
+        // For an exiting thread, the kernel may give only the process.
         let at = pid.and_then(|pid| self.known.get(&pid));
         at.map_or("", |&at| &self.names[at as usize])
     }

@@ -1,13 +1,13 @@
-//! Samples of the usual kind, read without more ado: words in fixed places, then a callchain, then raw data.
+//! Fast path for samples of the usual form: words at fixed offsets, then a callchain, then raw data.
 //!
-//! [`Layout::decode`] reads all that a sample can hold, into a struct that is as large. Where millions of samples are printed
-//! that is most of the work.
+//! [`Layout::decode`] decodes everything that a sample can contain into a large struct. When millions of samples are
+//! printed, that is most of the work.
 //!
 //! [`Layout::decode`]: pyrograph_event::Layout::decode
 
 use pyrograph_event::{Attr, ByteOrder, Callchain, CpuMode, Header, sample_type};
 
-/// Where the fields are in the samples of an event.
+/// Offsets of the fields in the samples of an event.
 #[derive(Clone, Copy, Debug)]
 pub struct PlainLayout {
     ip: Option<u16>,
@@ -15,13 +15,13 @@ pub struct PlainLayout {
     time: Option<u16>,
     addr: Option<u16>,
     cpu: Option<u16>,
-    /// Where the first field begins that has no fixed size.
+    /// Offset of the first field of variable size.
     end: u16,
     has_callchain: bool,
     has_raw: bool,
 }
 
-/// A sample of the usual kind.
+/// A sample of the usual form.
 #[derive(Clone, Copy, Debug)]
 pub struct PlainSample<'a> {
     pub ip: Option<u64>,
@@ -36,7 +36,7 @@ pub struct PlainSample<'a> {
 }
 
 impl PlainLayout {
-    /// `None` if samples have other fields, or are of another byte order than most.
+    /// Returns `None` if samples have other fields, or are big-endian.
     pub fn new(attr: &Attr, order: ByteOrder) -> Option<Self> {
         use sample_type as field;
         const WORDS: [u64; 9] = [
@@ -67,7 +67,7 @@ impl PlainLayout {
         Some(Self { ip, tid, time, addr, cpu, end, has_callchain, has_raw })
     }
 
-    /// Reads a sample; `None` if the record is too short for it.
+    /// Decodes a sample; `None` if the record is too short.
     #[inline]
     pub fn read<'a>(&self, record: &'a [u8]) -> Option<PlainSample<'a>> {
         let (fixed, mut rest) = record.split_at_checked(self.end.into())?;

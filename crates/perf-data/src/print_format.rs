@@ -1,4 +1,5 @@
-//! The `print fmt` of a tracepoint: a format of C and its arguments, which are expressions over the fields.
+//! Parser for the `print fmt` of a tracepoint: a C format string and its arguments, which are expressions over the
+//! fields.
 //!
 //! ```text
 //! "vec=%u [action=%s]", REC->vec, __print_symbolic(REC->vec, { 0, "HI" }, { 1, "TIMER" })
@@ -10,7 +11,7 @@ use crate::print_numbers::{binary, cut, is_type, size_of_type, unary};
 use crate::print_tokens::{Token, tokens};
 use crate::tracepoint::TracepointField;
 
-/// A format that was read.
+/// A parsed format.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PrintFormat {
     /// Its parts, in order.
@@ -20,93 +21,93 @@ pub struct PrintFormat {
 /// Part of a format.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Part {
-    /// Text as it is.
+    /// Literal text.
     Text(String),
-    /// A value.
+    /// A formatted value.
     Value(Conversion, Expr),
 }
 
-/// How a value is printed.
+/// A conversion specification (`%…`).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Conversion {
-    /// `-`: blanks come behind.
+    /// `-`: left-aligned.
     pub left: bool,
-    /// `+` or a blank: what positive numbers have for a sign.
+    /// `+` or a blank: the sign of positive numbers.
     pub sign: Option<char>,
-    /// `#`: a number has the prefix of its base.
+    /// `#`: numbers have the prefix of their base.
     pub prefixed: bool,
-    /// `0`: zeros in place of blanks.
+    /// `0`: padded with zeros instead of blanks.
     pub zeros: bool,
-    /// At least as wide.
+    /// Minimum width.
     pub width: usize,
-    /// At most as many characters, or at least as many digits.
+    /// Precision: the maximum number of characters, or the minimum number of digits.
     pub precision: Option<usize>,
-    /// The precision is the value before.
+    /// `*`: the precision is the preceding argument.
     pub measured: Option<Box<Expr>>,
-    /// Of `h`, `hh`, `l`, `ll`, `z`, `j`, `t`: 1, 2, 4 or 8 bytes.
+    /// Size in bytes, from `h`, `hh`, `l`, `ll`, `z`, `j` or `t`: 1, 2, 4 or 8.
     pub bytes: usize,
-    /// The letter, and of `p` what follows it.
+    /// Conversion letter.
     pub kind: char,
-    /// As `ISpc` of `%pISpc`.
+    /// Suffix of `%p`, such as `ISpc` of `%pISpc`.
     pub pointer: &'static str,
 }
 
 impl Conversion {
-    /// Returns true if a text is printed as it is.
+    /// Returns true if a text is printed without padding or truncation.
     pub fn is_plain(&self) -> bool {
         self.width == 0 && self.precision.is_none() && self.measured.is_none()
     }
 }
 
-/// An expression.
+/// An expression over the fields.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
     /// A number.
     Number(i64),
     /// Text.
     Text(String),
-    /// A name that only the kernel knows the value of.
+    /// A name whose value is known only to the kernel.
     Unknown,
-    /// A field, by its number; [`NO_FIELD`] if there is none of the name.
+    /// A field, by index; [`NO_FIELD`] if there is none of that name.
     Field(usize),
     /// An element of a field.
     Element(usize, Box<Expr>),
-    /// A conversion to a number of so many bytes, signed or not.
+    /// A cast to a type of this size in bytes; true if it is signed.
     Cast(usize, bool, Box<Expr>),
-    /// An operator with one operand.
+    /// A unary operator.
     Unary(char, Box<Expr>),
-    /// An operator with two.
+    /// A binary operator.
     Binary(&'static str, Box<Expr>, Box<Expr>),
     /// `a ? b : c`.
     Choice(Box<Expr>, Box<Expr>, Box<Expr>),
-    /// `__print_flags`: a value, what is between names, and the names.
+    /// `__print_flags`: value, delimiter, and names of bits.
     Flags(Box<Expr>, String, Vec<(Option<i64>, String)>),
-    /// `__print_symbolic`: a value and the names.
+    /// `__print_symbolic`: value and names.
     Symbol(Box<Expr>, Vec<(Option<i64>, String)>),
-    /// `__get_str` and the like: a field whose place is in the field.
+    /// `__get_str` and the like: a field that contains the location of its data.
     Dynamic(usize),
-    /// Its length in bytes.
+    /// Length of a dynamic field in bytes.
     DynamicLen(usize),
-    /// `__print_hex`, `__print_hex_str`: bytes, how many, and what is between them.
+    /// `__print_hex`, `__print_hex_str`: bytes, count, and delimiter.
     Hex(Box<Expr>, Box<Expr>, &'static str),
-    /// `__print_array`: bytes, how many elements, and the size of one.
+    /// `__print_array`: bytes, number of elements, and element size.
     Array(Box<Expr>, Box<Expr>, Box<Expr>),
 }
 
-/// In place of the number of a field.
+/// Field index for an unknown field.
 pub const NO_FIELD: usize = usize::MAX;
 
-/// Longer formats than any kernel has.
+/// Maximum length of a format, in bytes; those of all kernels are shorter.
 const LONGEST: usize = 1 << 18;
 
-/// Deeper expressions than any format has.
+/// Maximum depth of an expression; no format has one as deep.
 const DEEPEST: usize = 128;
 
-/// Larger ones: they are evaluated by recursion.
+/// Maximum number of operands of an expression, since expressions are evaluated by recursion.
 const LARGEST: usize = 4096;
 
 impl PrintFormat {
-    /// Reads what follows `print fmt:`, of a tracepoint with these fields. `None` if it is of no known form.
+    /// Parses the text after `print fmt:`, for a tracepoint with these fields. `None` if it has an unknown form.
     pub fn parse(text: &str, fields: &[TracepointField]) -> Option<Self> {
         let tokens = tokens(text.get(..text.len().min(LONGEST))?)?;
         let mut from = Parser { fields, tokens: &tokens, at: 0, depth: 0, operands: 0 };
@@ -145,7 +146,7 @@ fn parts(format: &str, arguments: &mut impl Iterator<Item = Expr>) -> Option<Vec
     Some(parts)
 }
 
-/// What follows a `%`, and what follows that.
+/// Parses the text after a `%`; returns the conversion and the rest.
 fn conversion<'a>(
     text: &'a str,
     arguments: &mut impl Iterator<Item = Expr>,
@@ -192,18 +193,18 @@ fn conversion<'a>(
     if conversion.kind != 'p' {
         return Some((conversion, rest));
     }
-    // The longest first.
+    // Longest first.
     const POINTERS: [&str; 21] = [
         "ISpfsc", "ISpsc", "ISpfc", "ISpc", "ISc", "ISp", "IS", "I6c", "I6", "I4", "i6", "i4",
         "MF", "M", "UL", "Ub", "U", "S", "s", "K", "x",
     ];
     let pointer = POINTERS.into_iter().find(|known| rest.starts_with(known)).unwrap_or("");
-    // `%p` may stand before text: `%punlock` is none, but nothing else is known of it.
+    // Text may follow `%p` directly: `%punlock` has no suffix. Whatever looks like a known suffix is taken for one.
     conversion.pointer = pointer;
     Some((conversion, &rest[pointer.len()..]))
 }
 
-/// Operators with two operands, those that bind least first.
+/// Binary operators, lowest precedence first.
 const LEVELS: [&[&str]; 10] = [
     &["||"],
     &["&&"],
@@ -222,7 +223,7 @@ struct Parser<'a> {
     tokens: &'a [Token<'a>],
     at: usize,
     depth: usize,
-    /// How many operands the expression has so far.
+    /// Number of operands in the expression so far.
     operands: usize,
 }
 
@@ -302,7 +303,7 @@ impl<'a> Parser<'a> {
         Some(found)
     }
 
-    /// `(unsigned long)` before an operand.
+    /// Parses a cast such as `(unsigned long)` before an operand.
     fn cast(&mut self) -> Option<(usize, bool)> {
         let begin = self.at;
         let found = self.cast_here();
@@ -429,19 +430,19 @@ impl<'a> Parser<'a> {
         Some((first, Box::new(self.expression()?)))
     }
 
-    /// `, { 1, "A" }, { 2, "B" }`. Of a number that only the kernel knows there is none.
+    /// Parses `, { 1, "A" }, { 2, "B" }`. An entry whose number only the kernel knows has `None`.
     fn list(&mut self) -> Option<Vec<(Option<i64>, String)>> {
         let mut list = Vec::new();
         while self.skip(",") {
             if !self.skip("{") {
-                // Some lists end in a comma and nothing.
+                // Some lists end in a comma.
                 break;
             }
-            // Of a name only its number stays.
+            // Only the value of a name's expression is kept, so its operands do not count.
             let operands = self.operands;
             let value = self.expression()?;
             self.expect(",")?;
-            // Some lists end in a name that is none: `{ 0, ((void *)0) }`.
+            // Some lists end in an entry without a name: `{ 0, ((void *)0) }`.
             if let Expr::Text(name) = self.expression()? {
                 list.push((constant(&value), name));
             }
@@ -452,7 +453,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// The value of an expression without fields.
+/// Evaluates an expression without fields.
 fn constant(expr: &Expr) -> Option<i64> {
     match expr {
         Expr::Number(number) => Some(*number),

@@ -1,6 +1,6 @@
-//! Numbers as C computes with them, which the arguments of a `print fmt` are made of: operators, and types by their names.
+//! C arithmetic for the arguments of a `print fmt`: operators, and types by name.
 
-/// A number as one of so many bytes.
+/// Truncates a number to this many bytes, and extends it with its sign or with zeros.
 pub fn cut(number: i64, bytes: usize, signed: bool) -> i64 {
     let unused = 64 - 8 * bytes.clamp(1, 8) as u32;
     match signed {
@@ -9,7 +9,7 @@ pub fn cut(number: i64, bytes: usize, signed: bool) -> i64 {
     }
 }
 
-/// The result of an operator with one operand.
+/// Evaluates a unary operator.
 pub fn unary(sign: char, value: i64) -> i64 {
     match sign {
         '-' => value.wrapping_neg(),
@@ -18,8 +18,8 @@ pub fn unary(sign: char, value: i64) -> i64 {
     }
 }
 
-/// The result of an operator with two operands, in 64 bits; dividing by nothing gives nothing. `unsigned`: one of the
-/// operands has 64 bits without a sign.
+/// Evaluates a binary operator in 64 bits; division by zero gives zero. `unsigned` is true if an operand is an unsigned
+/// 64-bit number.
 pub fn binary(sign: &str, unsigned: bool, a: i64, b: i64) -> i64 {
     let shift = u32::try_from(b).ok().filter(|&bits| bits < 64);
     let (x, y) = (a.cast_unsigned(), b.cast_unsigned());
@@ -52,7 +52,7 @@ pub fn binary(sign: &str, unsigned: bool, a: i64, b: i64) -> i64 {
     }
 }
 
-/// Returns true if a word can only be of a type.
+/// Returns true if a word can only be part of a type name.
 pub fn is_type(word: &str) -> bool {
     const WORDS: [&str; 13] = [
         "unsigned", "signed", "long", "int", "short", "char", "const", "u8", "u16", "u32", "u64",
@@ -61,7 +61,7 @@ pub fn is_type(word: &str) -> bool {
     WORDS.contains(&word) || word.ends_with("_t")
 }
 
-/// Size in bytes and sign of a type.
+/// Returns the size in bytes of a type, and true if it is signed.
 pub fn size_of_type(words: &[&str]) -> (usize, bool) {
     let has = |word: &str| words.contains(&word);
     let last = words.last().copied().unwrap_or_default();

@@ -1,27 +1,27 @@
-//! The words, numbers, texts and signs of a `print fmt`.
+//! Tokenizer for a `print fmt`.
 
 use std::borrow::Cow;
 
-/// A piece of the text.
+/// A token.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Token<'a> {
-    /// A word.
+    /// An identifier.
     Name(&'a str),
     /// A number.
     Number(i64),
-    /// What is between quotes.
+    /// A string literal.
     Text(String),
-    /// Anything else.
+    /// An operator or punctuation.
     Sign(&'static str),
 }
 
-/// The longest first.
+/// Longest first.
 const SIGNS: [&str; 28] = [
     "->", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "(", ")", "{", "}", "[", "]", ",", "?",
     ":", "+", "-", "*", "/", "%", "&", "|", "^", "<", ">",
 ];
 
-/// The pieces of a text; `None` if something is none.
+/// Splits a text into tokens; `None` if it contains anything else.
 pub fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
     let mut tokens: Vec<Token<'_>> = Vec::new();
     let mut rest = text.trim();
@@ -29,7 +29,7 @@ pub fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
         if first == '"' {
             let (literal, after) = literal(&rest[1..])?;
             match tokens.last_mut() {
-                // Texts next to each other are one.
+                // Adjacent string literals are concatenated.
                 Some(Token::Text(before)) => before.push_str(&literal),
                 _ => tokens.push(Token::Text(literal.into_owned())),
             }
@@ -59,7 +59,7 @@ pub fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
     Some(tokens)
 }
 
-/// A text up to its quote, and what follows.
+/// Parses a string literal after its opening quote; returns it and the rest.
 fn literal(text: &str) -> Option<(Cow<'_, str>, &str)> {
     let mut literal = String::new();
     let mut chars = text.char_indices();
@@ -77,7 +77,7 @@ fn literal(text: &str) -> Option<(Cow<'_, str>, &str)> {
     None
 }
 
-/// `1`, `0x10UL`, `017`.
+/// Parses `1`, `0x10UL`, `017`.
 fn number(word: &str) -> Option<i64> {
     let digits = word.trim_end_matches(['u', 'U', 'l', 'L']);
     let number = match (digits.strip_prefix("0x").or(digits.strip_prefix("0X")), digits) {

@@ -1,4 +1,4 @@
-//! A file, open: its header, its records in the order of time, and where its samples are.
+//! An open file: its header, its records in order of time, and the locations of its samples.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -18,7 +18,8 @@ use crate::records::{self, RawRecord, Records};
 use crate::tracing;
 use crate::unpack;
 
-/// Which file of a directory, where in it, and of which event: 12 bits, 40 bits, 12 bits.
+/// Location of a record: 12 bits of the file in a directory, 12 bits of the event's index, and 40 bits of offset in the
+/// file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place(u64);
 
@@ -56,10 +57,10 @@ impl Place {
     }
 }
 
-/// Bytes with records.
+/// Mapped bytes with records.
 struct Part {
     bytes: Mmap,
-    /// Where the records are in it.
+    /// Range of the records in it.
     start: usize,
     end: usize,
 }
@@ -69,25 +70,25 @@ impl Part {
         self.bytes.get(self.start..self.end).unwrap_or_default()
     }
 
-    /// Most of the time that the first pass over a large file takes goes into page faults: takes
-    /// half of them off it.
+    /// Populates the second half of the mapping. The first pass over a large file spends most of its time in page
+    /// faults; this halves them.
     fn map_second_half(&self) {
         const LARGE: usize = 16 << 20;
         let half = self.end / 2;
         if half > LARGE {
-            // Kernels before 5.14 do not know this advice, and do without.
+            // Kernels before 5.14 do not have this advice, and work without it.
             let _ = self.bytes.advise_range(Advice::PopulateRead, half, self.end - half);
         }
     }
 
-    /// Gives the pages back that have been read. They are the file's, and come again when asked for.
+    /// Releases the pages that have been read. They are page cache, and are mapped again when needed.
     fn release(&self) {
-        // SAFETY: The mapping is shared and only read, so that no byte of it is lost.
+        // SAFETY: The mapping is shared and only read, so that no data is lost.
         let _ = unsafe { self.bytes.unchecked_advise(UncheckedAdvice::DontNeed) };
     }
 }
 
-/// An open recording: the records of a file, in order.
+/// An open recording: the records of a file, in order of time.
 pub struct Recording {
     parts: Vec<Part>,
     order: ByteOrder,
@@ -97,33 +98,33 @@ pub struct Recording {
     pub(crate) tracing_data: Vec<u8>,
     /// The events.
     pub(crate) events: Events,
-    /// Time and place of each record that counts, in the order of time.
+    /// Time and place of each record that is used, in order of time.
     pub(crate) index: Vec<(u64, u64)>,
-    /// Where the user part of a thread's callchains is, by thread and cookie.
+    /// Places of deferred user callchains, by thread and cookie.
     deferred: HashMap<(i32, u64), u64>,
-    /// The address of the kernel's first symbol: it differs from boot to boot.
+    /// Address of the kernel's first symbol, which differs from boot to boot.
     pub(crate) kernel_start: Option<u64>,
     /// Damage in the file.
     pub(crate) damage: Vec<String>,
-    /// Contradictions in the file, and what became of them.
+    /// Contradictions in the file, and how they were handled.
     pub(crate) flaws: Vec<String>,
-    /// Records that cannot have been written as they are here. They were left out.
+    /// Number of records that cannot have been written as they are. They were left out.
     pub(crate) impossible: u64,
-    /// Samples of events that are not in the table of events. They were left out.
+    /// Number of samples of events that are not in the table of events. They were left out.
     of_no_event: u64,
-    /// When the file was written, as far as is known.
+    /// Modification time of the file, if it is known.
     pub(crate) written: Option<std::time::SystemTime>,
 }
 
-/// Which records of a file there are places for.
+/// Maximum number of events that a [`Place`] has bits for.
 const MOST_EVENTS: usize = 1 << Place::EVENT_BITS;
 
 impl Recording {
-    /// Opens a file, and those beside it that `perf record --threads` writes.
+    /// Opens a file, and the files beside it that `perf record --threads` writes.
     ///
     /// # Errors
     ///
-    /// If it cannot be mapped, or does not begin as such a file does.
+    /// Returns an error if it cannot be mapped, or does not begin like `perf.data`.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let written = file.metadata()?.modified().ok();
@@ -131,11 +132,11 @@ impl Recording {
         Ok(Self { written, ..recording })
     }
 
-    /// Reads a recording from a stream, into a temporary file.
+    /// Reads a recording from a stream into a temporary file.
     ///
     /// # Errors
     ///
-    /// Those of the temporary file; if it does not begin as such a file does.
+    /// Returns the errors of the temporary file, or an error if the data does not begin like `perf.data`.
     pub fn read(source: &mut dyn Read) -> io::Result<Self> {
         let (bytes, error) = unpack::spool(source)?;
         Self::from_bytes(bytes, error, None)
@@ -159,27 +160,27 @@ impl Recording {
         Ok(recording)
     }
 
-    /// The events, with the number of their samples.
+    /// Returns the names of the events, with the number of their samples.
     pub fn events(&self) -> impl Iterator<Item = (&str, u64)> {
         self.events.list.iter().map(|event| (event.name.as_str(), event.samples))
     }
 
-    /// The index of the event of this name, or of the first that has samples; `None` if there is none.
+    /// Returns the index of the event of this name, or of the first that has samples; `None` if there is none.
     pub fn choose_event(&self, wanted: Option<&str>) -> Option<usize> {
         self.events.choose(wanted)
     }
 
-    /// Damage in the file.
+    /// Returns descriptions of damage in the file.
     pub fn damage(&self) -> &[String] {
         &self.damage
     }
 
-    /// Contradictions in the file, and what became of them.
+    /// Returns descriptions of contradictions in the file, and of how they were handled.
     pub fn contradictions(&self) -> &[String] {
         &self.flaws
     }
 
-    /// Number of records that cannot have been written as they are here. They were left out.
+    /// Returns the number of records that cannot have been written as they are. They were left out.
     pub fn impossible_records(&self) -> u64 {
         self.impossible
     }
@@ -228,7 +229,7 @@ impl Recording {
         }
     }
 
-    /// Opens the files beside the first that `perf record --threads` has written: `data.0` and so on.
+    /// Opens the files that `perf record --threads` has written beside the first: `data.0` and so on.
     fn open_others(&mut self, path: Option<&Path>) {
         let Some(folder) = path.and_then(Path::parent) else {
             self.damage.push("the directory that the other files are in is not known".to_owned());
@@ -251,10 +252,10 @@ impl Recording {
         }
     }
 
-    /// Goes through all records once, unpacking what is packed.
+    /// Reads all records once, decompressing them if necessary.
     fn order_records(&mut self) -> io::Result<()> {
         let mut index = Vec::new();
-        // Reading the records changes every field but the bytes they are in.
+        // Taken out of `self`, because indexing the records changes all other fields.
         let mut parts = std::mem::take(&mut self.parts);
         for (number, part) in parts.iter_mut().enumerate() {
             let was_packed = is_packed(part.records(), self.order);
@@ -272,13 +273,13 @@ impl Recording {
         self.parts = parts;
         self.check_events();
         self.events.describe(&std::mem::take(&mut self.features.events));
-        // Each CPU's records are sorted, and the sort merges runs. Equal times keep their order.
+        // The records of each CPU are sorted, and the sort merges runs. It is stable.
         index.sort_by_key(|&(time, _)| time);
         self.index = index;
         Ok(())
     }
 
-    /// Checks that what the file says about its events, in several places, agrees.
+    /// Checks that different parts of the file agree about its events.
     fn check_events(&mut self) {
         let (listed, described) = (self.events.list.len(), self.features.events.len());
         if described > listed {
@@ -303,7 +304,7 @@ impl Recording {
         index: &mut Vec<(u64, u64)>,
     ) {
         let mut records = Records::new(part.records(), self.order);
-        // Of a record that has no time it is known only what it came after.
+        // A record without a time takes the time of the record before it.
         let mut last = 0;
         for record in &mut records {
             if damage::is_impossible(record.bytes, record.kind) {
@@ -345,7 +346,7 @@ impl Recording {
         }
     }
 
-    /// Counts a sample, for all events whose counts it holds.
+    /// Counts a sample, for all events whose counts it contains.
     fn count_sample(&mut self, event: usize, record: &[u8]) {
         self.events.list[event].samples += 1;
         if !self.events.list[event].leads_group() {
@@ -368,7 +369,7 @@ impl Recording {
         }
     }
 
-    /// `[kernel.kallsyms]_text` is mapped from the address of that symbol on.
+    /// Takes the kernel's address from the mapping of `[kernel.kallsyms]_text`, which starts at that symbol.
     fn find_kernel(&mut self, event: usize, record: &[u8]) {
         let layout = &self.events.list[event].layout;
         if let Ok(Record::Mmap(mapping)) = layout.decode(record)
@@ -379,7 +380,7 @@ impl Recording {
         }
     }
 
-    /// A record that perf wrote itself.
+    /// Processes a record that perf wrote itself.
     fn record_of_perf(&mut self, record: &RawRecord<'_>) -> Option<()> {
         let order = self.order;
         let mut from = Fields::new(&record.bytes[Header::SIZE..], order);
@@ -410,17 +411,17 @@ impl Recording {
         Some(())
     }
 
-    /// The byte order of everything in it.
+    /// Returns the byte order of the file.
     pub fn order(&self) -> ByteOrder {
         self.order
     }
 
-    /// The flags in a record's header.
+    /// Returns the `misc` flags in a record's header.
     pub fn misc(&self, record: &[u8]) -> u16 {
         Header::parse(record, self.order).map_or(0, |header| header.misc)
     }
 
-    /// The record at a place.
+    /// Returns the record at a place.
     pub fn record_at(&self, place: Place) -> &[u8] {
         let part = &self.parts[place.part()];
         let rest = part.bytes.get(place.offset()..part.end).unwrap_or_default();
@@ -431,12 +432,12 @@ impl Recording {
         rest.get(..usize::from(size)).unwrap_or_default()
     }
 
-    /// Returns true if some callchains have their user part in a record of its own.
+    /// Returns true if some callchains have their user part in a separate record.
     pub fn defers_callchains(&self) -> bool {
         !self.deferred.is_empty()
     }
 
-    /// The user part of a thread's callchains that came later.
+    /// Returns the deferred user part of a sample's callchain, if it has one.
     fn deferred(&self, sample: &Sample<'_>) -> Option<Callchain<'_>> {
         if self.deferred.is_empty() {
             return None;
@@ -458,7 +459,7 @@ impl SampleSource for Recording {
     fn sample<T>(&self, place: u64, take: impl FnOnce(&Sample<'_>, Extra<'_>) -> T) -> Option<T> {
         let place = Place::from_number(place);
         let event = &self.events.list[place.event()];
-        // It is large: it stays where it is decoded.
+        // The decoded sample is large: take a reference instead of moving it.
         let Ok(Record::Sample(sample)) = &event.layout.decode(self.record_at(place)) else {
             return None;
         };
@@ -472,7 +473,7 @@ impl SampleSource for Recording {
     }
 }
 
-/// True if records are packed: then all samples are.
+/// Returns true if records are compressed: then all samples are.
 fn is_packed(bytes: &[u8], order: ByteOrder) -> bool {
     let first = Records::new(bytes, order).find(|record| {
         matches!(record.kind, kind::SAMPLE | records::COMPRESSED | records::COMPRESSED2)

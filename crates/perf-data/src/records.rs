@@ -1,40 +1,40 @@
-//! The records of a file, one after the other.
+//! Iterates over the records of a file.
 
 use pyrograph_event::{ByteOrder, Header, kind};
 
 use crate::fields::Fields;
 
-/// An event's attributes and IDs, in a pipe.
+/// Attributes and IDs of an event, in a pipe.
 pub const HEADER_ATTR: u32 = 64;
-/// The formats of tracepoints, in a pipe. What they are follows the record.
+/// Formats of tracepoints, in a pipe. They follow the record.
 pub const HEADER_TRACING_DATA: u32 = 66;
-/// A file's build ID, in a pipe.
+/// Build ID of a file, in a pipe.
 pub const HEADER_BUILD_ID: u32 = 67;
-/// Data of a hardware trace. It follows the record.
+/// Data of a hardware trace, which follows the record.
 pub const AUXTRACE: u32 = 71;
-/// An event's name or unit.
+/// Name or unit of an event.
 pub const EVENT_UPDATE: u32 = 78;
 /// A feature, in a pipe.
 pub const HEADER_FEATURE: u32 = 80;
-/// Packed records.
+/// Compressed records.
 pub const COMPRESSED: u32 = 81;
-/// The same, filled up to a multiple of 8 bytes; since Linux 6.16.
+/// The same, padded to a multiple of 8 bytes; since Linux 6.16.
 pub const COMPRESSED2: u32 = 83;
 
-/// A record where it is.
+/// An undecoded record.
 #[derive(Clone, Copy, Debug)]
 pub struct RawRecord<'a> {
-    /// Its type.
+    /// Record type.
     pub kind: u32,
-    /// Where it begins.
+    /// Offset at which it begins.
     pub offset: usize,
-    /// All of it, its header included.
+    /// The whole record, including its header.
     pub bytes: &'a [u8],
-    /// The bytes behind it that belong to it, though its size does not say so.
+    /// Data that belongs to the record and follows it, but is not included in its size.
     pub payload: &'a [u8],
 }
 
-/// Goes through records up to the end or the first damage.
+/// Iterator that ends at the end of the data or at the first damage.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
     bytes: &'a [u8],
@@ -44,17 +44,17 @@ pub struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// The records of `bytes`.
+    /// Iterates over the records in `bytes`.
     pub fn new(bytes: &'a [u8], order: ByteOrder) -> Self {
         Self { bytes, order, offset: 0, damage: None }
     }
 
-    /// Where the next record is.
+    /// Returns the offset of the next record.
     pub fn offset(&self) -> usize {
         self.offset
     }
 
-    /// The damage at that place, after the last record.
+    /// Returns the damage at that offset, if there is any.
     pub fn damage(&self) -> Option<String> {
         self.damage.clone()
     }
@@ -107,7 +107,7 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// Number of bytes that follow a record though its size does not count them.
+/// Returns the size of the data that follows a record but is not included in its size.
 fn payload_size(kind: u32, record: &[u8], order: ByteOrder) -> Option<usize> {
     let mut from = Fields::new(&record[Header::SIZE..], order);
     match kind {

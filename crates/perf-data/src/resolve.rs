@@ -1,4 +1,4 @@
-//! From the records of a recording to a profile.
+//! Resolves the records of a recording into a profile.
 
 use std::num::NonZero;
 
@@ -13,44 +13,44 @@ use crate::group_counts::Counts;
 use crate::lost::Losses;
 use crate::recording::{Place, Recording};
 
-/// Parts of a recording to keep.
+/// Options for the profile.
 #[derive(Clone, Debug, Default)]
 pub struct ResolveOptions {
-    /// Each sample counts as one, and not as its period.
+    /// Count each sample as one, instead of by its period.
     pub count_samples: bool,
-    /// Keep each sample, with its time and CPU, and not the totals of stacks.
+    /// Keep each sample, with its time and CPU, instead of totals per stack.
     pub keep_samples: bool,
-    /// Detail by which threads are distinguished.
+    /// Level of detail at which threads are distinguished.
     pub threads: ThreadDetail,
-    /// Name functions without a symbol by their address.
+    /// Name functions that have no symbol by their address.
     pub unknown_addresses: bool,
-    /// Keep the address of each sample's leaf: which instruction it was.
+    /// Keep the address of each sample's leaf, to identify the instruction.
     pub instructions: bool,
-    /// Number of threads that unwind; 0 for as many as there are CPUs.
+    /// Number of unwinding threads; 0 for the number of CPUs.
     pub workers: usize,
     /// Where to find symbols, and whether to add inlined calls.
     pub symbols: SymbolOptions,
-    /// Other names for functions than their symbols.
+    /// Renames functions.
     pub rename: Option<Rename>,
 }
 
-/// The profile of an event.
+/// Profile of one event.
 #[derive(Debug)]
 pub struct Resolution {
-    /// The profile, and counts of what is not whole in it.
+    /// Profile, and counts of incomplete stacks.
     pub resolved: Resolved,
     /// Number of samples that were lost while recording.
     pub lost: u64,
 }
 
 impl Recording {
-    /// Follows all records and resolves the samples of one event, by its index in [`Recording::events`].
+    /// Processes all records and resolves the samples of one event, given by its index in [`Recording::events`].
     ///
     /// # Panics
     ///
     /// If there is no such event.
     pub fn resolve(mut self, event: usize, options: &ResolveOptions) -> Resolution {
-        // The index goes when it is used up.
+        // Taken out of the recording, so that its memory is freed once it is used up.
         let index = std::mem::take(&mut self.index);
         let (mut resolved, losses) = resolve(&self, index, event, options);
         let lost = losses.total();
@@ -62,7 +62,7 @@ impl Recording {
         Resolution { resolved, lost }
     }
 
-    /// Number of samples that were lost while recording.
+    /// Returns the number of samples that were lost while recording.
     pub fn lost(&self) -> u64 {
         let mut losses = Losses::default();
         for &(_, place) in &self.index {
@@ -90,7 +90,7 @@ fn resolve(
         pyrograph_resolve::Options {
             value_type: ValueType::new(&event.name, event.unit()),
             count_samples,
-            // Go's compiler takes no profile without the number of samples, whatever its values are.
+            // Go's compiler rejects profiles without a number of samples, whatever their values are.
             number_of: single.then(|| "samples".to_owned()),
             ..resolver_options(recording, options, event.has_monotonic_time())
         },
@@ -108,7 +108,7 @@ fn resolve(
     })
 }
 
-/// Options for any of the events.
+/// Returns options that do not depend on the event.
 pub fn resolver_options(
     recording: &Recording,
     options: &ResolveOptions,
@@ -132,7 +132,7 @@ pub fn resolver_options(
     }
 }
 
-/// Number of threads that unwind.
+/// Returns the number of unwinding threads.
 pub fn workers(options: &ResolveOptions) -> usize {
     match options.workers {
         0 => std::thread::available_parallelism().map_or(1, NonZero::get),
@@ -140,7 +140,7 @@ pub fn workers(options: &ResolveOptions) -> usize {
     }
 }
 
-/// The architecture of its programs.
+/// Returns the architecture of the recorded programs.
 pub fn arch(recording: &Recording) -> Arch {
     match recording.features.arch.as_deref() {
         Some("aarch64" | "arm64") => Arch::Aarch64,
@@ -149,7 +149,7 @@ pub fn arch(recording: &Recording) -> Arch {
     }
 }
 
-/// Takes the records in the order of time.
+/// Processes records in order of time.
 struct Follow<'a> {
     recording: &'a Recording,
     chosen: usize,
@@ -189,7 +189,7 @@ impl Follow<'_> {
         }
     }
 
-    /// Growth of the chosen event's count, by a sample that holds counts.
+    /// Returns the increase of the chosen event's count in a sample that contains counts.
     fn counted(&mut self, place: Place, event: &Event, bytes: &[u8]) -> Option<u64> {
         let Ok(Record::Sample(sample)) = event.layout.decode(bytes) else {
             return (place.event() == self.chosen).then_some(0);

@@ -1,6 +1,7 @@
-//! The events of the scheduler in a recording, as `perf sched record` makes it.
+//! Scheduler events in a recording made by `perf sched record`.
 //!
-//! Source of the fields: the kernel's `include/trace/events/sched.h` and `power.h`, as the recording has their formats.
+//! Source of the fields: the kernel's `include/trace/events/sched.h` and `power.h`; the recording contains their
+//! formats.
 
 mod points;
 mod stacks;
@@ -22,17 +23,17 @@ use crate::single::SingleEvents;
 use crate::trace_events::Unread;
 use crate::tracing;
 
-/// The events of the scheduler of a recording.
+/// The scheduler events of a recording.
 pub struct SchedEvents<'a> {
     recording: &'a Recording,
     events: SingleEvents<'a>,
-    /// By kind of events, how to read them.
+    /// Decoders by kind of event.
     points: Vec<Option<Point>>,
 }
 
 impl Recording {
-    /// The events of the scheduler; `None` if there are no switches among them. With stacks, where they were recorded,
-    /// if asked for: they cost the most.
+    /// Returns the scheduler events; `None` if there are no switches among them. With `with_stacks`, they have their
+    /// stacks, if these were recorded; stacks are the most expensive part.
     pub fn sched_events(
         &self,
         with_stacks: bool,
@@ -51,22 +52,22 @@ impl Recording {
     }
 }
 
-/// The end of the events of the scheduler.
+/// Result after the last scheduler event.
 #[derive(Debug)]
 pub struct SchedEnd {
-    /// The tasks.
+    /// All tasks.
     pub tasks: SchedTasks,
-    /// What could not be read.
+    /// Counts of records that could not be read.
     pub unread: Unread,
 }
 
 impl SchedEvents<'_> {
-    /// Counts of stacks that are not whole; `None` without stacks.
+    /// Returns counts of incomplete stacks; `None` without stacks.
     pub fn stats(&self) -> Option<&Stats> {
         self.events.stats()
     }
 
-    /// Hands over each event, in the order of time, until `on_event` has enough.
+    /// Calls `on_event` for each event in order of time, until it returns `Break`.
     pub fn each(
         &self,
         on_event: &mut dyn FnMut(&SchedTasks, SchedEvent) -> ControlFlow<()>,
@@ -89,8 +90,8 @@ impl SchedEvents<'_> {
             let current = current_thread(one, order);
             let action = threads.action(current, &fact);
             follow_process(&mut threads, one, current.tid);
-            // Starts, ends and names of threads are recorded from before the tracepoints on, as are, with the time 0, the threads
-            // that there are at the start. They tell nothing of when CPUs ran what.
+            // Starts, ends and names of threads are recorded before the tracepoints are enabled; threads that exist at
+            // the start have records with time 0. These records do not show when CPUs ran what.
             has_begun |= one.record.is_none();
             let (Some(action), Some(time @ 1..), true) = (action, one.time, has_begun) else {
                 return ControlFlow::Continue(());
@@ -104,8 +105,8 @@ impl SchedEvents<'_> {
     }
 }
 
-/// The thread that an event happened in. The sample's own number is −1 once the thread has let go of it, on its way to its
-/// end, and in a PID namespace is another than events have of threads.
+/// Returns the thread in which an event happened. The sample's own thread ID is −1 once an exiting thread has released
+/// it, and in a PID namespace it differs from the thread IDs in events.
 fn current_thread<'a>(one: &SingleEvent<'a>, order: ByteOrder) -> NamedThread<'a> {
     const COMMON_PID: usize = 4;
     let in_data =
@@ -114,12 +115,12 @@ fn current_thread<'a>(one: &SingleEvent<'a>, order: ByteOrder) -> NamedThread<'a
             ByteOrder::Big => i32::from_be_bytes(*bytes),
         });
     let tid = in_data.or(one.tid).unwrap_or(-1);
-    // Names go by the sample's number.
+    // Names are looked up by the sample's thread ID.
     let name = if Some(tid) == one.tid { one.comm } else { "" };
     NamedThread { tid, name }
 }
 
-/// Samples have the process of the thread that runs.
+/// Sets the process of the current thread from a sample.
 fn follow_process(threads: &mut SchedThreads, one: &SingleEvent<'_>, current: i32) {
     if let (None, Some(pid @ 0..), Some(tid @ 1..)) = (one.record, one.pid, one.tid)
         && tid == current

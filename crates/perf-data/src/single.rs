@@ -1,8 +1,7 @@
-//! The events of a recording one by one, with their stacks.
+//! Iterates over the events of a recording, with their stacks.
 //!
-//! Records are gone through twice: once for the stacks, whose addresses get their names in one pass a file, and once
-//! to hand over the events. Of a stack nothing is kept in between but the numbers of its places, and equal stacks are
-//! kept once.
+//! Records are read twice: first for the stacks, whose addresses are symbolized in one pass per file, then to deliver
+//! the events. In between, a stack is kept only as the IDs of its locations, and equal stacks are kept once.
 
 use std::ops::ControlFlow;
 
@@ -27,23 +26,23 @@ use crate::single_records::{event_record, single_record};
 use crate::trace_events::Unread;
 use crate::trace_text::TraceText;
 
-/// The events of a recording that are wanted, with their stacks.
+/// Filtered events of a recording, with their stacks.
 pub struct SingleEvents<'a> {
     recording: &'a Recording,
     filter: EventFilter,
     stacks: Option<SampleStacks>,
-    /// By kind, whether its events have stacks here.
+    /// True for the kinds whose events have stacks here.
     with_stacks: Vec<bool>,
     none: Locations,
 }
 
 impl Recording {
-    /// The kinds of events, and what is recorded of each.
+    /// Returns the kinds of events, and which fields each of them has.
     pub fn kinds(&self) -> Vec<EventKind> {
         self.events.list.iter().map(kind).collect()
     }
 
-    /// The first and the last time of a sample, in nanoseconds.
+    /// Returns the times of the first and the last sample, in nanoseconds.
     pub fn time_span(&self) -> Option<(u64, u64)> {
         let time = |&(_, place): &(u64, u64)| {
             let place = Place::from_number(place);
@@ -54,8 +53,8 @@ impl Recording {
         Some((first, self.index.iter().rev().find_map(time)?))
     }
 
-    /// The events that a filter keeps. Stacks are only of the kinds that `with_stacks` has true for; of `options` those about
-    /// values, times and threads do not count.
+    /// Returns the events that a filter keeps. Only kinds for which `with_stacks` is true have stacks. The options
+    /// about values, times and threads have no effect.
     pub fn single_events(
         &self,
         filter: EventFilter,
@@ -63,7 +62,7 @@ impl Recording {
         options: &ResolveOptions,
     ) -> SingleEvents<'_> {
         let kinds = self.events.list.iter().enumerate();
-        // The samples of a group's leader are those of its members, too.
+        // The samples of a group's leader count for its members, too.
         let is_any = with_stacks.contains(&true);
         let wanted = |kind, event: &Event| {
             with_stacks.get(kind) == Some(&true) || event.leads_group() && is_any
@@ -107,7 +106,7 @@ fn kind(event: &Event) -> EventKind {
     }
 }
 
-/// The samples, whose bytes are still needed once their stacks are known.
+/// Source of samples whose pages are not released, because they are read again after their stacks are resolved.
 struct Kept<'a>(&'a Recording);
 
 impl SampleSource for Kept<'_> {
@@ -183,7 +182,7 @@ fn single<'a>(
     }
 }
 
-/// True if a sample, or that of another event that it counts, is kept.
+/// Returns true if the filter keeps a sample, or another event that it counts.
 fn keeps_any(
     recording: &Recording,
     filter: &EventFilter,
@@ -199,18 +198,18 @@ fn keeps_any(
 }
 
 impl SingleEvents<'_> {
-    /// The places that stacks lead through.
+    /// Returns the locations that occur in stacks.
     pub fn locations(&self) -> &Locations {
         self.stacks.as_ref().map_or(&self.none, |stacks| &stacks.locations)
     }
 
-    /// Counts of stacks that are not whole; `None` if stacks are left out.
+    /// Returns counts of incomplete stacks; `None` if stacks are left out.
     pub fn stats(&self) -> Option<&Stats> {
         self.stacks.as_ref().map(|stacks| &stacks.stats)
     }
 
-    /// Hands over each event, in the order of time, until `on_event` has enough. `with_trace`: the fields of
-    /// tracepoints, as text.
+    /// Calls `on_event` for each event in order of time, until it returns `Break`. With `with_trace`, tracepoints have
+    /// their fields as text.
     pub fn each(
         &self,
         with_trace: bool,
@@ -257,17 +256,17 @@ impl SingleEvents<'_> {
     }
 }
 
-/// Hands over one sample after the other.
+/// Delivers one sample after another.
 struct Each<'a, 'b> {
     events: &'a SingleEvents<'a>,
     texts: Option<TraceText<'a>>,
-    /// Samples of the usual kind can be read without more ado.
+    /// Samples of the usual form can be read on the fast path.
     has_plain: bool,
     /// All events are wanted.
     all: bool,
     details: Details,
     counts: Counts,
-    /// How many samples with stacks there were.
+    /// Number of samples with stacks so far.
     number: usize,
     entries: Vec<StackEntry>,
     text: String,
@@ -275,7 +274,7 @@ struct Each<'a, 'b> {
 }
 
 impl<'a> Each<'a, '_> {
-    /// `None` if the sample cannot be read.
+    /// Delivers a sample; `None` if it cannot be read.
     #[inline]
     fn sample(
         &mut self,
@@ -320,7 +319,7 @@ impl<'a> Each<'a, '_> {
         })
     }
 
-    /// Hands over a sample once for each event whose count has grown, as perf does: with the growth as its period.
+    /// Delivers a sample once for each event whose count has grown, with the increase as its period, as perf does.
     fn counted(
         &mut self,
         counted: &[(usize, u64)],
@@ -328,7 +327,7 @@ impl<'a> Each<'a, '_> {
         raw: Option<&[u8]>,
     ) -> ControlFlow<()> {
         for &(kind, period) in counted.iter().filter(|&&(_, growth)| growth > 0) {
-            // The fields of a tracepoint are those of the event that took the sample.
+            // The fields of a tracepoint belong to the event that took the sample.
             let raw = raw.filter(|_| kind == one.kind);
             let one = SingleEvent { kind, period, ..*one };
             if self.events.filter.keeps(&one) {
@@ -338,7 +337,7 @@ impl<'a> Each<'a, '_> {
         ControlFlow::Continue(())
     }
 
-    /// A record beside samples, if it is wanted.
+    /// Delivers a record other than a sample, if it is wanted.
     fn record(&mut self, place: Place, record: &Record<'_>, names: &mut Names) -> ControlFlow<()> {
         let filter = &self.events.filter;
         if filter.records.is_empty() {
@@ -402,12 +401,12 @@ impl<'a> Each<'a, '_> {
     }
 }
 
-/// The places of a sample's stack.
+/// Returns the locations of a sample's stack.
 fn entries_of(stacks: &SampleStacks, number: usize) -> impl Iterator<Item = StackEntry> {
     stacks.of(number).map(|id| StackEntry { location: id.0, returns: false })
 }
 
-/// Adds the places of a sample's stack.
+/// Appends the locations of a sample's stack.
 fn add_entries(
     stacks: &SampleStacks,
     number: usize,
@@ -422,8 +421,8 @@ fn add_entries(
     mark_returns(sample.mode, sample.callchain, extra.deferred, with_user, entries);
 }
 
-/// Marks the places that the kernel has as addresses to return to: all of a callchain but the first of each part. The
-/// places of copied stacks, which follow, are as they are.
+/// Marks the locations that the kernel reported as return addresses: all entries of a callchain except the first of
+/// each part. Locations from copied stacks, which follow, are unchanged.
 fn mark_returns(
     mode: CpuMode,
     callchain: Callchain<'_>,
@@ -456,7 +455,7 @@ fn mark_returns(
     }
 }
 
-/// Where the program was when its stack was copied in the kernel.
+/// Returns the instruction pointer of the program when its stack was copied while it was in the kernel.
 fn copied_ip(recording: &Recording, sample: &Sample<'_>) -> Option<u64> {
     const X86_64: u32 = 8;
     const AARCH64: u32 = 32;
@@ -468,8 +467,8 @@ fn copied_ip(recording: &Recording, sample: &Sample<'_>) -> Option<u64> {
     sample.user_regs?.get(register)
 }
 
-/// Marks the program's innermost place if it is that of a system call, which returns to the copied address: mappings
-/// keep the place in a page.
+/// Marks the program's innermost location if it is a system call instruction that returns to the copied address. Only
+/// the offset in a page is compared, which mappings preserve.
 fn mark_system_call(locations: &Locations, ip: u64, entries: &mut [StackEntry]) {
     let returns = |entry: &&mut StackEntry| {
         let location = locations.list.get(entry.location as usize);

@@ -1,11 +1,11 @@
-//! Records beside samples, as data.
+//! Records other than samples, as plain data.
 
 use pyrograph_event::{FileId, Record, SampleId, Task};
 use pyrograph_profile::{
     EventRecord, MappedFile, MappingDetails, MappingRecord, SingleEvent, TaskRecord,
 };
 
-/// A record, and where and when it happened; `None` if it is of a kind that is not printed.
+/// Converts a record; returns it with the fields of `sample_id`. `None` if records of its type are not printed.
 pub fn event_record<'a>(record: &Record<'a>) -> Option<(EventRecord<'a>, SampleId)> {
     Some(match record {
         Record::Comm(comm) => {
@@ -79,8 +79,8 @@ fn task_id(task: &Task) -> SampleId {
     SampleId { time: task.id.time.or(Some(task.time)), ..task.id }
 }
 
-/// The event that a record makes, without its thread's name. What perf wrote at the start happened in no thread: its
-/// numbers are 0.
+/// Builds the event for a record, without its thread's name. Records that perf wrote at the start did not happen in a
+/// thread: their IDs are 0.
 pub fn single_record<'a>(
     kind: usize,
     record: &'a EventRecord<'a>,

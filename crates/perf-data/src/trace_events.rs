@@ -1,4 +1,4 @@
-//! The samples of a recording one by one, with the fields of tracepoints.
+//! Iterates over the samples of a recording, with the fields of tracepoints.
 
 use pyrograph_event::{Record, Sample, type_id};
 
@@ -9,7 +9,7 @@ use crate::tracepoint::Tracepoint;
 use crate::tracing;
 use pyrograph_profile::{TraceEvent, TraceField};
 
-/// Records that were not read as events.
+/// Counts of records that were not read as events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Unread {
     /// Number of samples that were lost while recording.
@@ -19,7 +19,7 @@ pub struct Unread {
 }
 
 impl Recording {
-    /// Hands over each sample, of all events, in the order of time.
+    /// Calls `on_event` for each sample of all events, in order of time.
     pub fn each_sample(&self, on_event: &mut dyn FnMut(&TraceEvent<'_>)) -> Unread {
         events(self, on_event)
     }

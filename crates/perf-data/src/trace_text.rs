@@ -1,4 +1,4 @@
-//! The fields of tracepoints as text, as `perf script` prints them: by the tracepoint's `print fmt`.
+//! Formats the fields of tracepoints as `perf script` does, by the tracepoint's `print fmt`.
 
 use std::fmt::Write;
 
@@ -16,15 +16,15 @@ use crate::trace_values::{flags, hex, integer, ip6, socket_address, uuid};
 use crate::tracepoint::{Tracepoint, TracepointField};
 use crate::tracing;
 
-/// The text of the samples of all tracepoints of a recording.
+/// Formats the samples of all tracepoints of a recording as text.
 pub struct TraceText<'a> {
     recording: &'a Recording,
     tracepoints: Vec<Option<(Tracepoint, Memo)>>,
-    /// Texts in the kernel, by their addresses.
+    /// Kernel strings by address.
     texts: HashMap<u64, String>,
     /// The kernel's symbols, once they were needed.
     kernel: Option<Kernel>,
-    /// The names of functions, by whether the offset is with them, and address.
+    /// Names of functions, by address and by whether the name includes the offset.
     functions: Memo,
 }
 
@@ -37,7 +37,7 @@ pub(crate) enum Kernel {
 }
 
 impl<'a> TraceText<'a> {
-    /// For a recording.
+    /// Creates the formatter for a recording.
     pub fn new(recording: &'a Recording) -> Self {
         let found = tracing::parse(&recording.tracing_data, recording.order());
         let of = |event: &crate::events::Event| {
@@ -50,7 +50,7 @@ impl<'a> TraceText<'a> {
         Self { recording, tracepoints, texts, kernel: None, functions: Memo::default() }
     }
 
-    /// Adds the text of a sample's raw data; nothing if the event is no tracepoint, or has no format.
+    /// Appends the text of a sample's raw data; nothing if the event is not a tracepoint, or has no format.
     pub fn write(&mut self, event: usize, raw: &[u8], out: &mut String) {
         let Some(Some((tracepoint, memo))) = self.tracepoints.get_mut(event) else { return };
         let (recording, kernel, functions) =
@@ -68,8 +68,7 @@ impl<'a> TraceText<'a> {
 }
 
 impl Tracepoint {
-    /// The text of a sample's raw data, by the tracepoint's own `print fmt`, with addresses in place of the names of
-    /// functions.
+    /// Formats a sample's raw data by the tracepoint's own `print fmt`, with addresses instead of function names.
     pub fn text(&self, raw: &[u8], order: ByteOrder) -> String {
         let mut out = String::new();
         let sample = RawSample { tracepoint: self, raw, order, texts: &HashMap::new() };
@@ -92,7 +91,7 @@ impl Kernel {
         }
     }
 
-    /// Those of the kernel that runs.
+    /// Loads the symbols of the running kernel.
     pub(crate) fn running() -> Self {
         let mut kernel = RunningKernel::new(None);
         match kernel.is_hidden() {
@@ -117,10 +116,10 @@ impl Kernel {
     }
 }
 
-/// More digits, or characters of a text, than any format asks for.
+/// Upper limit for a precision (digits, or characters of a text), above that of any format.
 const MOST_DIGITS: usize = 1 << 16;
 
-/// The raw data of a sample, with what it needs to be read.
+/// Raw data of a sample, with what is needed to decode it.
 pub(crate) struct RawSample<'a> {
     pub tracepoint: &'a Tracepoint,
     pub raw: &'a [u8],
@@ -129,8 +128,8 @@ pub(crate) struct RawSample<'a> {
 }
 
 impl<'a> RawSample<'a> {
-    /// Adds the text. `function` adds the name of the kernel's function at an address, with or without the offset in it;
-    /// `memo` has the names that numbers had in samples of this tracepoint before.
+    /// Appends the text. `function` appends the name of the kernel function at an address, with or without the offset
+    /// in it. `memo` caches the names of numbers in samples of this tracepoint.
     pub(crate) fn write(
         &self,
         function: &mut dyn FnMut(u64, bool, &mut String),
@@ -140,7 +139,7 @@ impl<'a> RawSample<'a> {
         let Some(format) = &self.tracepoint.print else {
             for (at, (name, value)) in self.tracepoint.values(self.raw, self.order).enumerate() {
                 let blank = if at == 0 { "" } else { " " };
-                // To memory it cannot fail.
+                // Writing to memory cannot fail.
                 let _ = write!(out, "{blank}{name}={value}");
             }
             return;
@@ -166,7 +165,7 @@ impl<'a> RawSample<'a> {
                 },
             }
         }
-        // A few formats end in a line's end of their own.
+        // A few formats end in a newline of their own.
         out.truncate(out.trim_end_matches('\n').len());
     }
 
@@ -178,7 +177,7 @@ impl<'a> RawSample<'a> {
         precision.map(|precision| precision.min(MOST_DIGITS))
     }
 
-    /// Adds what is no number.
+    /// Appends a value that is not an integer.
     fn value(&self, conversion: &Conversion, value: &Expr, out: &mut String) {
         let start = out.len();
         match conversion.kind {
@@ -201,7 +200,7 @@ impl<'a> RawSample<'a> {
         out.insert_str(at, &" ".repeat(missing));
     }
 
-    /// The number that an expression has; 0 for what the kernel alone knows.
+    /// Evaluates an expression to a number; 0 for values that only the kernel knows.
     fn number(&self, value: &Expr) -> i64 {
         match value {
             Expr::Number(number) => *number,
@@ -229,7 +228,7 @@ impl<'a> RawSample<'a> {
         }
     }
 
-    /// Returns true if a value has 64 bits without a sign.
+    /// Returns true if a value is an unsigned 64-bit number.
     fn is_unsigned(&self, value: &Expr) -> bool {
         match value {
             Expr::Cast(bytes, signed, _) => *bytes == 8 && !signed,
@@ -284,7 +283,7 @@ impl<'a> RawSample<'a> {
         element.map_or(0, |bytes| self.read(bytes, signed))
     }
 
-    /// The bytes of a field, or those that it has the place of.
+    /// Returns the bytes of a field, or the bytes whose location it contains.
     fn bytes_of(&self, field: usize) -> &'a [u8] {
         let dynamic = self.dynamic(field);
         dynamic.or_else(|| self.field(field).map(|(bytes, _)| bytes)).unwrap_or_default()

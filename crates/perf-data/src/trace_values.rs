@@ -1,14 +1,14 @@
-//! Values as the kernel prints them: numbers, names of bits, addresses of networks and machines.
+//! Formats values as the kernel prints them: numbers, names of bits, network addresses, UUIDs.
 
 use std::fmt::Write;
 
 use crate::print_format::Conversion;
 use crate::print_numbers::cut;
 
-/// More digits than a number has in any base.
+/// Upper limit for the number of digits of a number in any base.
 const MOST: usize = 24;
 
-/// Adds a number. `precision`: as many digits at least.
+/// Appends a number. `precision` is the minimum number of digits.
 pub fn integer(conversion: &Conversion, precision: Option<usize>, number: i64, out: &mut String) {
     let (kind, bytes) = (conversion.kind, conversion.bytes);
     let signed = matches!(kind, 'd' | 'i');
@@ -64,7 +64,7 @@ fn decimal(mut number: u64, buffer: &mut [u8; MOST]) -> &str {
     std::str::from_utf8(&buffer[start..]).unwrap_or_default()
 }
 
-/// Digits that stand for so many bits each.
+/// Formats a number with digits of `bits` bits each.
 fn digits<'b>(mut number: u64, bits: u32, of: &[u8], buffer: &'b mut [u8; MOST]) -> &'b str {
     let mut start = MOST;
     loop {
@@ -78,13 +78,13 @@ fn digits<'b>(mut number: u64, bits: u32, of: &[u8], buffer: &'b mut [u8; MOST])
     std::str::from_utf8(&buffer[start..]).unwrap_or_default()
 }
 
-/// Adds a number in hexadecimal, with its prefix.
+/// Appends a hexadecimal number with its prefix.
 pub fn hex(number: u64, out: &mut String) {
     out.push_str("0x");
     out.push_str(digits(number, 4, b"0123456789abcdef", &mut [0; MOST]));
 }
 
-/// Adds the names of a number's bits, and what is left of it.
+/// Appends the names of a number's bits, and the rest of the number.
 pub fn flags(mut value: i64, between: &str, names: &[(Option<i64>, String)], out: &mut String) {
     let mut first = true;
     let mut add = |text: &str, out: &mut String| {
@@ -108,7 +108,7 @@ pub fn flags(mut value: i64, between: &str, names: &[(Option<i64>, String)], out
     }
 }
 
-/// Adds an address of IPv6: `%pI6`, `%pi6`, or `%pI6c`, which is short.
+/// Appends an IPv6 address: `%pI6`, `%pi6`, or `%pI6c`, which is the short form.
 pub fn ip6(kind: &str, bytes: &[u8], out: &mut String) -> std::fmt::Result {
     let mut octets = [0; 16];
     octets.copy_from_slice(&bytes[..16]);
@@ -123,7 +123,7 @@ pub fn ip6(kind: &str, bytes: &[u8], out: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
-/// Adds a UUID: `%pU`.
+/// Appends a UUID: `%pU`.
 pub fn uuid(kind: &str, bytes: &[u8], out: &mut String) -> std::fmt::Result {
     const LITTLE: [usize; 16] = [3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15];
     for at in 0..16 {
@@ -135,7 +135,7 @@ pub fn uuid(kind: &str, bytes: &[u8], out: &mut String) -> std::fmt::Result {
     Ok(())
 }
 
-/// Adds the address in a `struct sockaddr`, of which `rest` follows family and port: `%pISpc`.
+/// Appends the address in a `struct sockaddr`; `rest` is the data after family and port: `%pISpc`.
 pub fn socket_address(
     family: u16,
     port: u16,
@@ -150,7 +150,7 @@ pub fn socket_address(
             write!(out, "{a}.{b}.{c}.{d}")?;
             if with_port { write!(out, ":{port}") } else { Ok(()) }
         }
-        // After four bytes of flow information.
+        // Preceded by four bytes of flow information.
         (INET6, [_, _, _, _, bytes @ ..]) if bytes.len() >= 16 => {
             if !with_port {
                 return ip6("I6c", bytes, out);

@@ -1,4 +1,4 @@
-//! A tracepoint's fields: what `format` says of them, and their values in the raw data of samples.
+//! A tracepoint's fields: their description in its `format` file, and their values in the raw data of samples.
 //!
 //! Source: `Documentation/trace/events.rst` in the kernel's source, and for `__data_loc` and
 //! `__rel_loc` `Documentation/trace/fprobetrace.rst` and `include/trace/stages/`.
@@ -16,13 +16,13 @@ use crate::print_format::PrintFormat;
 /// A tracepoint.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tracepoint {
-    /// Its number: `config` of the event that counts it.
+    /// ID: `config` of the event that counts it.
     pub id: u64,
-    /// Its name with its system before it: `sched:sched_switch`.
+    /// Name with its system: `sched:sched_switch`.
     pub name: String,
-    /// The fields of its samples, but for the fields that all tracepoints have.
+    /// Fields of its samples, without the fields that all tracepoints have.
     pub fields: Vec<TracepointField>,
-    /// How its samples are printed, if that is known.
+    /// Format for printing its samples, if it is known.
     pub(crate) print: Option<PrintFormat>,
 }
 
@@ -31,9 +31,9 @@ pub struct Tracepoint {
 pub struct TracepointField {
     /// Its name.
     pub name: String,
-    /// Its type as C has it.
+    /// Type in C.
     pub kind: String,
-    /// Where in the raw data of a sample it is, in bytes.
+    /// Offset in the raw data of a sample, in bytes.
     pub offset: u32,
     /// Its size in bytes.
     pub size: u32,
@@ -42,7 +42,7 @@ pub struct TracepointField {
     shape: Shape,
 }
 
-/// Reading of a field's bytes.
+/// Interpretation of a field's bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum Shape {
     /// A number.
@@ -50,16 +50,16 @@ enum Shape {
     Number,
     /// A pointer, or the address of an instruction.
     Address,
-    /// The kernel's own `dev_t`: the minor number in the lowest 20 bits.
+    /// The kernel's internal `dev_t`: the minor number is in the lowest 20 bits.
     Device,
-    /// The state of the thread that the scheduler took off the CPU, and what its bits are called.
+    /// State of the thread that was switched out, with the names of its bits.
     TaskState(States),
-    /// Elements of this size, in place.
+    /// Inline array of these elements.
     Array(Element),
-    /// The place of the elements in a word: length and offset of 16 bits each.
+    /// A word with the location of the elements: length and offset, 16 bits each.
     Elsewhere {
         element: Element,
-        /// The offset counts from the end of the word and not from the start of the raw data.
+        /// The offset counts from the end of the word instead of the start of the raw data.
         relative: bool,
     },
 }
@@ -67,22 +67,22 @@ enum Shape {
 /// The element type of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Element {
-    /// Text up to the first zero.
+    /// Text up to the first zero byte.
     Char,
     /// Bytes.
     Byte,
-    /// Numbers of so many bytes.
+    /// Numbers of this size in bytes.
     Number(usize),
 }
 
-/// A list longer than this is shown as bytes.
+/// Lists with more elements are shown as bytes.
 const LONGEST_LIST: usize = 1024;
 
-/// More than any tracepoint has.
+/// Upper limit for the number of fields, above that of any tracepoint.
 const MOST_FIELDS: usize = 1024;
 
 impl Tracepoint {
-    /// Reads a format:
+    /// Parses a format:
     ///
     /// ```text
     /// name: sched_wakeup
@@ -95,7 +95,7 @@ impl Tracepoint {
     /// print fmt: "comm=%s", REC->comm
     /// ```
     ///
-    /// `long_size` is the size of a `long` in bytes on the machine that it is of.
+    /// `long_size` is the size of a `long` in bytes on the recorded machine.
     pub fn parse(system: &str, text: &str, long_size: u8) -> Option<Self> {
         let line = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
         let states = line("print fmt:").and_then(state_names);
@@ -110,8 +110,8 @@ impl Tracepoint {
         })
     }
 
-    /// The fields' names and values in the raw data of a sample ([`Sample::raw`]). A field that
-    /// the data is too short for is left out.
+    /// Returns the fields' names and values in the raw data of a sample ([`Sample::raw`]). Fields beyond the end of the
+    /// data are left out.
     ///
     /// [`Sample::raw`]: pyrograph_event::Sample::raw
     pub fn values<'a>(
@@ -126,7 +126,7 @@ impl Tracepoint {
 }
 
 impl TracepointField {
-    /// Where it is in the raw data; of an array without a size, up to the end.
+    /// Returns its range in the raw data; an array without a size extends to the end.
     fn place(&self, raw: &[u8]) -> Option<Range<usize>> {
         let start = usize::try_from(self.offset).ok()?;
         match self.size {
@@ -135,12 +135,12 @@ impl TracepointField {
         }
     }
 
-    /// Its bytes in the raw data.
+    /// Returns its bytes in the raw data.
     pub(crate) fn bytes<'a>(&self, raw: &'a [u8]) -> Option<&'a [u8]> {
         raw.get(self.place(raw)?)
     }
 
-    /// The bytes that it has the place of; `None` if it has no place of others.
+    /// Returns the bytes whose location it contains; `None` if it does not contain a location.
     pub(crate) fn dynamic<'a>(&self, raw: &'a [u8], order: ByteOrder) -> Option<&'a [u8]> {
         let Shape::Elsewhere { relative, .. } = self.shape else { return None };
         let place = self.place(raw)?;
@@ -148,7 +148,8 @@ impl TracepointField {
         elsewhere(unsigned(raw.get(place)?, order)?, relative, end, raw)
     }
 
-    /// Its text up to the first zero, and up to what is no UTF-8: the kernel cuts names of threads after 15 bytes.
+    /// Returns its text up to the first zero byte, and up to invalid UTF-8: the kernel cuts thread names after 15
+    /// bytes.
     pub(crate) fn text<'a>(&self, raw: &'a [u8], order: ByteOrder) -> Option<&'a str> {
         let bytes = self.dynamic(raw, order).or_else(|| self.bytes(raw))?;
         let bytes = &bytes[..memchr::memchr(0, bytes).unwrap_or(bytes.len())];
@@ -158,12 +159,12 @@ impl TracepointField {
         }
     }
 
-    /// Its bytes as a number, whatever it stands for.
+    /// Returns its bytes as a number, whatever they mean.
     pub(crate) fn number(&self, raw: &[u8], order: ByteOrder) -> Option<u64> {
         unsigned(self.bytes(raw)?, order)
     }
 
-    /// The size of an element in bytes, if it is an array.
+    /// Returns the size of an array element in bytes.
     pub(crate) fn element_size(&self) -> usize {
         let size = match self.shape {
             Shape::Array(Element::Number(size))
@@ -178,7 +179,7 @@ impl TracepointField {
         matches!(self.shape, Shape::Array(_) | Shape::Elsewhere { .. })
     }
 
-    /// Its value in the raw data of a sample.
+    /// Returns its value in the raw data of a sample.
     pub(crate) fn value<'a>(&self, raw: &'a [u8], order: ByteOrder) -> Option<FieldValue<'a>> {
         let place = self.place(raw)?;
         let end = place.end;
@@ -211,7 +212,7 @@ impl TracepointField {
     }
 }
 
-/// The bytes whose place is in a word, which ends at `end`.
+/// Returns the bytes whose location is in a word that ends at `end`.
 fn elsewhere(word: u64, relative: bool, end: usize, raw: &[u8]) -> Option<&[u8]> {
     let (len, offset) = ((word >> 16 & 0xffff) as usize, (word & 0xffff) as usize);
     let start = if relative { end.checked_add(offset)? } else { offset };
@@ -223,7 +224,7 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(&bytes[..end])
 }
 
-/// A number of 1, 2, 4 or 8 bytes; what is of another size is shown as it is.
+/// Decodes a number of 1, 2, 4 or 8 bytes; other sizes are returned as bytes.
 fn number(bytes: &[u8], signed: bool, order: ByteOrder) -> Option<FieldValue<'_>> {
     let Some(number) = unsigned(bytes, order) else { return Some(FieldValue::Bytes(bytes)) };
     if !signed {
@@ -244,8 +245,8 @@ fn unsigned(bytes: &[u8], order: ByteOrder) -> Option<u64> {
     })
 }
 
-/// `S`, `D|N`, `R+`: the bits' names; `R` for none of them, and a plus for a thread that could have
-/// run on, whose bit is the one above the highest that has a name.
+/// Formats a task state: `S`, `D|N`, `R+`. These are the names of the bits; `R` if none is set, and a plus for a thread
+/// that was preempted, whose bit is above the highest named one.
 fn task_state(state: u64, names: &[(u64, String)]) -> FieldValue<'static> {
     let all = names.iter().fold(0, |all, (bit, _)| all | bit);
     let set = names.iter().filter(|(bit, _)| state & bit != 0).map(|(_, name)| name.as_str());
@@ -260,16 +261,16 @@ fn task_state(state: u64, names: &[(u64, String)]) -> FieldValue<'static> {
     FieldValue::Text(Cow::Owned(text))
 }
 
-/// The names of a thread's states, each with its bit.
+/// Names of thread states, each with its bit.
 type States = Arc<[(u64, String)]>;
 
-/// Reads the line of a field. `states` is what the tracepoint calls those of threads.
+/// Parses the line of a field. `states` are the tracepoint's names of thread states.
 fn field(line: &str, states: Option<&States>, long_size: u8) -> Option<TracepointField> {
     let mut parts = line.strip_prefix("field:")?.split(';').map(str::trim);
     let declaration = parts.next()?;
     let mut number = |key: &str| parts.next()?.strip_prefix(key)?.parse::<u32>().ok();
     let (offset, size) = (number("offset:")?, number("size:")?);
-    // Kernels before 2.6.34 do not have it.
+    // Missing before Linux 2.6.34.
     let signed = number("signed:").is_some_and(|signed| signed != 0);
     let (kind, name, array) = declaration_parts(declaration)?;
     let shape = match location(&kind) {
@@ -295,8 +296,8 @@ fn field(line: &str, states: Option<&States>, long_size: u8) -> Option<Tracepoin
     Some(TracepointField { name: name.to_owned(), kind, offset, size, signed, shape })
 }
 
-/// Type, name, and how many there are, if it is an array: `char comm[16]`, but
-/// `__data_loc char[] name`.
+/// Splits a declaration into type, name, and array length if it is an array: `char comm[16]`, but `__data_loc char[]
+/// name`.
 fn declaration_parts(declaration: &str) -> Option<(String, &str, Option<&str>)> {
     let (before, array) = match declaration.strip_suffix(']').and_then(|it| it.split_once('[')) {
         Some((before, count)) => (before, Some(count)),
@@ -307,14 +308,14 @@ fn declaration_parts(declaration: &str) -> Option<(String, &str, Option<&str>)> 
     Some((kind.to_owned(), name, array))
 }
 
-/// The type of what is elsewhere, and whether its place is relative.
+/// Returns the type of dynamic data, and true if its location is relative.
 fn location(kind: &str) -> Option<(&str, bool)> {
     let absolute = kind.strip_prefix("__data_loc ").map(|kind| (kind, false));
     let found = absolute.or_else(|| Some((kind.strip_prefix("__rel_loc ")?, true)));
     found.map(|(kind, relative)| (kind.strip_suffix("[]").unwrap_or(kind).trim(), relative))
 }
 
-/// The element type of an array of `kind`. `size` is that of an element in bytes; 0 if it is not known.
+/// Returns the element type of an array of `kind`. `size` is the element size in bytes; 0 if it is not known.
 fn element(kind: &str, size: u32, long_size: u8) -> Element {
     let kind = kind.trim_start_matches("const ");
     match kind {
@@ -335,7 +336,7 @@ fn element(kind: &str, size: u32, long_size: u8) -> Element {
     }
 }
 
-/// The names of the bits of a thread's state, of which each kernel has its own:
+/// Parses the names of the bits of a thread state, which differ between kernels:
 ///
 /// ```text
 /// … __print_flags(REC->prev_state & …, "|", { 0x00000001, "S" }, { 0x00000002, "D" }, …) : "R", …

@@ -1,4 +1,4 @@
-//! The formats of tracepoints, as `perf record` copies them out of tracefs.
+//! Formats of tracepoints, as `perf record` copies them from tracefs.
 //!
 //! ```text
 //! 17 08 44 "tracing"   version, as text   byte order   size of a long   u32 page size
@@ -8,9 +8,9 @@
 //! u32 count of systems:  name, u32 count of events:  u64 size, text   each
 //! ```
 //!
-//! The text of an event's format is what `/sys/kernel/tracing/events/SYSTEM/NAME/format` has.
+//! The text of an event's format is the contents of `/sys/kernel/tracing/events/SYSTEM/NAME/format`.
 //!
-//! Source: trace-cmd.dat.v6(5), which describes the same beginning.
+//! Source: trace-cmd.dat.v6(5), whose files begin in the same way.
 
 use hashbrown::HashMap;
 use pyrograph_event::ByteOrder;
@@ -20,14 +20,14 @@ use crate::tracepoint::Tracepoint;
 
 const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 
-/// The tracepoints of tracing data; those before what is damaged.
+/// Parses tracing data; returns the tracepoints before the first damage.
 pub fn parse(bytes: &[u8], order: ByteOrder) -> Vec<Tracepoint> {
     let mut found = Vec::new();
     let _ = parse_into(&mut Fields::new(bytes, order), &mut found);
     found
 }
 
-/// Texts of the kernel by their addresses, which some tracepoints have in place of a text.
+/// Returns kernel strings by address; some tracepoints record the address instead of the string.
 pub fn kernel_texts(bytes: &[u8], order: ByteOrder) -> HashMap<u64, String> {
     let mut from = Fields::new(bytes, order);
     let section = parse_into(&mut from, &mut Vec::new()).and_then(|()| {
@@ -40,7 +40,7 @@ pub fn kernel_texts(bytes: &[u8], order: ByteOrder) -> HashMap<u64, String> {
     texts_of(&String::from_utf8_lossy(section.unwrap_or_default()))
 }
 
-/// Texts in the kernel by their addresses, of the text of tracefs's `printk_formats`.
+/// Parses the text of tracefs's `printk_formats` into strings by address.
 pub fn texts_of(text: &str) -> HashMap<u64, String> {
     // 0xffffffff82a1b2c0 : "Start scheduler-tick"
     let line = |line: &str| {
@@ -55,7 +55,7 @@ pub fn texts_of(text: &str) -> HashMap<u64, String> {
 fn parse_into(from: &mut Fields<'_>, found: &mut Vec<Tracepoint>) -> Option<()> {
     (from.take(MAGIC.len())? == MAGIC).then_some(())?;
     from.c_string()?;
-    // The order of the bytes is that of the file.
+    // The byte order is the file's.
     from.u8()?;
     let long_size = from.u8()?;
     from.u32()?;

@@ -1,7 +1,7 @@
-//! Data that cannot be read where it is: from a pipe or a compressed file, and `perf record -z`.
+//! Data that cannot be mapped directly: from a pipe or a compressed file, and `perf record -z`.
 //!
-//! It is written to a temporary file without a name, which is then mapped: its pages are the
-//! kernel's to write out, so that memory in use does not grow with the data.
+//! It is written to an unnamed temporary file, which is then mapped: the kernel can write its pages to disk, so that
+//! memory use does not grow with the data.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -16,18 +16,18 @@ use crate::records::{COMPRESSED, COMPRESSED2, Records};
 ///
 /// # Errors
 ///
-/// Those of the system.
+/// Returns the error of the system call.
 pub fn map(file: &File) -> io::Result<Mmap> {
-    // SAFETY: The bytes are only read. Somebody may cut the file off while it is mapped, for which programs call
-    // `pyrograph_memory::survive_cut_files`.
+    // SAFETY: The bytes are only read. The file may be truncated while it is mapped; programs call
+    // `pyrograph_memory::survive_cut_files` for that case.
     unsafe { Mmap::map(file) }
 }
 
-/// All that `source` has, mapped, and the error that ended it, if one did.
+/// Reads all of `source` and maps it; also returns the error that ended reading, if there was one.
 ///
 /// # Errors
 ///
-/// Those of the temporary file.
+/// Returns the errors of the temporary file.
 pub fn spool(source: &mut dyn Read) -> io::Result<(Mmap, Option<io::Error>)> {
     let mut file = BufWriter::with_capacity(1 << 20, tempfile::tempfile()?);
     let mut buffer = vec![0; 1 << 18];
@@ -43,12 +43,12 @@ pub fn spool(source: &mut dyn Read) -> io::Result<(Mmap, Option<io::Error>)> {
     Ok((map(&file)?, error))
 }
 
-/// The records of `bytes` with those that `perf record -z` packed together unpacked, and what is
-/// wrong with the data, if something is.
+/// Returns the records of `bytes`, with those that `perf record -z` compressed decompressed, and a description of the
+/// damage in the data, if there is any.
 ///
 /// # Errors
 ///
-/// Those of the temporary file.
+/// Returns the errors of the temporary file.
 pub fn unpack(bytes: &[u8], order: ByteOrder) -> io::Result<(Mmap, Option<String>)> {
     let mut out = BufWriter::with_capacity(1 << 20, tempfile::tempfile()?);
     let mut stream = Stream::new()?;
@@ -56,9 +56,9 @@ pub fn unpack(bytes: &[u8], order: ByteOrder) -> io::Result<(Mmap, Option<String
     let mut records = Records::new(bytes, order);
     for record in &mut records {
         let packed = match record.kind {
-            // A header, and packed bytes up to the end.
+            // A header, and compressed bytes up to the end.
             COMPRESSED => record.bytes.get(8..),
-            // A header, how many bytes there are, and these, filled up to a multiple of 8.
+            // A header, the number of compressed bytes, and these bytes, padded to a multiple of 8.
             COMPRESSED2 => record.bytes.get(16..).map(|rest| {
                 let mut size = crate::fields::Fields::new(&record.bytes[8..], order);
                 let size = size.u64().and_then(|size| usize::try_from(size).ok());
@@ -71,7 +71,7 @@ pub fn unpack(bytes: &[u8], order: ByteOrder) -> io::Result<(Mmap, Option<String
             }
         };
         if let Some(reason) = stream.unpack(packed.unwrap_or_default(), order, &mut out)? {
-            // Each record needs those before it.
+            // The data of each record depends on all before it.
             let (at, rest) = (record.offset, bytes.len() - record.offset);
             damage = Some(format!(
                 "compressed data cannot be unpacked at byte {at}, and what is in the last {rest} of {} \
@@ -90,14 +90,14 @@ pub fn unpack(bytes: &[u8], order: ByteOrder) -> io::Result<(Mmap, Option<String
     Ok((map(&file)?, damage))
 }
 
-/// The packed bytes of one record go on in the next.
+/// State of decompression, which continues from one record to the next.
 struct Stream {
     decoder: Decoder<'static>,
-    /// Bytes that were unpacked and not written yet: less than a record.
+    /// Decompressed bytes that have not been written yet: less than a record.
     pending: Vec<u8>,
 }
 
-/// Limit of the size that one record of at most 64 KiB may unpack to.
+/// Maximum decompressed size of one record, which has at most 64 KiB.
 const MOST: usize = 1 << 30;
 
 impl Stream {
@@ -105,12 +105,12 @@ impl Stream {
         Ok(Self { decoder: Decoder::new()?, pending: Vec::new() })
     }
 
-    /// Unpacks what one record holds and writes the records that are whole by then; what is wrong
-    /// with it, if something is.
+    /// Decompresses the contents of one record and writes the records that are complete by then. Returns a description
+    /// of the damage, if there is any.
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Returns the errors of `out`.
     fn unpack(
         &mut self,
         packed: &[u8],
@@ -132,7 +132,7 @@ impl Stream {
             }
             self.pending.extend_from_slice(&buffer[..written]);
             self.write_whole(order, out)?;
-            // Nothing comes after a record without a size.
+            // A record with size 0 ends the iteration.
             if self.pending.get(6..8).is_some_and(|size| size == [0; 2]) {
                 return Ok(Some("it holds what is no record".to_owned()));
             }
@@ -146,7 +146,7 @@ impl Stream {
         }
     }
 
-    /// The error if no more comes: the last record is not whole.
+    /// Returns the error if no more data follows: the last record is incomplete.
     fn left_over(&self) -> Option<String> {
         let count = self.pending.len();
         (count > 0).then(|| {

@@ -1,13 +1,13 @@
-//! A system call, and what has to be copied from a program's memory to show one.
+//! System calls, and what has to be copied from a program's memory to show one.
 
 use crate::kind::Kind;
 
-/// A system call: its name, its arguments, what it returns.
+/// A system call: its name, arguments, and kind of result.
 #[derive(Debug)]
 pub struct Call {
-    /// The name in `unistd.h`, as `openat`.
+    /// Name in `unistd.h`, such as `openat`.
     pub name: &'static str,
-    /// What it takes, at most six.
+    /// Arguments, at most six.
     pub arguments: &'static [Argument],
     pub(crate) returns: Returns,
 }
@@ -15,12 +15,12 @@ pub struct Call {
 /// An argument of a system call.
 #[derive(Debug)]
 pub struct Argument {
-    /// The name in the kernel, as tracefs has it.
+    /// Name in the kernel, as in tracefs.
     pub name: &'static str,
     pub(crate) kind: Kind,
 }
 
-/// What a call returns where it succeeds.
+/// Kind of result of a successful call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Returns {
     /// A count, an ID, or 0.
@@ -33,34 +33,34 @@ pub(crate) enum Returns {
     Mode,
     /// Nothing: the call does not return.
     Never,
-    /// A number of descriptors that are ready, or 0 after the timeout.
+    /// Number of ready descriptors, or 0 after the timeout.
     Ready,
-    /// The answer to a command of `fcntl`.
+    /// Result of a command of `fcntl`.
     Fcntl,
-    /// Flags as a number in hexadecimal.
+    /// Flags, shown in hexadecimal.
     Hex,
 }
 
-/// A piece of a program's memory to be copied, so that an argument can be shown.
+/// A piece of a program's memory to copy, so that an argument can be shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Copy {
-    /// Index of the argument that is the address.
+    /// Index of the argument that contains the address.
     pub argument: u8,
-    /// When the memory holds what is wanted.
+    /// Time at which the memory has the wanted contents.
     pub when: When,
-    /// How much of it.
+    /// Size of the memory.
     pub extent: Extent,
-    /// True if it is shown as a string, of which [`Written::text`](crate::Written::text) bytes are enough. Everything else, paths too,
-    /// is wanted whole.
+    /// True if it is shown as a string, for which [`Written::text`](crate::Written::text) bytes are enough. Everything
+    /// else, including paths, is copied as a whole.
     pub text: bool,
 }
 
-/// The moment of a copy.
+/// Time of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum When {
-    /// Before the call: what the program says.
+    /// Before the call: data from the program.
     Entry,
-    /// After the call: what the kernel says.
+    /// After the call: data from the kernel.
     Exit,
 }
 
@@ -69,59 +69,61 @@ pub enum When {
 pub enum Extent {
     /// Up to a NUL.
     Text,
-    /// Bytes.
+    /// This many bytes.
     Fixed(u32),
-    /// At most so many bytes, fewer where the page after them cannot be read: how many there are depends on the command.
+    /// Up to this many bytes, fewer if the next page cannot be read: the actual size depends on the command.
     UpTo(u32),
-    /// The value of an argument (the low 32 bits, where it is an `int`), times a size, in bytes.
+    /// Value of an argument (its low 32 bits if it is an `int`), times a size, in bytes.
     Argument {
-        /// Index of the argument that counts.
+        /// Index of the argument with the count.
         argument: u8,
-        /// Bytes of one.
+        /// Bytes per element.
         times: u32,
     },
-    /// What the call returned, times a size, in bytes.
+    /// Result of the call, times a size, in bytes.
     Result {
-        /// Bytes of one.
+        /// Bytes per element.
         times: u32,
     },
-    /// The `u32` that an argument points at, in bytes. It is read at the same time as the copy.
+    /// The `u32` that an argument points to, in bytes. It is read at the same time as the copy.
     Pointed {
-        /// Index of the argument that points at the size, a `socklen_t *`.
+        /// Index of the argument that points to the size, a `socklen_t *`.
         argument: u8,
     },
-    /// Words of 8 bytes up to one that is 0: an array of pointers, itself.
+    /// Words of 8 bytes up to one that is 0: an array of pointers, without the memory they point to.
     Pointers,
-    /// An array of strings that ends with a null pointer, `argv`. The copy is a sequence of [pieces](crate::pieces), one a string.
+    /// An array of strings that ends with a null pointer, such as `argv`. The copy is a sequence of
+    /// [pieces](crate::pieces), one per string.
     Strings,
-    /// An array of `struct iovec`, of as many as an argument says. The copy is a sequence of [pieces](crate::pieces), one an element.
+    /// An array of `struct iovec`; an argument has the count. The copy is a sequence of [pieces](crate::pieces), one
+    /// per element.
     Vector {
-        /// Index of the argument that counts.
+        /// Index of the argument with the count.
         argument: u8,
-        /// True if the call fills the buffers: then no more of them is copied than the number of bytes it returned.
+        /// True if the call fills the buffers: then the copy is limited to the number of bytes that it returned.
         filled: bool,
     },
-    /// A `struct msghdr`. The copy is a sequence of [pieces](crate::pieces): the 56 bytes themselves, what `msg_name` points at, what
-    /// `msg_control` points at, and then one for each element of `msg_iov`.
+    /// A `struct msghdr`. The copy is a sequence of [pieces](crate::pieces): the 56 bytes of the structure, the targets
+    /// of `msg_name` and `msg_control`, and then one for each element of `msg_iov`.
     Message,
-    /// An array of `struct mmsghdr`, of as many as an argument says (at [`When::Exit`], as the call returned): for each the pieces of a
-    /// [`Message`](Self::Message), of which the first has 64 bytes.
+    /// An array of `struct mmsghdr`; an argument has the count (at [`When::Exit`], the result of the call). For each
+    /// element there are the pieces of a [`Message`](Self::Message), the first of which has 64 bytes.
     Messages {
-        /// Index of the argument that counts.
+        /// Index of the argument with the count.
         argument: u8,
     },
 }
 
 impl Call {
-    /// What has to be copied from memory to show this call's arguments: at most [`Self::MOST_COPIES`].
+    /// Returns what has to be copied from memory to show this call's arguments: at most [`Self::MOST_COPIES`].
     pub fn copies(&self) -> Vec<Copy> {
         self.each_copy().collect()
     }
 
-    /// What can be copied of the memory of a 32-bit program, for which this is [the same call](crate::compat_alike): copies that
-    /// have another layout there are none. Pointers of [`Extent::Strings`] have 4 bytes.
+    /// Returns what can be copied from the memory of a 32-bit program, if this is [the same call](crate::compat_alike)
+    /// there. `None` for copies whose layout differs. Pointers of [`Extent::Strings`] have 4 bytes.
     pub fn compat_copies(&self) -> Vec<Option<Copy>> {
-        // `struct linux_dirent` has an inode and an offset that are `long`.
+        // `struct linux_dirent` has an inode and an offset of type `long`.
         let is_alike = |copy: &Copy| {
             let argument = self.arguments.get(usize::from(copy.argument));
             self.name != "getdents" && argument.is_some_and(|it| it.kind.is_alike())
@@ -129,7 +131,7 @@ impl Call {
         self.each_copy().map(|copy| Some(copy).filter(is_alike)).collect()
     }
 
-    /// How many copies a call has at most.
+    /// Maximum number of copies of a call.
     pub const MOST_COPIES: usize = 4;
 
     pub(crate) fn each_copy(&self) -> impl Iterator<Item = Copy> + '_ {

@@ -1,10 +1,11 @@
-//! Calls of 32-bit programs on x86-64: they have the numbers of i386 (`arch/x86/entry/syscalls/syscall_32.tbl`).
+//! System calls of 32-bit programs on x86-64, which have i386's numbers (`arch/x86/entry/syscalls/syscall_32.tbl`).
 
 use syscalls::x86::Sysno;
 
 use crate::numbers::number_of;
 
-/// Calls with the name of one of x86-64 and other arguments: in a structure, in another order, or of 64 bits in two words.
+/// Calls that have the same name on x86-64, but other arguments: in a structure, in another order, or 64-bit values
+/// split into two words.
 const OTHER_ARGUMENTS: [&str; 15] = [
     "clone",
     "fadvise64",
@@ -23,7 +24,7 @@ const OTHER_ARGUMENTS: [&str; 15] = [
     "sync_file_range",
 ];
 
-/// What i386 has under another name: the call of x86-64 for the same.
+/// i386's calls with another name, and the corresponding call of x86-64.
 const OTHER_NAMES: [(&str, &str); 6] = [
     ("_llseek", "lseek"),
     ("_newselect", "select"),
@@ -33,12 +34,12 @@ const OTHER_NAMES: [(&str, &str); 6] = [
     ("waitpid", "wait4"),
 ];
 
-/// The name of a call of a 32-bit program.
+/// Returns the name of a call of a 32-bit program.
 pub fn compat_name(number: u32) -> Option<&'static str> {
     Sysno::new(usize::try_from(number).ok()?).map(|call| call.name())
 }
 
-/// The number on x86-64 of the call that does what one of a 32-bit program does: `stat` for `stat64`.
+/// Returns the number on x86-64 of the call that corresponds to one of a 32-bit program: `stat` for `stat64`.
 pub fn compat_same(number: u32) -> Option<u32> {
     let name = compat_name(number)?;
     let other = OTHER_NAMES.iter().find(|(of, _)| *of == name).map(|(_, native)| *native);
@@ -49,8 +50,8 @@ pub fn compat_same(number: u32) -> Option<u32> {
         .or_else(|| without("32"))
 }
 
-/// The number on x86-64 of a call of a 32-bit program, if its arguments are the same there, but for the structures that they
-/// lead to.
+/// Returns the number on x86-64 of a call of a 32-bit program, if its arguments are the same there. Structures that
+/// they point to may differ.
 pub fn compat_alike(number: u32) -> Option<u32> {
     let name = compat_name(number).filter(|name| !OTHER_ARGUMENTS.contains(name))?;
     number_of(name)

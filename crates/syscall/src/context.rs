@@ -1,4 +1,4 @@
-//! One call as it was seen, and how its arguments are written.
+//! A traced call, and functions that write its arguments.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use crate::text::quoted;
 use crate::words::{Table, files::MODES, name_of};
 use crate::{Files, Seen, Written, signal};
 
-/// A call, with all that is needed to write it.
+/// A call, with everything needed to write it.
 pub(crate) struct Context<'a> {
     pub call: &'static Call,
     pub seen: &'a Seen<'a>,
@@ -21,12 +21,12 @@ impl Context<'_> {
         self.seen.arguments.get(argument).copied().unwrap_or(0)
     }
 
-    /// Returns the result, if the call has succeeded.
+    /// Returns the result if the call has succeeded.
     pub(crate) fn success(&self) -> Option<i64> {
         self.seen.result.filter(|result| !(-4095..0).contains(result))
     }
 
-    /// Returns what was copied from where an argument points at. After a call that failed, nothing was written there.
+    /// Returns the copy of the memory that an argument points to. A failed call has not written any.
     pub(crate) fn memory(&self, argument: usize, when: When) -> Option<Memory<'_>> {
         let address = self.raw(argument);
         if address == 0 || when == When::Exit && self.success().is_none() {
@@ -40,7 +40,7 @@ impl Context<'_> {
         Some(Memory { address, bytes, length: copied.length.max(bytes.len() as u64) })
     }
 
-    /// Writes an argument; what is left out of the call leaves `out` as it is.
+    /// Writes an argument. If it is not to be shown, `out` stays as it is.
     pub(crate) fn argument(&self, index: usize, argument: &Argument, out: &mut String) {
         let raw = self.raw(index);
         match argument.kind {
@@ -76,7 +76,7 @@ impl Context<'_> {
         };
         self.item(item, first.bytes, out);
         if let Some(second) = second {
-            // A number in brackets changes inside these: `[128 => 16]`.
+            // For a number in brackets, the change is shown inside them: `[128 => 16]`.
             let inside = matches!(item, Item::Numbers(1, ..)) && out.ends_with(']');
             if inside {
                 out.pop();
@@ -219,7 +219,7 @@ impl Context<'_> {
     }
 }
 
-/// Writes things with commas between them, and brackets around them.
+/// Writes elements separated by commas, in brackets.
 pub(crate) struct Separated<'a> {
     out: &'a mut String,
     first: bool,
@@ -284,7 +284,7 @@ pub(crate) fn device(raw: u64, out: &mut String) {
     out.push(')');
 }
 
-/// Writes the type of a file and its permissions, as `S_IFREG|0644`.
+/// Writes the type of a file and its permissions, such as `S_IFREG|0644`.
 pub(crate) fn mode(raw: u64, out: &mut String) {
     let Some(name) = name_of(MODES, raw & 0o170_000) else {
         return put(out, format_args!("0{raw:02o}"));
@@ -305,7 +305,7 @@ pub(crate) fn one_of(table: Table, raw: u64, out: &mut String) {
     }
 }
 
-/// Writes the names of bits, and the unknown rest in hexadecimal.
+/// Writes the names of bits, and the rest in hexadecimal.
 pub(crate) fn flags(table: Table, raw: u64, out: &mut String) {
     let mut rest = raw;
     for &(bits, name) in table {

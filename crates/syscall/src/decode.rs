@@ -1,4 +1,4 @@
-//! Arguments whose meaning depends on the rest of the call, one module a subject.
+//! Arguments whose meaning depends on other arguments, one module per subject.
 
 pub(crate) mod files;
 pub(crate) mod futex;

@@ -1,4 +1,4 @@
-//! Which file each descriptor of a process is, followed from its calls.
+//! Tracks the files behind a process's descriptors, by its system calls.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,8 +9,8 @@ use crate::words::name_of;
 use crate::words::network::FAMILIES;
 use crate::{Files, Seen, Written, all, by_number};
 
-/// The files behind a process's descriptors, and its working directory, as far as its calls have shown them. What is not known, the user
-/// looks up in `/proc` and [sets](Self::set).
+/// The files behind a process's descriptors, and its working directory, as far as its calls have shown them. For
+/// unknown ones, the caller can look in `/proc` and [set](Self::set) them.
 #[derive(Debug, Clone, Default)]
 pub struct Descriptors {
     open: BTreeMap<i32, Open>,
@@ -19,12 +19,12 @@ pub struct Descriptors {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Open {
-    /// None where the file is not known: what was said of the descriptor before no longer holds.
+    /// `None` if the file is not known, because the earlier name is no longer valid.
     name: Option<String>,
     closes_on_exec: bool,
 }
 
-/// `O_CLOEXEC`, `SOCK_CLOEXEC`, `EFD_CLOEXEC` and all others of their kind, but for `MFD_CLOEXEC`.
+/// `O_CLOEXEC`, `SOCK_CLOEXEC`, `EFD_CLOEXEC` and all similar flags except `MFD_CLOEXEC`.
 const CLOSE_ON_EXEC: u64 = 0o2_000_000;
 
 impl Files for Descriptors {
@@ -34,23 +34,23 @@ impl Files for Descriptors {
 }
 
 impl Descriptors {
-    /// Creates the descriptors of a process of which nothing is known.
+    /// Creates the descriptors of a process about which nothing is known.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Says which file a descriptor is.
+    /// Sets the file of a descriptor.
     pub fn set(&mut self, descriptor: i32, name: impl Into<String>) {
         let closes_on_exec = self.open.get(&descriptor).is_some_and(|open| open.closes_on_exec);
         self.open.insert(descriptor, Open { name: Some(name.into()), closes_on_exec });
     }
 
-    /// Says which file a descriptor is, and whether it is closed when a program is executed.
+    /// Sets the file of a descriptor; `closes_on_exec` is true if `execve` closes it.
     pub fn add(&mut self, descriptor: i32, name: impl Into<String>, closes_on_exec: bool) {
         self.open.insert(descriptor, Open { name: Some(name.into()), closes_on_exec });
     }
 
-    /// Says which folder relative paths start at.
+    /// Sets the working directory, where relative paths start.
     pub fn set_directory(&mut self, path: impl Into<String>) {
         self.directory = Some(path.into());
     }
@@ -60,12 +60,12 @@ impl Descriptors {
         self.directory.as_deref()
     }
 
-    /// Returns true if nothing is known of a descriptor: `/proc/PID/fd` may say what it is.
+    /// Returns true if the file of a descriptor is not known; it may be found in `/proc/PID/fd`.
     pub fn is_unknown(&self, descriptor: i32) -> bool {
         descriptor >= 0 && self.open.get(&descriptor).is_none_or(|open| open.name.is_none())
     }
 
-    /// The numbers of the calls that [`Self::follow`] learns from.
+    /// Returns the numbers of the calls that [`Self::follow`] uses.
     pub fn followed() -> Vec<u32> {
         let is_followed = |call: &Call| {
             let opens = call.returns == Returns::Descriptor;
@@ -77,13 +77,14 @@ impl Descriptors {
         all().filter(|(_, call)| is_followed(call)).map(|(number, _)| number).collect()
     }
 
-    /// Follows a call that has returned. Call it after the arguments have been written, and before the result is.
+    /// Updates the descriptors by a call that has returned. Call it after writing the arguments and before writing the
+    /// result.
     pub fn follow(&mut self, seen: &Seen<'_>) {
         let Some(call) = by_number(seen.number) else { return };
         let written = Written::default();
         let context = Context { call, seen, files: &(), written: &written };
         let Some(result) = context.success() else {
-            // A connection that is made while the program does something else.
+            // The connection is established in the background.
             const IN_PROGRESS: i64 = -115;
             if call.name == "connect" && seen.result == Some(IN_PROGRESS) {
                 self.reach(&context, When::Entry);
@@ -146,7 +147,7 @@ impl Descriptors {
             }
             "socket" => self.open(result, socket_name(&context), cloexec(1)),
             "accept" | "accept4" => {
-                // The listening socket may have been named after its own address.
+                // The listening socket may have a name with its own address.
                 let kind = self
                     .name(argument(0))
                     .map(|name| name.split(':').next().unwrap_or_default().to_owned());
@@ -195,8 +196,8 @@ impl Descriptors {
         }
     }
 
-    /// Returns whether the child that a call has started has these same descriptors, as threads have, or a copy of them. None if the call
-    /// starts no child.
+    /// Returns true if the child that a call has started shares these descriptors, as threads do, and false if it has a
+    /// copy of them. `None` if the call starts no child.
     pub fn shared_with_child(seen: &Seen<'_>) -> Option<bool> {
         const FILES: u64 = 0x400;
         let call = by_number(seen.number)?;
@@ -220,7 +221,7 @@ impl Descriptors {
         context.memory(2, When::Entry).and_then(|how| number(how.bytes, 0, 8)).unwrap_or(0)
     }
 
-    /// Returns a path as a call gives it, absolute if what it is relative to is known.
+    /// Returns the path in an argument; it is absolute if the directory that it is relative to is known.
     fn path(&self, context: &Context<'_>, directory: i32, index: usize) -> Option<String> {
         let memory = context.memory(index, When::Entry)?;
         let path = until_nul(memory.bytes);
@@ -238,7 +239,7 @@ impl Descriptors {
         Some(clean(&format!("{base}/{path}")))
     }
 
-    /// Names a socket after the address that it is bound or connected to.
+    /// Names a socket by the address that it is bound or connected to.
     fn reach(&mut self, context: &Context<'_>, when: When) {
         let address = context.memory(1, when).and_then(|address| endpoint(address.bytes));
         if let (Some(open), Some(address)) = (self.open.get_mut(&(context.raw(0) as i32)), address)
@@ -263,7 +264,7 @@ impl Descriptors {
     }
 
     fn close(&mut self, first: i32, last: i32) {
-        // `close_range` counts without a sign: up to the last there can be.
+        // `close_range` takes unsigned numbers: up to the last possible descriptor.
         let last = if last < 0 { i32::MAX } else { last };
         if first == last {
             self.open.remove(&first);
@@ -273,7 +274,7 @@ impl Descriptors {
     }
 }
 
-/// Returns the protocol or the family of a new socket, `TCP` or `UNIX`, which is all that a call says of it.
+/// Returns the protocol or the family of a new socket, `TCP` or `UNIX`; the call shows nothing else.
 fn socket_name(context: &Context<'_>) -> Option<String> {
     let family = context.raw(0) & 0xffff_ffff;
     let name = match (family, context.raw(1) & 0xf) {
@@ -291,7 +292,7 @@ fn with_address(kind: &str, address: Option<String>) -> String {
     }
 }
 
-/// Returns the address of a socket as people write it: `127.0.0.1:80`, `[::1]:80`, `/run/socket`, `@name`.
+/// Returns the address of a socket in the usual notation: `127.0.0.1:80`, `[::1]:80`, `/run/socket`, `@name`.
 fn endpoint(bytes: &[u8]) -> Option<String> {
     let port = || bytes.get(2..4).map(|port| u16::from_be_bytes([port[0], port[1]]));
     match number(bytes, 0, 2)? {
@@ -314,7 +315,7 @@ fn endpoint(bytes: &[u8]) -> Option<String> {
     }
 }
 
-/// Returns a path without `.` and doubled slashes; `..` stays, for what is before it may be a link.
+/// Returns a path without `.` and double slashes; `..` stays, because the component before it may be a symbolic link.
 fn clean(path: &str) -> String {
     let mut out = String::with_capacity(path.len());
     for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {

@@ -3,12 +3,13 @@
 use crate::words::errors::ERRORS;
 use crate::words::{Table, name_of};
 
-/// Returns the name of an error, as `ENOENT`. From 512 on are those by which the kernel starts a call again; programs never see them.
+/// Returns the name of an error, such as `ENOENT`. Errors from 512 on make the kernel restart a call; programs never
+/// see them.
 pub fn error_name(error: i32) -> Option<&'static str> {
     name_of(ERRORS, u64::try_from(error).ok()?)
 }
 
-/// Returns the text of an error, as `strerror` of the C library gives it.
+/// Returns the text of an error, as `strerror` of the C library does.
 pub fn error_text(error: i32) -> Option<&'static str> {
     name_of(TEXTS, u64::try_from(error).ok()?)
 }

@@ -1,18 +1,18 @@
-//! Groups of calls, under the names that `strace -e trace=%NAME` has.
+//! Groups of calls, with the names of `strace -e trace=%NAME`.
 
 use crate::call::Call;
 use crate::numbers::all;
 
-/// The names of all groups.
+/// Names of all groups.
 pub const GROUPS: &[&str] = &[
     "file", "desc", "network", "net", "process", "memory", "signal", "ipc", "creds", "clock",
     "stat", "lstat", "fstat", "%stat", "statfs", "fstatfs", "%statfs", "pure",
 ];
 
-/// Calls of a group that the kinds of arguments do not give.
+/// Calls of a group that cannot be derived from the kinds of their arguments.
 #[rustfmt::skip]
 const NAMES: &[(&str, &[&str])] = &[
-    // These take a path in a structure, or none but still work on one.
+    // These take a path in a structure, or operate on one without taking it.
     ("file", &["getcwd", "quotactl", "mount", "swapon", "swapoff"]),
     ("desc", &[
         "bpf", "close_range", "epoll_pwait2", "fsconfig", "io_uring_enter", "pipe", "pipe2", "poll", "ppoll", "pselect6", "select", "socketpair",
@@ -54,7 +54,8 @@ const NAMES: &[(&str, &[&str])] = &[
     ("pure", &["getegid", "geteuid", "getgid", "getpgrp", "getpid", "getppid", "gettid", "getuid"]),
 ];
 
-/// Returns the numbers of the calls of a group, as `%file`, `%network`, `%process`, `%memory`, `%desc`; the first `%` may be missing.
+/// Returns the numbers of the calls of a group, such as `%file`, `%network`, `%process`, `%memory`, `%desc`; the first
+/// `%` is optional.
 pub fn group(name: &str) -> Option<Vec<u32>> {
     let name = name.strip_prefix('%').unwrap_or(name);
     let name = if name == "net" { "network" } else { name };

@@ -1,13 +1,13 @@
-//! What an argument of a system call, or a field of a structure, is.
+//! Kinds of arguments of system calls, and of fields of structures.
 
 use crate::call::{Extent, When};
 use crate::context::Context;
 use crate::words::Table;
 
-/// What a number in a register or in memory means.
+/// Meaning of a number in a register or in memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Kind {
-    /// `int`, of which the low 32 bits count.
+    /// `int`: only the low 32 bits are used.
     Int,
     /// `unsigned int`.
     Uint,
@@ -15,86 +15,86 @@ pub(crate) enum Kind {
     Long,
     /// `unsigned long`, `size_t`.
     Ulong,
-    /// A number in hexadecimal.
+    /// A number, shown in hexadecimal.
     Hex,
-    /// An address that is not followed.
+    /// An address whose target is not shown.
     Address,
-    /// Permissions, in octal, with the type of the file.
+    /// Permissions in octal, and the type of the file.
     Mode,
     /// A file descriptor, or `AT_FDCWD`.
     Fd,
-    /// The number of a signal.
+    /// A signal number.
     Signal,
     /// A device number.
     Device,
-    /// One of the names.
+    /// A number with one of these names.
     Name(Table),
-    /// Bits, in the low 32.
+    /// Flags, in the low 32 bits.
     Flags(Table),
-    /// Bits, in 64.
+    /// Flags, in 64 bits.
     Flags64(Table),
-    /// One of the names in the bits of the mask, and the rest bits.
+    /// A number with a name in the bits of the mask, and flags in the others.
     Mixed(u64, Table, Table),
-    /// A path, up to its NUL, shown whole.
+    /// A NUL-terminated path, which is shown as a whole.
     Path,
-    /// A string, up to its NUL.
+    /// A NUL-terminated string.
     Text,
-    /// Memory that the argument points at.
+    /// Memory that the argument points to.
     Memory(When, Extent, Shape),
-    /// Memory that the kernel changes: what was there before, and after.
+    /// Memory that the kernel changes: shown before and after.
     Both(&'static Item),
-    /// A number whose meaning depends on the rest of the call. What writes nothing is left out of the call.
+    /// A number whose meaning depends on other arguments. If the function writes nothing, the argument is left out.
     With(Write),
-    /// Memory whose meaning depends on the rest of the call.
+    /// Memory whose meaning depends on other arguments.
     MemoryWith(&'static [(When, Extent)], Write),
 }
 
 /// Writes an argument, given its index.
 pub(crate) type Write = fn(&Context<'_>, usize, &mut String);
 
-/// How copied memory is shown.
+/// Presentation of copied memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Shape {
     /// As a string.
     Bytes,
-    /// As one thing.
+    /// As one item.
     One(&'static Item),
-    /// As things in brackets, as many as were copied.
+    /// As items in brackets, as many as were copied.
     Array(&'static Item),
-    /// By a function of its own.
+    /// By this function.
     With(fn(&Context<'_>, &Memory<'_>, &mut String)),
 }
 
-/// Memory as it was copied.
+/// Copied memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Memory<'a> {
     pub address: u64,
     pub bytes: &'a [u8],
-    /// What there was to copy.
+    /// Size of the memory, which may exceed the size of the copy.
     pub length: u64,
 }
 
-/// What lies in memory.
+/// Data in memory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Item {
-    /// A number of so many bytes.
+    /// A number of this many bytes.
     Number(u8, Kind),
     /// A structure.
     Struct(&'static Layout),
-    /// A string in a field of so many bytes, up to its NUL.
+    /// A string in a field of this many bytes, up to its NUL.
     Chars(u16),
     /// Numbers in brackets.
     Numbers(u16, u8, Kind),
-    /// So many bytes that a function of their own shows.
+    /// This many bytes, written by the function.
     With(u16, fn(&Context<'_>, &[u8], &mut String)),
 }
 
-/// The fields of a structure that are shown.
+/// Size of a structure, and its fields that are shown.
 #[derive(Debug)]
 pub(crate) struct Layout {
     pub size: u16,
     pub fields: &'static [Field],
-    /// True if some fields are left out: `...` follows.
+    /// True if some fields are left out, which `...` indicates.
     pub more: bool,
 }
 
@@ -107,7 +107,7 @@ pub(crate) struct Field {
 }
 
 impl Item {
-    /// Returns true if it is laid out in 32-bit programs as in others: nothing in it is longer than 4 bytes.
+    /// Returns true if 32-bit programs use the same layout: nothing in it is longer than 4 bytes.
     fn is_alike(&self) -> bool {
         match *self {
             Item::Number(size, _) | Item::Numbers(_, size, _) => size <= 4,
@@ -130,7 +130,8 @@ impl Item {
 }
 
 impl Kind {
-    /// Returns true if what has to be copied is laid out in 32-bit programs as in others, but for the size of pointers to strings.
+    /// Returns true if the memory to copy has the same layout in 32-bit programs, except for the size of pointers to
+    /// strings.
     pub(crate) fn is_alike(&self) -> bool {
         let is_counted = |extent| {
             matches!(
@@ -149,7 +150,7 @@ impl Kind {
         }
     }
 
-    /// Returns what has to be copied to show an argument of this kind, and whether it is shown as a string.
+    /// Returns what has to be copied to show an argument of this kind; true if it is shown as a string.
     pub(crate) fn copies(&self) -> [Option<(When, Extent, bool)>; 2] {
         match *self {
             Kind::Path => [Some((When::Entry, Extent::Text, false)), None],

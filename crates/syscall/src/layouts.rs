@@ -1,4 +1,4 @@
-//! The structures of system calls, of which the fields that matter are shown. Offsets are those of 64-bit Linux.
+//! Structures of system calls, with the fields that are shown. Offsets are for 64-bit Linux.
 
 use crate::context::{Context, Separated, device, mode, number, put};
 use crate::kind::{Field, Item, Kind, Layout};
@@ -33,11 +33,11 @@ pub(crate) const OFFSET: Item = LONG;
 pub(crate) const POINTER: Item = Item::Numbers(1, 8, Kind::Address);
 pub(crate) const ONE_UINT: Item = Item::Numbers(1, 4, Kind::Uint);
 pub(crate) const ONE_INT: Item = Item::Numbers(1, 4, Kind::Int);
-/// Two descriptors, as `pipe` and `socketpair` return.
+/// Two descriptors, as `pipe` and `socketpair` return them.
 pub(crate) const PIPE: Item = Item::Numbers(2, 4, Kind::Fd);
 pub(crate) const POLICY_OF_MEMORY: Item = Item::Numbers(1, 4, Kind::Name(memory::MEMORY_POLICIES));
 
-/// `struct stat`, of which only the type, the mode, and the size or device are shown.
+/// `struct stat`, of which the type, the mode, and the size or device are shown.
 #[cfg(target_arch = "x86_64")]
 const STAT_OFFSETS: (usize, usize, usize) = (24, 40, 48);
 #[cfg(not(target_arch = "x86_64"))]
@@ -117,7 +117,7 @@ fn two(context: &Context<'_>, item: &Item, bytes: &[u8], out: &mut String) {
     separated.close(']');
 }
 
-/// Times of which one may be `UTIME_NOW` or `UTIME_OMIT`.
+/// Times, which may be `UTIME_NOW` or `UTIME_OMIT`.
 fn two_timespecs(context: &Context<'_>, bytes: &[u8], out: &mut String) {
     let mut separated = Separated::new('[', out);
     for one in bytes.chunks(16) {
@@ -205,7 +205,7 @@ const FAULT: Item = Item::Struct(&plain(
     ],
 ));
 
-/// Writes `siginfo_t`: what holds for the signal and who sent it.
+/// Writes `siginfo_t`: the fields that apply to the signal and its origin.
 pub(crate) fn signal_info(context: &Context<'_>, bytes: &[u8], out: &mut String) {
     let (Some(signal), Some(code)) = (number(bytes, 0, 4), number(bytes, 8, 4)) else {
         return out.push_str("...");
@@ -228,7 +228,7 @@ pub(crate) const LIMIT: Item = Item::Struct(&plain(
 fn limit(_: &Context<'_>, bytes: &[u8], out: &mut String) {
     match number(bytes, 0, 8).unwrap_or(0) {
         u64::MAX => out.push_str("RLIM64_INFINITY"),
-        // As many KiB: 8192*1024.
+        // Multiples of a KiB: 8192*1024.
         value if value > 1024 && value.is_multiple_of(1024) => {
             put(out, format_args!("{}*1024", value / 1024))
         }
@@ -357,7 +357,7 @@ pub(crate) const IO_EVENT: Item = Item::Struct(&plain(
     ],
 ));
 
-/// Bytes of `struct epoll_event`, which is packed on x86_64.
+/// Size of `struct epoll_event` in bytes; it is packed on x86_64.
 #[cfg(target_arch = "x86_64")]
 pub(crate) const EPOLL_EVENT_SIZE: u32 = 12;
 #[cfg(not(target_arch = "x86_64"))]
@@ -471,7 +471,7 @@ pub(crate) const LINGER: Item =
 pub(crate) const CREDENTIALS: Item =
     Item::Struct(&plain(12, &[field("pid", 0, I32), field("uid", 4, U32), field("gid", 8, U32)]));
 
-/// `struct perf_event_attr`, whose first version has 64 bytes.
+/// `struct perf_event_attr`; its first version has 64 bytes.
 pub(crate) const PERF_ATTRIBUTES: Item = Item::With(64, |context, bytes, out| {
     let names = match number(bytes, 0, 4) {
         Some(0) => tracing::PERF_HARDWARE,

@@ -30,16 +30,16 @@ pub use numbers::{all, by_number, number_of, number_of_tracepoint, tracepoint_na
 pub use pieces::{Piece, pieces, push_piece};
 pub use result::{result, write_result};
 
-/// A system call as it was seen, with what was copied of the program's memory.
+/// A traced system call, with the memory copied from the program.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'a> {
-    /// The number, on this architecture.
+    /// Number on this architecture.
     pub number: u32,
-    /// The registers that the arguments are in.
+    /// Registers with the arguments.
     pub arguments: [u64; 6],
-    /// What it returned, negative for an error; none while it runs, and if it does not return.
+    /// Result, negative for an error; `None` while the call runs, and if it does not return.
     pub result: Option<i64>,
-    /// What was copied. What is not there is shown as an address.
+    /// Copied memory. Anything missing is shown as an address.
     pub copied: &'a [Copied<'a>],
 }
 
@@ -48,18 +48,18 @@ pub struct Seen<'a> {
 pub struct Copied<'a> {
     /// Index into [`Call::copies`].
     pub copy: usize,
-    /// What was copied.
+    /// Copied bytes.
     pub bytes: &'a [u8],
-    /// Bytes that there were to copy: more than `bytes` has where it was cut. Of a string it is enough to say one more.
+    /// Size of the memory in bytes: more than `bytes` has if that is truncated. For a string, one more is enough.
     pub length: u64,
 }
 
-/// How much is written.
+/// Limits for the length of output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
-    /// Most bytes of a string that is no path; `...` follows what is longer.
+    /// Maximum number of bytes of a string, except a path; `...` follows if it is longer.
     pub text: usize,
-    /// Most elements of an array; `...` follows more.
+    /// Maximum number of elements of an array; `...` follows if there are more.
     pub items: usize,
 }
 
@@ -71,19 +71,19 @@ impl Default for Written {
 
 /// The files behind a process's descriptors.
 pub trait Files {
-    /// Returns the path of a file, or what `/proc/PID/fd` says: `socket:[1234]`.
+    /// Returns the path of a file, or the link in `/proc/PID/fd`: `socket:[1234]`.
     fn name(&self, descriptor: i32) -> Option<Cow<'_, str>>;
 }
 
-/// No file has a name.
+/// Knows no file names.
 impl Files for () {
     fn name(&self, _: i32) -> Option<Cow<'_, str>> {
         None
     }
 }
 
-/// Returns the arguments of a call as words, each with its name. Those that the call does not look at are left out; those of a call that
-/// is not known are numbers.
+/// Returns the arguments of a call as text, each with its name. Arguments that the call does not use are left out. The
+/// arguments of an unknown call are shown as numbers.
 pub fn arguments(
     seen: &Seen<'_>,
     files: &dyn Files,
@@ -100,8 +100,8 @@ pub fn arguments(
     words
 }
 
-/// Appends the arguments of a call with commas between them: `3</etc/passwd>, "root:x:0:0"..., 4096`. It is [`arguments`] without a
-/// string for each.
+/// Appends the arguments of a call, separated by commas: `3</etc/passwd>, "root:x:0:0"..., 4096`. Same as
+/// [`arguments`], without a string for each.
 pub fn write_arguments(seen: &Seen<'_>, files: &dyn Files, written: &Written, out: &mut String) {
     let start = out.len();
     each_argument(seen, files, written, |_, write| {
@@ -117,7 +117,7 @@ pub fn write_arguments(seen: &Seen<'_>, files: &dyn Files, written: &Written, ou
     });
 }
 
-/// Calls `each` with the name of each argument and what writes it.
+/// Calls `each` with the name of each argument and a function that writes it.
 fn each_argument(
     seen: &Seen<'_>,
     files: &dyn Files,
@@ -137,7 +137,7 @@ fn each_argument(
     }
 }
 
-/// Returns the name of a signal, as `SIGINT` or `SIGRT_2`.
+/// Returns the name of a signal, such as `SIGINT` or `SIGRT_2`.
 pub fn signal_name(signal: i32) -> Option<Cow<'static, str>> {
     signal::name(signal)
 }

@@ -1,12 +1,12 @@
-//! Calls by number and by name.
+//! Finds calls by number and by name.
 
 use crate::call::Call;
 use crate::table::{ROWS, Row};
 
-/// More than the highest number.
+/// Upper limit for the numbers of calls.
 const NUMBERS: usize = 512;
 
-/// Indexes of rows by number, one more so that 0 is none.
+/// Row index plus 1 by number; 0 if there is no such call.
 static BY_NUMBER: [u16; NUMBERS] = {
     let mut table = [0; NUMBERS];
     let mut index = 0;
@@ -20,12 +20,12 @@ static BY_NUMBER: [u16; NUMBERS] = {
     table
 };
 
-/// The number on the architecture that this is compiled for. Others have the numbers of aarch64 (`asm-generic/unistd.h`).
+/// Number on the target architecture. Architectures other than x86_64 have aarch64's numbers (`asm-generic/unistd.h`).
 const fn number(row: &Row) -> i16 {
     if cfg!(target_arch = "x86_64") { row.x86_64 } else { row.aarch64 }
 }
 
-/// Returns the call of a number, on the architecture that this is compiled for.
+/// Returns the call with a number, on the target architecture.
 pub fn by_number(number: u32) -> Option<&'static Call> {
     let index = BY_NUMBER.get(usize::try_from(number).ok()?)?.checked_sub(1)?;
     ROWS.get(usize::from(index)).map(|row| &row.call)
@@ -36,7 +36,7 @@ pub fn number_of(name: &str) -> Option<u32> {
     all().find(|(_, call)| call.name == name).map(|(number, _)| number)
 }
 
-/// The names of the kernel's functions, where they are not those of the calls: its tracepoints have these.
+/// Names of kernel functions that differ from the names of their calls; the kernel's tracepoints use them.
 const IN_THE_KERNEL: [(&str, &str); 6] = [
     ("newfstat", "fstat"),
     ("newstat", "stat"),
@@ -46,19 +46,19 @@ const IN_THE_KERNEL: [(&str, &str); 6] = [
     ("sendfile64", "sendfile"),
 ];
 
-/// The number of the call that the kernel's tracepoints `sys_enter_NAME` and `sys_exit_NAME` are of.
+/// Returns the number of the call that the kernel's tracepoints `sys_enter_NAME` and `sys_exit_NAME` trace.
 pub fn number_of_tracepoint(name: &str) -> Option<u32> {
     let other = IN_THE_KERNEL.iter().find(|(kernel, _)| *kernel == name);
     number_of(other.map_or(name, |(_, call)| call))
 }
 
-/// The name of a call in the kernel's tracepoints `sys_enter_NAME` and `sys_exit_NAME`.
+/// Returns the name of a call in the kernel's tracepoints `sys_enter_NAME` and `sys_exit_NAME`.
 pub fn tracepoint_name(call: &str) -> &str {
     let other = IN_THE_KERNEL.iter().find(|(_, name)| *name == call);
     other.map_or(call, |(kernel, _)| kernel)
 }
 
-/// Returns all calls, in order of their numbers.
+/// Returns all calls, sorted by number.
 pub fn all() -> impl Iterator<Item = (u32, &'static Call)> {
     (0..NUMBERS as u32).filter_map(|number| Some((number, by_number(number)?)))
 }

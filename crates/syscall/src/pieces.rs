@@ -2,19 +2,19 @@
 
 use crate::context::number;
 
-/// A piece of memory in a copy of several.
+/// One piece of such a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece<'a> {
-    /// Where the program has it.
+    /// Address in the program.
     pub address: u64,
-    /// Bytes that there were to copy.
+    /// Size of the memory in bytes.
     pub length: u64,
-    /// What was copied of them.
+    /// Copied bytes, which may be fewer.
     pub bytes: &'a [u8],
 }
 
-/// Returns the pieces of a copy: for each its address and its length, 8 bytes each, how many bytes of it follow, 4 bytes, and these. What
-/// comes after a piece that is cut is not there.
+/// Decodes the pieces of a copy: each has its address and length, 8 bytes each, the number of copied bytes, 4 bytes,
+/// and the copied bytes. A truncated piece is the last one.
 pub fn pieces(bytes: &[u8]) -> impl Iterator<Item = Piece<'_>> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
@@ -27,7 +27,7 @@ pub fn pieces(bytes: &[u8]) -> impl Iterator<Item = Piece<'_>> {
     })
 }
 
-/// Appends a piece to a copy, as [`pieces`] reads it.
+/// Appends a piece to a copy, in the form that [`pieces`] decodes.
 pub fn push_piece(copy: &mut Vec<u8>, piece: &Piece<'_>) {
     copy.extend_from_slice(&piece.address.to_le_bytes());
     copy.extend_from_slice(&piece.length.to_le_bytes());

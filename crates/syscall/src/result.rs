@@ -1,4 +1,4 @@
-//! What a call returned, in words.
+//! Results of calls as text.
 
 use crate::call::Returns;
 use crate::context::{Context, address, flags, hex, mode, put};
@@ -7,15 +7,15 @@ use crate::words::files::{DESCRIPTOR, LEASES, OPEN, OPEN_WAYS, SEALS};
 use crate::words::name_of;
 use crate::{Files, Seen, Written, by_number, error_name, error_text};
 
-/// Returns what a call returned: `3</etc/passwd>`, `-1 ENOENT (No such file or directory)`, `0x7f0c4a600000`, `1 ([{fd=0, revents=POLLIN}])`,
-/// or `?` if it has not returned.
+/// Returns the result of a call as text: `3</etc/passwd>`, `-1 ENOENT (No such file or directory)`, `0x7f0c4a600000`,
+/// `1 ([{fd=0, revents=POLLIN}])`, or `?` if it has not returned.
 pub fn result(seen: &Seen<'_>, files: &dyn Files) -> String {
     let mut out = String::new();
     write_result(seen, files, &mut out);
     out
 }
 
-/// Appends what a call returned, as [`result`] has it.
+/// Appends the result of a call, in the form of [`result`].
 pub fn write_result(seen: &Seen<'_>, files: &dyn Files, out: &mut String) {
     let Some(result) = seen.result else { return out.push('?') };
     if (-4095..0).contains(&result) {
@@ -42,7 +42,7 @@ pub fn write_result(seen: &Seen<'_>, files: &dyn Files, out: &mut String) {
 
 fn error(result: i64, out: &mut String) {
     let error = i32::try_from(-result).unwrap_or(0);
-    // Errors that a program never gets: the kernel starts the call again, or makes EINTR of them.
+    // Errors that a program never sees: the kernel restarts the call, or turns them into EINTR.
     out.push_str(if error >= 512 { "? " } else { "-1 " });
     match (error_name(error), error_text(error)) {
         (Some(name), Some(text)) => put(out, format_args!("{name} ({text})")),
@@ -51,7 +51,7 @@ fn error(result: i64, out: &mut String) {
     }
 }
 
-/// The answer to a command of `fcntl`: a descriptor, flags, or a number.
+/// Result of a command of `fcntl`: a descriptor, flags, or a number.
 fn fcntl(context: &Context<'_>, result: i64, out: &mut String) {
     let raw = result as u64;
     let mut with_words = |write: &dyn Fn(&mut String)| {

@@ -1,4 +1,4 @@
-//! Names of signals and sets of them.
+//! Names of signals and signal sets.
 
 use std::borrow::Cow;
 
@@ -6,10 +6,10 @@ use crate::context::{Context, Separated, number};
 use crate::words::errors::SIGNALS;
 use crate::words::name_of;
 
-/// The first real-time signal of the kernel, and the last.
+/// The kernel's real-time signals.
 const REAL_TIME: std::ops::RangeInclusive<i32> = 32..=64;
 
-/// Returns the name of a signal, as `SIGINT` or `SIGRT_2`.
+/// Returns the name of a signal, such as `SIGINT` or `SIGRT_2`.
 pub(crate) fn name(signal: i32) -> Option<Cow<'static, str>> {
     match signal {
         32 => Some("SIGRTMIN".into()),
@@ -18,7 +18,7 @@ pub(crate) fn name(signal: i32) -> Option<Cow<'static, str>> {
     }
 }
 
-/// Writes a set of signals: `[INT CHLD]`, or `~[KILL STOP]`, all but these.
+/// Writes a signal set: `[INT CHLD]`, or its complement, `~[KILL STOP]`.
 pub(crate) fn set(_: &Context<'_>, bytes: &[u8], out: &mut String) {
     let Some(set) = number(bytes, 0, 8) else { return out.push_str("...") };
     let inverted = set.count_ones() > 32;
@@ -50,7 +50,7 @@ pub(crate) fn handler(_: &Context<'_>, bytes: &[u8], out: &mut String) {
     }
 }
 
-/// Writes `struct sigaction`, whose restorer is there only with its flag.
+/// Writes `struct sigaction`; the restorer is shown only with its flag.
 pub(crate) fn action(context: &Context<'_>, bytes: &[u8], out: &mut String) {
     const RESTORER: u64 = 0x0400_0000;
     let (Some(flags), Some(restorer)) = (number(bytes, 8, 8), number(bytes, 16, 8)) else {

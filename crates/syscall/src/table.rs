@@ -1,5 +1,5 @@
-//! The table of system calls of Linux 6.18: numbers on x86_64 and aarch64 (`_` where there is none), names of arguments as the kernel's tracefs
-//! has them (`events/syscalls/*/format`), and what the arguments are, from the manual pages of each call.
+//! Table of the system calls of Linux 6.18: numbers on x86_64 and aarch64 (`_` if there is none), names of arguments
+//! from the kernel's tracefs (`events/syscalls/*/format`), and kinds of arguments, from the manual page of each call.
 
 use crate::call::{Argument, Call, Extent, Returns, When};
 use crate::decode::{
@@ -16,7 +16,7 @@ use crate::words::{
     events::*, files::*, ipc::*, memory::*, network::*, process::*, signals::*, time::*, tracing::*,
 };
 
-/// A call and its numbers, negative where an architecture lacks it.
+/// A call and its numbers, negative if an architecture does not have it.
 pub(crate) struct Row {
     pub x86_64: i16,
     pub aarch64: i16,
@@ -72,7 +72,7 @@ const fn output(extent: Extent) -> Kind {
     exit(extent, Shape::Bytes)
 }
 
-/// One thing that the call reads, or writes.
+/// One item that the call reads, or writes.
 const fn set(item: &'static Item) -> Kind {
     entry(Extent::Fixed(item.size() as u32), Shape::One(item))
 }
@@ -81,7 +81,7 @@ const fn get(item: &'static Item) -> Kind {
     exit(Extent::Fixed(item.size() as u32), Shape::One(item))
 }
 
-/// Several things.
+/// Several items.
 const fn setn(extent: Extent, item: &'static Item) -> Kind {
     entry(extent, Shape::Array(item))
 }
@@ -90,7 +90,7 @@ const fn getn(extent: Extent, item: &'static Item) -> Kind {
     exit(extent, Shape::Array(item))
 }
 
-/// As many bytes as an argument says, or as many things of a size.
+/// The number of bytes, or of elements of a size, that an argument has.
 const fn arg(argument: u8) -> Extent {
     args(argument, 1)
 }
@@ -99,7 +99,7 @@ const fn args(argument: u8, times: u32) -> Extent {
     Extent::Argument { argument, times }
 }
 
-/// As many as the call returned.
+/// The number of elements that the call returned.
 const fn res(times: u32) -> Extent {
     Extent::Result { times }
 }

@@ -1,6 +1,7 @@
-//! Strings in quotes, with escapes.
+//! Quoted strings with escapes.
 
-/// Writes bytes in quotes, at most `longest` of them, and `...` after what was cut there or by the tracer.
+/// Writes bytes in quotes, at most `longest` of them. `...` follows if they are cut here, or were cut by the tracer
+/// (`cut`).
 pub(crate) fn quoted(bytes: &[u8], longest: usize, cut: bool, out: &mut String) {
     out.push('"');
     escaped(bytes.get(..longest).unwrap_or(bytes), out);
@@ -10,7 +11,7 @@ pub(crate) fn quoted(bytes: &[u8], longest: usize, cut: bool, out: &mut String) 
     }
 }
 
-/// Writes bytes as a string of C holds them: printable ASCII as it is, everything else as an escape.
+/// Writes bytes as in a C string: printable ASCII unchanged, everything else escaped.
 pub(crate) fn escaped(bytes: &[u8], out: &mut String) {
     for (index, &byte) in bytes.iter().enumerate() {
         match byte {
@@ -23,7 +24,7 @@ pub(crate) fn escaped(bytes: &[u8], out: &mut String) {
             0x0c => out.push_str("\\f"),
             b' '..=b'~' => out.push(char::from(byte)),
             _ => {
-                // A digit after a short octal number would belong to it.
+                // A digit after a short octal escape would become part of it.
                 let digit = bytes.get(index + 1).is_some_and(|next| (b'0'..=b'7').contains(next));
                 let at_least = if digit { 3 } else { 1 };
                 crate::context::put(out, format_args!("\\{byte:0at_least$o}"));

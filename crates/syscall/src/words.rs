@@ -12,10 +12,10 @@ pub(crate) mod signals;
 pub(crate) mod time;
 pub(crate) mod tracing;
 
-/// Names and what they stand for. Of bits, names for several come first.
+/// Names and their values. In tables of flags, names of several bits come first.
 pub(crate) type Table = &'static [(u64, &'static str)];
 
-/// Declares tables, with the header that each is from.
+/// Declares tables, each with the header that it is from.
 macro_rules! words {
     ($($(#[$doc:meta])* $table:ident { $($name:ident = $value:expr,)* })*) => {
         $($(#[$doc])* pub(crate) const $table: $crate::words::Table = &[$(($value, stringify!($name))),*];)*
@@ -23,7 +23,7 @@ macro_rules! words {
 }
 pub(crate) use words;
 
-/// No name at all: all bits are shown as a number.
+/// No names: all bits are shown as a number.
 pub(crate) const NONE: Table = &[];
 
 pub(crate) fn name_of(table: Table, value: u64) -> Option<&'static str> {

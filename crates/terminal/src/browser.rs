@@ -1,14 +1,14 @@
-//! Showing a picture in the browser.
+//! Opens pictures in the browser.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Opens a file in the browser that `$BROWSER` names, or in what the desktop opens such files with.
+/// Opens a file in the browser named by `$BROWSER`, or with the desktop's default program.
 ///
 /// # Errors
 ///
-/// If neither is there: the commands that were tried.
+/// Returns the commands that were tried if none of them can be started.
 pub fn open(path: &Path) -> Result<(), String> {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let browsers = browsers(std::env::var_os("BROWSER"));
@@ -22,13 +22,13 @@ pub fn open(path: &Path) -> Result<(), String> {
     if started { Ok(()) } else { Err(tried.collect::<Vec<_>>().join(", ")) }
 }
 
-/// True if a browser could show something: there is a display, or `$BROWSER` names one.
+/// Returns true if a browser is likely to work: there is a display, or `$BROWSER` is set.
 pub fn is_likely() -> bool {
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     ["DISPLAY", "WAYLAND_DISPLAY", "BROWSER"].into_iter().any(is_set)
 }
 
-/// The command that shows a file.
+/// Returns a command line that opens a file.
 pub fn command_line(path: &Path) -> String {
     let path = quoted(&path.to_string_lossy());
     match std::env::var("BROWSER") {
@@ -39,7 +39,7 @@ pub fn command_line(path: &Path) -> String {
     }
 }
 
-/// The commands to try, one after another: `$BROWSER` has them between colons.
+/// Returns the commands to try in order; `$BROWSER` is a list separated by colons.
 fn browsers(variable: Option<OsString>) -> Vec<OsString> {
     let named = variable.filter(|named| !named.is_empty());
     let mut browsers: Vec<OsString> = named.map_or_else(Vec::new, |named| {
@@ -49,7 +49,7 @@ fn browsers(variable: Option<OsString>) -> Vec<OsString> {
     browsers
 }
 
-/// The words of a command: `%s` in it is the file, which else comes last.
+/// Returns program and arguments of a command: the file replaces `%s`, or is the last argument.
 fn command(browser: &OsStr, path: &OsStr) -> (OsString, Vec<OsString>) {
     let browser = browser.to_string_lossy();
     let mut words: Vec<OsString> = browser.split_whitespace().map(Into::into).collect();
@@ -60,7 +60,7 @@ fn command(browser: &OsStr, path: &OsStr) -> (OsString, Vec<OsString>) {
     (words.remove(0), words)
 }
 
-/// A word as a shell reads it.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./+,:@%".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {

@@ -1,4 +1,4 @@
-//! Ctrl-C and its kin end work; they do not lose it.
+//! Ctrl-C and similar signals end work without losing its result.
 
 use std::io;
 use std::sync::Arc;
@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-/// A request of the user to stop. A second request ends the program at once, should writing
-/// the result take longer than they want to wait.
+/// A request of the user to stop. A second request ends the program at once, in case writing the result takes too long.
 #[derive(Clone, Debug)]
 pub struct Interrupt {
     asked: Arc<AtomicBool>,
@@ -15,18 +14,18 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Takes over SIGINT, SIGTERM and SIGHUP; the last not if it was ignored from the start, which is
-    /// how `nohup` keeps a program running. (Scripts ignore SIGINT for what they start in the
-    /// background, but if they send it all the same, they mean it.)
+    /// Installs handlers for SIGINT, SIGTERM and SIGHUP. SIGHUP is left alone if it was ignored at start, which is how
+    /// `nohup` keeps a program running. (Shell scripts ignore SIGINT for background jobs, but a SIGINT sent to one is
+    /// intended.)
     ///
     /// # Errors
     ///
-    /// Those of `sigaction`.
+    /// Returns the error of `sigaction`.
     pub fn catch() -> io::Result<Self> {
         let interrupt = Self { asked: Arc::default(), signal: Arc::default() };
         let hang_up = (!is_ignored(SIGHUP)).then_some(SIGHUP);
         for signal in [SIGINT, SIGTERM].into_iter().chain(hang_up) {
-            // In this order: the first signal finds `asked` still false and only sets it.
+            // In this order, because the first signal must find `asked` false and only set it.
             signal_hook::flag::register_conditional_shutdown(
                 signal,
                 128 + signal,
@@ -42,12 +41,12 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// Runs an action at each signal, until what is returned is dropped; at once if one came before. The action runs in
-    /// the signal's handler: it may only do what is async-signal-safe.
+    /// Runs an action at each signal until the result is dropped, and at once if there was a signal before. The action
+    /// runs in the signal handler, so it must be async-signal-safe.
     ///
     /// # Errors
     ///
-    /// Those of `sigaction`.
+    /// Returns the error of `sigaction`.
     pub fn on_signal(
         &self,
         action: impl Fn() + Clone + Send + Sync + 'static,
@@ -64,19 +63,19 @@ impl Interrupt {
         Ok(registered)
     }
 
-    /// Returns true if a signal came.
+    /// Returns true if there was a signal.
     pub fn asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// Returns true if the last signal was one that, unlike Ctrl-C at a terminal, reached this process
-    /// alone, so that a command it started needs the signal, too.
+    /// Returns true if the last signal, unlike Ctrl-C at a terminal, was sent to this process only, so that it must be
+    /// forwarded to a command that this process started.
     pub fn only_us(&self) -> bool {
         self.signal.load(Ordering::Relaxed) == SIGTERM.unsigned_abs() as usize
     }
 }
 
-/// An action at signals, until this is dropped.
+/// Registration of an action, which ends when this is dropped.
 #[derive(Debug)]
 pub struct OnSignal(Vec<signal_hook::SigId>);
 
@@ -91,8 +90,7 @@ impl Drop for OnSignal {
 /// Returns true if this process was started with a signal ignored.
 fn is_ignored(signal: libc::c_int) -> bool {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: Without a new action the call only writes the present one to the pointer; all zeros
-    // are an action, too.
+    // SAFETY: without a new action the call only writes the current one to the pointer; an all-zero action is valid.
     let action = unsafe {
         libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr());
         action.assume_init()

@@ -1,13 +1,14 @@
-//! Text on a terminal that may be longer than the terminal is high.
+//! Shows text that may be longer than the terminal.
 
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
 
-/// Shows text through `$PAGER`, or `less`, which leaves at once if all fits; without a pager as it is.
+/// Shows text through `$PAGER`, or `less`, which exits at once if the text fits; writes it directly if there is no
+/// pager.
 ///
 /// # Errors
 ///
-/// Those of the terminal.
+/// Returns the error of the terminal.
 pub fn page(text: &[u8]) -> io::Result<()> {
     let pager = std::env::var("PAGER").unwrap_or_else(|_| "less".to_owned());
     let mut words = pager.split_whitespace();
@@ -15,7 +16,7 @@ pub fn page(text: &[u8]) -> io::Result<()> {
     let child = program.and_then(|program| {
         let mut command = Command::new(program);
         command.args(words).stdin(Stdio::piped());
-        // Colours as they are, leave if it fits, no second screen: as git has it.
+        // Raw colours, exit if the text fits, no alternate screen: same options as git.
         if std::env::var_os("LESS").is_none() {
             command.env("LESS", "FRX");
         }
@@ -26,7 +27,7 @@ pub fn page(text: &[u8]) -> io::Result<()> {
         return out.write_all(text).and_then(|()| out.flush());
     };
     if let Some(mut to) = child.stdin.take() {
-        // Who leaves a pager early has seen enough.
+        // The user may leave the pager early.
         to.write_all(text).ok();
     }
     child.wait().map(drop)

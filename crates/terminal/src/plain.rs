@@ -1,8 +1,8 @@
-//! Text from outside, made safe for a terminal.
+//! Makes untrusted text safe for a terminal.
 
 use std::io::{self, IsTerminal, Write};
 
-/// The text without what a terminal would obey, or would turn round.
+/// Returns the text with control characters and bidirectional overrides replaced.
 pub fn plain(text: &str) -> String {
     let clean = |c: char| match c {
         '\t' | '\n' => c,
@@ -13,7 +13,7 @@ pub fn plain(text: &str) -> String {
     text.chars().map(clean).collect()
 }
 
-/// Standard output: as it is, but for a terminal plain.
+/// Returns standard output. Text for a terminal is made safe.
 pub fn standard_output() -> Box<dyn Write> {
     let out = io::stdout().lock();
     match out.is_terminal() {
@@ -22,7 +22,7 @@ pub fn standard_output() -> Box<dyn Write> {
     }
 }
 
-/// Standard error, in the same way; not locked, as messages go there, too.
+/// Returns standard error in the same way. It is not locked, because messages are written to it, too.
 pub fn standard_error() -> Box<dyn Write> {
     let out = io::stderr();
     match out.is_terminal() {
@@ -31,17 +31,17 @@ pub fn standard_error() -> Box<dyn Write> {
     }
 }
 
-/// The columns of standard output, if it is a terminal.
+/// Returns the number of columns of standard output, if it is a terminal.
 pub fn width() -> Option<usize> {
     terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0))
 }
 
-/// The columns of standard error, if it is a terminal.
+/// Returns the number of columns of standard error, if it is a terminal.
 pub fn error_width() -> Option<usize> {
     terminal_size::terminal_size_of(io::stderr()).map(|(width, _)| usize::from(width.0))
 }
 
-/// Writes line by line, so that no character is in two pieces.
+/// Writes line by line, so that no character is split.
 struct Plain<W> {
     out: W,
     line: Vec<u8>,

@@ -1,5 +1,5 @@
-//! The whole screen of the terminal, for a program with views, and the terminal as it was after that: whether the program
-//! leaves, stops for a while, panics or crashes.
+//! Full-screen mode of the terminal for a program with views. The terminal is restored afterwards, also if the program
+//! is suspended, panics or crashes.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Read, Write};
@@ -13,62 +13,62 @@ use std::time::Duration;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use signal_hook::iterator::Signals;
 
-/// The second screen (xterm's 1049), the mouse with its moves (1003) in decimal numbers (1006), no cursor.
+/// Alternate screen (xterm's 1049), mouse with motion (1003) in decimal encoding (1006), hidden cursor.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?1003h\x1b[?1006h\x1b[?25l\x1b[2J";
-/// The opposite, and no colours.
+/// The opposite, with colours reset.
 const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1006l\x1b[?1003l\x1b[?1049l";
 
-/// The most that is kept of what is printed meanwhile.
+/// Maximum number of bytes of output that are kept for later.
 const MOST_PRINTED: usize = 64 << 10;
 
 /// Signals of a crash.
 const CRASHES: [libc::c_int; 5] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGABRT, libc::SIGILL, libc::SIGFPE];
 
-/// The terminal and how it was; set once, and read by signal handlers.
+/// The terminal and its original state; set once, and read by signal handlers.
 static TERMINAL: OnceLock<Terminal> = OnceLock::new();
-/// The screen is ours.
+/// True while full-screen mode is on.
 static ENTERED: AtomicBool = AtomicBool::new(false);
 
 struct Terminal {
     fd: RawFd,
     before: libc::termios,
-    /// Standard input, output and error as they were.
+    /// Duplicates of the original standard input, output and error.
     streams: [RawFd; 3],
-    /// What crashes did before.
+    /// Original actions for the signals in [`CRASHES`].
     crashes: [libc::sigaction; 5],
 }
 
-/// The screen, until this is dropped.
+/// Full-screen mode, until this is dropped.
 ///
-/// Meanwhile what is printed on standard output and standard error, by this process and those that it starts, is kept from
-/// the screen, and the last of it printed after that. Standard input is empty for processes that it starts.
+/// In this mode, output of this process and its children to standard output and standard error is captured, and the
+/// last part of it is printed afterwards. Child processes have an empty standard input.
 #[derive(Debug)]
 pub struct Screen {
     out: File,
     printed: Arc<Mutex<Vec<u8>>>,
-    /// The pipe of what is printed.
+    /// Pipe for captured output.
     pipe: OwnedFd,
 }
 
 impl Screen {
-    /// True if there is a terminal to draw on, and to read keys from.
+    /// Returns true if there is a terminal to draw on, and to read keys from.
     pub fn is_there() -> bool {
         let has_keys = io::stdin().is_terminal() || File::open("/dev/tty").is_ok();
         io::stdout().is_terminal() && has_keys
     }
 
-    /// Takes the screen. A process can do so once.
+    /// Enters full-screen mode, which is possible only once per process.
     ///
     /// # Errors
     ///
-    /// If standard output is no terminal, or it fails.
+    /// Returns an error if standard output is not a terminal, or if a system call fails.
     pub fn enter() -> io::Result<Self> {
         let streams = [0, 1, 2].map(duplicate);
         let [input, output, error] = streams;
         let streams = [input?, output?, error?];
         let (reading, writing) = pipe()?;
-        // SAFETY: the descriptor was just made for this.
+        // SAFETY: the descriptor is new, and nothing else owns it.
         let out = unsafe { File::from_raw_fd(duplicate(1)?) };
         let terminal = Terminal {
             fd: out.as_raw_fd(),
@@ -83,55 +83,55 @@ impl Screen {
         let printed = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&printed);
         let keep = move || keep_last(reading, &kept);
-        // It ends when nobody can write to the pipe any more.
+        // The thread ends when the last writer of the pipe is closed.
         thread::Builder::new().name("printed".to_owned()).spawn(keep)?;
         let mut screen = Self { out, printed, pipe: writing };
         screen.enter_again()?;
         Ok(screen)
     }
 
-    /// A writer to the terminal.
+    /// Returns a writer to the terminal.
     ///
     /// # Errors
     ///
-    /// If there are too many open files.
+    /// Returns an error if there are too many open files.
     pub fn writer(&self) -> io::Result<File> {
         self.out.try_clone()
     }
 
-    /// Gives the terminal back, for a while.
+    /// Restores the terminal for a while.
     pub fn leave(&mut self) {
         restore();
     }
 
-    /// Takes the screen again.
+    /// Enters full-screen mode again.
     ///
     /// # Errors
     ///
-    /// Those of the terminal.
+    /// Returns the error of the terminal.
     pub fn enter_again(&mut self) -> io::Result<()> {
         let Some(terminal) = TERMINAL.get() else { return Ok(()) };
         let null = File::open("/dev/null")?;
         for (from, to) in
             [(null.as_raw_fd(), 0), (self.pipe.as_raw_fd(), 1), (self.pipe.as_raw_fd(), 2)]
         {
-            // SAFETY: both are open.
+            // SAFETY: both descriptors are open.
             check(unsafe { libc::dup2(from, to) })?;
         }
         ENTERED.store(true, Ordering::SeqCst);
         let mut raw = terminal.before;
-        // SAFETY: it changes the structure that it is given.
+        // SAFETY: changes only the given structure.
         unsafe { libc::cfmakeraw(&raw mut raw) };
         // SAFETY: the structure lives as long as the call.
         check(unsafe { libc::tcsetattr(terminal.fd, libc::TCSADRAIN, &raw const raw) })?;
         self.out.write_all(ENTER)
     }
 
-    /// Stops this process as Ctrl-Z does, until the shell lets it go on.
+    /// Suspends this process like Ctrl-Z, until the shell resumes it.
     ///
     /// # Errors
     ///
-    /// Those of the terminal.
+    /// Returns the error of the terminal.
     pub fn stop_for_a_while(&mut self) -> io::Result<()> {
         self.leave();
         signal_hook::low_level::emulate_default_handler(SIGTSTP)?;
@@ -142,7 +142,7 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         self.leave();
-        // What was written until now is read in no time.
+        // Wait for the thread to read what was written before, which takes little time.
         for _ in 0..100 {
             if bytes_in(&self.pipe) == 0 {
                 break;
@@ -153,7 +153,7 @@ impl Drop for Screen {
     }
 }
 
-/// Number of bytes in a pipe that were not read.
+/// Returns the number of unread bytes in a pipe.
 fn bytes_in(pipe: &OwnedFd) -> libc::c_int {
     let mut count = 0;
     // SAFETY: the call writes a number.
@@ -161,20 +161,21 @@ fn bytes_in(pipe: &OwnedFd) -> libc::c_int {
     count
 }
 
-/// A signal for a program that has the screen.
+/// A signal to a program in full-screen mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScreenSignal {
-    /// It is to end, for this signal.
+    /// End, because of this signal.
     End(i32),
-    /// It is to stop for a while.
+    /// Suspend.
     Stop,
 }
 
-/// Passes signals on, on a thread of its own. A second signal to end gives the terminal back and ends the process at once.
+/// Passes signals to `pass` on a separate thread. A second signal to end restores the terminal and ends the process at
+/// once.
 ///
 /// # Errors
 ///
-/// Those of `sigaction`, and of starting a thread.
+/// Returns the error of `sigaction`, or of starting a thread.
 pub fn on_screen_signals(pass: impl Fn(ScreenSignal) + Send + 'static) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP])?;
     let wait = move || {
@@ -195,13 +196,14 @@ pub fn on_screen_signals(pass: impl Fn(ScreenSignal) + Send + 'static) -> io::Re
     thread::Builder::new().name("signals".to_owned()).spawn(wait).map(drop)
 }
 
-/// Sends the signal of Ctrl-Z to this process and those that were started with it, as a terminal does.
+/// Sends SIGTSTP to the process group, as a terminal does for Ctrl-Z.
 pub fn send_stop() {
-    // SAFETY: it takes numbers.
+    // SAFETY: takes numbers only.
     unsafe { libc::kill(0, SIGTSTP) };
 }
 
-/// Gives the terminal back, if it was taken. Only async-signal-safe calls are made: handlers of crashes run it.
+/// Restores the terminal if it is in full-screen mode. Only async-signal-safe calls are made, since crash handlers call
+/// this.
 pub fn restore() {
     let Some(terminal) = TERMINAL.get() else { return };
     if !ENTERED.swap(false, Ordering::SeqCst) {
@@ -210,7 +212,7 @@ pub fn restore() {
     // SAFETY: the bytes and the structure are static; the descriptors are never closed.
     unsafe {
         libc::write(terminal.fd, LEAVE.as_ptr().cast(), LEAVE.len());
-        // Moves of the mouse that nobody has read are not for the shell.
+        // Discard unread mouse events, which are not for the shell.
         libc::tcsetattr(terminal.fd, libc::TCSAFLUSH, &raw const terminal.before);
         for (stream, fd) in terminal.streams.iter().zip(0..) {
             libc::dup2(*stream, fd);
@@ -226,9 +228,9 @@ fn restore_at_panics() {
     }));
 }
 
-/// Lets crashes give the terminal back before they do what they did.
+/// Installs handlers that restore the terminal before the original action for a crash.
 fn catch_crashes() -> io::Result<[libc::sigaction; 5]> {
-    // SAFETY: zeros are a `sigaction`, and the calls write whole ones.
+    // SAFETY: an all-zero `sigaction` is valid, and the calls write complete ones.
     let mut before = unsafe { MaybeUninit::<[libc::sigaction; 5]>::zeroed().assume_init() };
     for (signal, before) in CRASHES.iter().zip(&mut before) {
         // SAFETY: as above.
@@ -242,15 +244,15 @@ fn catch_crashes() -> io::Result<[libc::sigaction; 5]> {
     Ok(before)
 }
 
-/// Handles a crash, which a mapped file that somebody cuts off is not. A fault happens again when this returns, and meets the handler that was there before; what was sent, by
-/// `abort` or another process, is sent again, and ends the process.
+/// Handles a crash; truncation of a mapped file is not one. A fault happens again when this returns, with the original
+/// action. A signal that was sent, by `abort` or another process, is sent again, and ends the process.
 extern "C" fn crashed(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: the kernel hands a whole structure over.
+    // SAFETY: the kernel passes a complete structure.
     if unsafe { info.as_ref() }.is_some_and(pyrograph_memory::replace_cut_page) {
         return;
     }
     restore();
-    // SAFETY: as above; the calls are async-signal-safe, and their structures static or here.
+    // SAFETY: as above; the calls are async-signal-safe, and their structures are static or local.
     unsafe {
         let is_fault = info.as_ref().is_some_and(|info| info.si_code > 0);
         let before = TERMINAL.get().zip(CRASHES.iter().position(|of| *of == signal));
@@ -266,7 +268,7 @@ extern "C" fn crashed(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut l
     }
 }
 
-/// Keeps the last of what comes from a pipe, until all its writers are gone.
+/// Keeps the last bytes read from a pipe, until all its writers are closed.
 fn keep_last(from: OwnedFd, kept: &Mutex<Vec<u8>>) {
     let mut from = File::from(from);
     let mut buffer = [0; 4096];
@@ -284,16 +286,16 @@ fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 fn attributes(fd: RawFd) -> io::Result<libc::termios> {
     let mut attributes = MaybeUninit::<libc::termios>::zeroed();
-    // SAFETY: the call writes to the structure; zeros are one, too.
+    // SAFETY: the call writes to the structure; an all-zero one is valid.
     unsafe {
         check(libc::tcgetattr(fd, attributes.as_mut_ptr()))?;
         Ok(attributes.assume_init())
     }
 }
 
-/// The same open file under another number, which programs that are started do not get.
+/// Duplicates a descriptor, with close-on-exec set.
 fn duplicate(fd: RawFd) -> io::Result<RawFd> {
-    // SAFETY: it takes numbers.
+    // SAFETY: takes numbers only.
     let new = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3) };
     check(new)?;
     Ok(new)
@@ -301,7 +303,7 @@ fn duplicate(fd: RawFd) -> io::Result<RawFd> {
 
 fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut fds = [0; 2];
-    // SAFETY: the call writes two numbers, which are descriptors that nobody else has.
+    // SAFETY: the call writes two new descriptors, which nothing else owns.
     unsafe {
         check(libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC))?;
         Ok((OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])))

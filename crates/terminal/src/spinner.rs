@@ -1,4 +1,4 @@
-//! The spinner on a terminal; nothing in a pipe.
+//! Progress spinner on a terminal; writes nothing to a pipe.
 
 use std::io::{IsTerminal, Write};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -7,19 +7,19 @@ use std::time::{Duration, Instant};
 
 use crate::error_width;
 
-/// How often the line is drawn anew.
+/// Interval between frames.
 const TICK: Duration = Duration::from_millis(120);
 
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
-/// The width of a terminal that does not say how wide it is.
+/// Width in columns if the terminal's width is unknown.
 const USUAL_WIDTH: usize = 80;
 
-/// Shows that work goes on, for how long, and what came of it so far.
+/// Shows elapsed time and a message while work goes on.
 #[derive(Debug)]
 pub struct Spinner(Option<Drawing>);
 
-/// The thread that draws: it ends once there can be no more messages.
+/// The drawing thread, which ends when the sender is dropped.
 #[derive(Debug)]
 struct Drawing {
     messages: Sender<String>,
@@ -27,7 +27,7 @@ struct Drawing {
 }
 
 impl Spinner {
-    /// A spinner on standard error, if that is a terminal and `is_wanted`.
+    /// Starts a spinner on standard error, if that is a terminal and `is_wanted` is true.
     pub fn start(is_wanted: bool) -> Self {
         if !std::io::stderr().is_terminal() || !is_wanted {
             return Self(None);
@@ -52,22 +52,22 @@ impl Spinner {
         Self(thread.ok().map(|thread| Drawing { messages, thread }))
     }
 
-    /// Shows a message beside the time; where nobody sees it, it is not made.
+    /// Shows a message beside the time. It is not formatted if there is no spinner.
     pub fn say(&self, message: impl FnOnce() -> String) {
         if let Some(drawing) = &self.0 {
-            // The thread ends only after this sender.
+            // Cannot fail: the thread ends only after this sender is dropped.
             let _ = drawing.messages.send(message());
         }
     }
 
-    /// Takes the spinner away.
+    /// Removes the spinner.
     pub fn end(self) {
         drop(self);
     }
 }
 
 impl Drop for Spinner {
-    /// Whatever is written to the terminal next does not share the spinner's line.
+    /// Clears the spinner's line before anything else is written to the terminal.
     fn drop(&mut self) {
         if let Some(Drawing { messages, thread }) = self.0.take() {
             drop(messages);
@@ -76,13 +76,13 @@ impl Drop for Spinner {
     }
 }
 
-/// A terminal that is gone is no reason to fail.
+/// Writes to the terminal. A closed terminal is not an error.
 fn write(text: &str) {
     let mut terminal = std::io::stderr().lock();
     let _ = terminal.write_all(text.as_bytes()).and_then(|()| terminal.flush());
 }
 
-/// The text of one row of the terminal, over what was there.
+/// Returns the text that replaces the current row of the terminal.
 fn line(frame: char, elapsed: Duration, message: &str, width: Option<usize>) -> String {
     let seconds = elapsed.as_secs();
     let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);

@@ -1,8 +1,8 @@
 //! The user's time zone.
 
-/// Seconds that local time is ahead of UTC now.
+/// Returns the current difference of local time and UTC, in seconds.
 pub fn local_offset() -> i32 {
-    // SAFETY: `time` takes a null pointer; both pointers are valid, and `tm` is when zero.
+    // SAFETY: `time` accepts a null pointer; both pointers are valid, and an all-zero `tm` is valid.
     let zone = unsafe {
         let now = libc::time(std::ptr::null_mut());
         let mut local: libc::tm = std::mem::zeroed();

@@ -1,4 +1,4 @@
-//! The state of the views, events that change it, and the screen that shows it.
+//! State of the views, event handling, and drawing.
 
 use pyrograph_analyze::{AsOne, Diff, Filter, FunctionChange, FunctionName, RootedRow, ShownNames};
 use pyrograph_profile::{LabelOptions, Profile};
@@ -19,81 +19,81 @@ use crate::table::{Cursor, Step};
 
 mod draw;
 
-/// How an [`App`] begins.
+/// Initial settings of an [`App`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Settings {
-    /// Profiles go on to change: there are keys to pause, and for the range of time.
+    /// True if profiles change over time: there are keys for pausing, and for the time range.
     pub live: bool,
     /// Colours.
     pub look: Look,
-    /// Functions are sorted by their totals.
+    /// Sort functions by total.
     pub by_total: bool,
-    /// Functions that are shown.
+    /// Which functions are shown.
     pub code: Code,
-    /// By what functions are kept apart.
+    /// Grouping of functions.
     pub grouping: Grouping,
-    /// The flame graph is shown first, not the table.
+    /// Show the flame graph first, instead of the table.
     pub flame_first: bool,
-    /// Names of functions are shown as they are, not short ones.
+    /// Show full names of functions instead of short ones.
     pub keeps_names: bool,
 }
 
-/// Statements about a profile, beside what it says itself.
+/// Information about a profile that is not in the profile.
 #[derive(Clone, Debug, Default)]
 pub struct Status {
-    /// What was recorded of what: `cpu-clock of the machine`.
+    /// Event and target of the recording: `cpu-clock of the machine`.
     pub subject: String,
-    /// Range of time: `last 10 s`; or of a file all there is to say.
+    /// Time range: `last 10 s`; for a file, a description of it.
     pub span: Option<String>,
-    /// Number of samples, or of what else is counted, in a recording that is watched.
+    /// Number of samples, or of other events, in a live recording.
     pub samples: Option<u64>,
-    /// One of these: `sample`.
+    /// Singular of what is counted: `sample`.
     pub noun: String,
-    /// Number of those that were lost.
+    /// Number of lost samples.
     pub lost: u64,
-    /// Nothing is recorded for now.
+    /// The recording is paused.
     pub paused: bool,
-    /// Why it is over, if it is.
+    /// Reason why the recording has ended, if it has.
     pub ended: Option<String>,
-    /// What takes the stacks.
+    /// Name of the engine that takes stacks.
     pub engine: Option<String>,
 }
 
-/// What the owner of an [`App`] is to do after an event.
+/// Action that the owner of an [`App`] has to perform after an event.
 #[derive(Debug)]
 pub enum Action {
-    /// Nothing: the screen is as it was.
+    /// Nothing: the screen is unchanged.
     None,
-    /// Draw the screen anew.
+    /// Redraw the screen.
     Draw,
-    /// Leave.
+    /// Quit.
     Quit,
-    /// Let the shell go on, as Ctrl-Z has it.
+    /// Suspend, as with Ctrl-Z.
     Suspend,
-    /// Begin or end a pause.
+    /// Pause or resume.
     Pause,
-    /// Show the next range of time.
+    /// Switch to the next time range.
     NextSpan,
-    /// Write a picture of what is shown.
+    /// Write a picture of the current view.
     Write(Box<Profile>, LabelOptions),
     /// Write a picture of the [comparison](App::comparison).
     WriteComparison,
-    /// Compare both sides anew, filtered and with these functions alone, for [`App::compare`].
+    /// Compare both sides again with this filter and these functions, for [`App::compare`].
     Compare(Box<Filter>, Code),
 }
 
-/// What is typed.
+/// Text input mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Typing {
-    /// Nothing: keys are keys.
+    /// None: keys are commands.
     Nothing,
-    /// The text that functions are filtered by, or frames searched for.
+    /// Text for filtering functions or searching frames.
     Search,
-    /// A filter in the words of the command line.
+    /// A filter, as on the command line.
     Filter,
 }
 
-/// What does not show the profile as it is now.
+/// Parts of the views that are out of date.
 #[derive(Clone, Copy, Debug)]
 struct Stale {
     rows: bool,
@@ -106,7 +106,7 @@ impl Stale {
     const ALL: Self = Self { rows: true, matching: true, flame: true, calls: true };
 }
 
-/// The views of a profile, or of a comparison, and how they are looked at.
+/// Views of a profile or a comparison, with their state.
 #[derive(Debug)]
 pub struct App {
     settings: Settings,
@@ -116,27 +116,27 @@ pub struct App {
     view: View,
     stale: Stale,
     rows: Vec<RootedRow>,
-    /// The rows of a comparison, in place of the others.
+    /// Rows of a comparison, used instead of `rows`.
     changes: Vec<FunctionChange>,
-    /// Those of them that the filter keeps.
+    /// Indexes of the rows that match the search.
     matching: Vec<usize>,
     cursor: Cursor,
     flame: Flame,
     calls: Calls,
-    /// Text that functions are filtered by, or frames searched for.
+    /// Text for filtering functions or searching frames.
     filter: String,
-    /// The words of a filter, while they are typed.
+    /// Text of a filter while it is typed.
     words: String,
     typing: Typing,
     message: Option<String>,
-    /// Where the list was drawn last.
+    /// Area in which the list was last drawn.
     list: Rect,
 }
 
 impl App {
-    /// Nothing is there to be shown yet.
+    /// Creates views without a profile.
     pub fn new(settings: Settings) -> Self {
-        // What is watched goes on, under other numbers.
+        // In a live profile, the same function may appear later under a name with other numbers.
         let as_one = if settings.live { AsOne::Identity } else { AsOne::Tiers };
         let mut shown = Shown::new((!settings.keeps_names).then_some(as_one));
         shown.code = settings.code;
@@ -162,7 +162,7 @@ impl App {
         }
     }
 
-    /// Shows another profile: its shown value.
+    /// Replaces the profile. Its `shown` column is displayed.
     pub fn update(&mut self, profile: Profile, status: Status) {
         let names = self.shown.names().clone();
         self.shown.update(profile);
@@ -171,7 +171,7 @@ impl App {
         self.stale = Stale::ALL;
     }
 
-    /// Follows functions that are shown under other names now, since these are no longer the only ones of theirs.
+    /// Updates names of selected functions that have changed because they became ambiguous.
     fn follow(&mut self, before: &ShownNames) {
         let moved = before.moved(self.shown.names());
         if moved.is_empty() {
@@ -187,7 +187,7 @@ impl App {
         self.calls.names().for_each(follow);
     }
 
-    /// Shows a comparison. Filters that are put on are its owner's to apply: see [`Action::Compare`].
+    /// Shows a comparison. The owner has to apply filters: see [`Action::Compare`].
     pub fn compare(&mut self, diff: Diff, status: Status) {
         let mut sides = diff.sides();
         sides.unfiltered = vec![diff.before.total, diff.after.total];
@@ -197,28 +197,28 @@ impl App {
         self.stale = Stale::ALL;
     }
 
-    /// The comparison that is shown.
+    /// Returns the comparison, if one is shown.
     pub fn comparison(&self) -> Option<&Diff> {
         self.compared.as_deref()
     }
 
-    /// Takes the last filter off again, which cannot be applied, and says why.
+    /// Removes the last filter, which cannot be applied, and shows the reason.
     pub fn refuse_filter(&mut self, why: impl Into<String>) {
         self.shown.take_off();
         self.say(why);
     }
 
-    /// By what functions are kept apart.
+    /// Returns the grouping of functions.
     pub fn grouping(&self) -> Grouping {
         self.shown.grouping()
     }
 
-    /// Says something in the line above the keys, until the next key.
+    /// Shows a message in the line above the keys, until the next key.
     pub fn say(&mut self, message: impl Into<String>) {
         self.message = Some(message.into());
     }
 
-    /// Takes an event.
+    /// Handles an event.
     pub fn handle(&mut self, event: &Event) -> Action {
         match event {
             Event::Key(key) if key.kind != KeyEventKind::Release => {
@@ -286,7 +286,7 @@ impl App {
         self.put_on(Chip::read(&words))
     }
 
-    /// Puts on a filter by the function that is selected.
+    /// Adds a filter by the selected function.
     fn filter_by_function(&mut self, key: char) -> Action {
         let word = match key {
             'o' => "focus",
@@ -310,7 +310,7 @@ impl App {
         }
     }
 
-    /// Goes on after filters have changed.
+    /// Updates the views after filters have changed.
     fn filtered(&mut self) -> Action {
         self.stale = Stale::ALL;
         match self.compared {
@@ -400,7 +400,7 @@ impl App {
         (0..3).for_each(|_| self.cursor.go(step, self.matching.len()));
     }
 
-    /// Selects a row; opens it if it is selected already. Headings sort.
+    /// Selects a row; opens it if it is already selected. A click on a heading sorts.
     fn click(&mut self, x: u16, y: u16) {
         if y == self.list.y {
             match x.saturating_sub(self.list.x) {
@@ -430,7 +430,7 @@ impl App {
         self.stale = Stale::ALL;
     }
 
-    /// The function that is selected, wherever that is.
+    /// Returns the function selected in the current view.
     fn selected_function(&self) -> Option<FunctionName> {
         let row = self.matching.get(self.cursor.selected);
         let of = |name: &str, module: &str| FunctionName {
@@ -471,7 +471,7 @@ impl App {
         Action::Write(Box::new(self.shown.picture(zoom)), self.shown.labels())
     }
 
-    /// Makes what the present view shows, if that is not done.
+    /// Recomputes the contents of the current view, if they are out of date.
     fn refresh(&mut self) {
         let take = |stale: &mut bool| std::mem::take(stale);
         match self.view {
@@ -488,7 +488,7 @@ impl App {
     }
 
     fn refresh_table(&mut self) {
-        // What was selected stays so where it goes; the first row is the first.
+        // Keep the same function selected if it moves, except in the first row.
         let place = self.cursor.selected;
         let selected = self.matching.get(place).filter(|_| place > 0);
         let selected = selected.map(|&row| self.key_of(row).map(str::to_owned));
@@ -516,7 +516,7 @@ impl App {
         }
     }
 
-    /// Name, module and root of a row.
+    /// Returns name, module and root of a row.
     fn key_of(&self, row: usize) -> [&str; 3] {
         match (self.changes.get(row), self.rows.get(row)) {
             (Some(of), _) => [&of.name, &of.module, ""],
@@ -526,7 +526,7 @@ impl App {
     }
 }
 
-/// Takes a key into a text; returns what is typed after it.
+/// Applies a key to a text; returns the new input mode.
 fn type_text(text: &mut String, code: KeyCode, typing: Typing) -> Typing {
     match code {
         KeyCode::Char(c) if text.chars().count() < 200 => text.push(c),
@@ -541,7 +541,7 @@ fn type_text(text: &mut String, code: KeyCode, typing: Typing) -> Typing {
     typing
 }
 
-/// The step of a key in a list.
+/// Returns the step that a key makes in a list.
 fn step_of(code: KeyCode) -> Option<Step> {
     Some(match code {
         KeyCode::Up => Step::Up,

@@ -1,6 +1,6 @@
-//! Bars of eighths of a cell.
+//! Bars with a resolution of an eighth of a cell.
 
-/// A bar of so many columns for a part of a whole. What is there shows: it has an eighth at least.
+/// Returns a bar of up to `width` columns for a part of a whole. A nonzero part has at least an eighth of a cell.
 pub fn bar(part: u64, whole: u64, width: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     if part == 0 || whole == 0 {

@@ -13,13 +13,13 @@ use crate::shown::Shown;
 use crate::table::{Cursor, Step, file_name};
 use crate::text::{fit_middle, padded};
 
-/// The functions that were looked at, the last one on top.
+/// The functions visited, the current one last.
 #[derive(Debug, Default)]
 pub struct Calls {
     path: Vec<FunctionName>,
-    /// Of the last function; `None` if no sample has it.
+    /// Callers and callees of the last function; `None` if no sample has it.
     found: Option<Neighbors>,
-    /// Of a comparison: before.
+    /// The same before, in a comparison.
     before: Option<Neighbors>,
     cursor: Cursor,
 }
@@ -27,18 +27,18 @@ pub struct Calls {
 /// A line of the view.
 enum Line<'a> {
     Heading(String),
-    /// Its place in the list, callers first.
+    /// Index in the list, callers first.
     Call(usize, &'a Neighbor),
     Function,
 }
 
 impl Calls {
-    /// Looks at a function, and at no other before it.
+    /// Starts with this function.
     pub fn open(&mut self, function: FunctionName) {
         *self = Self { path: vec![function], ..Self::default() };
     }
 
-    /// Finds the neighbors in a profile; in one of a comparison, those before, too.
+    /// Finds the neighbors in a profile; in a comparison, also those before.
     pub fn update(&mut self, shown: &Shown, is_compared: bool) {
         let of = self.path.last().filter(|_| !shown.profile().value_types.is_empty());
         let find = |column: usize| {
@@ -66,7 +66,7 @@ impl Calls {
         self.cursor.go(step, rows);
     }
 
-    /// Looks at the selected caller or callee; returns whether there is one.
+    /// Opens the selected caller or callee; returns true if there is one.
     pub fn enter(&mut self) -> bool {
         let Some(next) = self.list().nth(self.cursor.selected) else { return false };
         let root = self.path.last().and_then(|of| of.root.clone());
@@ -76,19 +76,19 @@ impl Calls {
         true
     }
 
-    /// Goes back to the function before; returns whether there was one.
+    /// Returns to the previous function; returns true if there was one.
     pub fn back(&mut self) -> bool {
         self.path.pop();
         self.cursor = Cursor::default();
         !self.path.is_empty()
     }
 
-    /// The names of the functions that were looked at.
+    /// Returns the names of the visited functions, to change them.
     pub fn names(&mut self) -> impl Iterator<Item = &mut String> {
         self.path.iter_mut().map(|of| &mut of.name)
     }
 
-    /// The function that is looked at.
+    /// Returns the current function.
     pub fn function(&self) -> Option<&FunctionName> {
         self.path.last()
     }
@@ -97,7 +97,7 @@ impl Calls {
         self.found.iter().flat_map(|found| found.callers.iter().chain(&found.callees))
     }
 
-    /// The lines, and which of them is selected.
+    /// Returns the lines, and the index of the selected one.
     fn lines(&self) -> (Vec<Line<'_>>, usize) {
         let Some(found) = &self.found else { return (Vec::new(), 0) };
         let mut lines = vec![Line::Heading(format!("callers ({})", found.callers.len()))];
@@ -133,7 +133,7 @@ impl Calls {
             buffer.set_stringn(area.left(), area.top() + 1, text, width, look.faint());
             return;
         }
-        // The window of lines, with its headings, around what is selected.
+        // Show the window of lines, including headings, around the selected one.
         let top = (selected + 1 + height / 4).saturating_sub(height).min(lines.len());
         let (found, before) = (self.found.as_ref(), self.before.as_ref());
         let style = Drawing { found, before, shown, look };
@@ -160,7 +160,7 @@ impl Calls {
     }
 }
 
-/// No sample has the function.
+/// Result for a function that is in no sample.
 fn nothing() -> Neighbors {
     Neighbors {
         kind: FrameKind::User,
@@ -176,7 +176,7 @@ fn is_same(a: &Neighbor, b: &Neighbor) -> bool {
     a.name == b.name && a.module == b.module
 }
 
-/// Adds those that are there no more.
+/// Adds neighbors that no longer exist.
 fn add_gone(after: &mut Vec<Neighbor>, before: &[Neighbor]) {
     for of in before {
         if !after.iter().any(|is| is_same(is, of)) {
@@ -193,7 +193,7 @@ struct Drawing<'a> {
 }
 
 impl Drawing<'_> {
-    /// The whole before, of a comparison: its first column.
+    /// Returns the total before, in a comparison: its first column.
     fn whole_before(&self) -> u64 {
         self.shown.profile().whole(0)
     }

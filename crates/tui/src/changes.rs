@@ -1,4 +1,4 @@
-//! The table of functions of a comparison: before, after, and what of the change is more than noise.
+//! Table of functions of a comparison: before, after, and which changes exceed noise.
 
 use pyrograph_analyze::{Diff, FunctionChange, Verdict};
 use pyrograph_profile::FrameKind;
@@ -11,14 +11,14 @@ use crate::look::Look;
 use crate::shown::{Code, Shown};
 use crate::text::{columns, fit_apart, fit_middle, padded};
 
-/// The functions that are shown: the largest change first, those that are noise after the others; or by their value after.
+/// Returns the shown functions, with the largest changes first and noise last, or sorted by the value after.
 pub fn rows(diff: &Diff, code: Code, by_value: bool) -> Vec<FunctionChange> {
     let is_whole = |of: &FunctionChange| of.name.is_empty();
     let shown = diff.functions.iter().filter(|of| !is_whole(of) && code.shows(of.kind));
     let mut rows: Vec<FunctionChange> = shown.cloned().collect();
     let size = |of: &FunctionChange| of.estimate.change().abs();
     let is_noise = |of: &FunctionChange| of.verdict == Verdict::Noise;
-    // They come sorted by name.
+    // They are sorted by name.
     match by_value {
         true => rows.sort_by_key(|of| std::cmp::Reverse((of.after, of.before))),
         false => rows.sort_by(|a, b| {
@@ -28,7 +28,7 @@ pub fn rows(diff: &Diff, code: Code, by_value: bool) -> Vec<FunctionChange> {
     rows
 }
 
-/// A mark of more and of less than before, beyond noise.
+/// Mark for an increase or a decrease beyond noise.
 pub fn mark(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Noise => " ",
@@ -37,7 +37,7 @@ pub fn mark(verdict: Verdict) -> &'static str {
     }
 }
 
-/// A change in percentage points, as `+1.25`.
+/// Returns a change in percentage points, such as `+1.25`.
 pub fn points(before: (u64, u64), after: (u64, u64)) -> String {
     let share = |(value, whole): (u64, u64)| match whole {
         0 => 0.0,
@@ -46,19 +46,19 @@ pub fn points(before: (u64, u64), after: (u64, u64)) -> String {
     format!("{:+.2}", share(after) - share(before))
 }
 
-/// Columns of the numbers.
+/// Width of the numbers, in columns.
 const NUMBERS: usize = 8 + 8 + 9 + 2;
 
-/// What the table needs to be drawn.
+/// Data for drawing the table.
 pub struct Changes<'a> {
     pub rows: &'a [&'a FunctionChange],
-    /// The selected one of these.
+    /// Index of the selected row.
     pub selected: Option<usize>,
-    /// The wholes that percentages are of, before and after.
+    /// Wholes for percentages, before and after.
     pub wholes: (u64, u64),
-    /// Sorted by the value after, not by the change.
+    /// Sorted by the value after, instead of by the change.
     pub by_value: bool,
-    /// What is shown for names.
+    /// Profile with the displayed names.
     pub shown: &'a Shown,
     pub look: Look,
 }
@@ -70,7 +70,7 @@ impl Changes<'_> {
         let places: Vec<(&str, &str)> =
             self.rows.iter().map(|of| (self.shown.label(&of.name), &*of.module)).collect();
         let files = file_labels(&places);
-        // Modules have a quarter, and what functions leave.
+        // Modules have a quarter of the width, plus what functions do not need.
         let rest = width.saturating_sub(NUMBERS);
         let longest = |text: &dyn Fn(&FunctionChange) -> usize, least: usize| {
             self.rows.iter().map(|of| text(of)).max().unwrap_or(0).max(least)
@@ -122,7 +122,7 @@ impl Changes<'_> {
     }
 }
 
-/// Remarks are no functions.
+/// Markers are not functions.
 fn kind_style(kind: FrameKind, look: Look) -> Style {
     if matches!(kind, FrameKind::Marker(_)) { look.faint() } else { Style::new() }
 }

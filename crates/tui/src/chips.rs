@@ -1,12 +1,12 @@
-//! Filters that are put on in a view, in the words of the command line's.
+//! Filters added in a view, in the syntax of the command line.
 
 use pyrograph_analyze::{Filter, Pattern};
 
-/// A filter that can be taken off again.
+/// A filter that can be removed.
 #[derive(Clone, Debug)]
 pub struct Chip {
     kind: Kind,
-    /// As it is written on the command line.
+    /// Text as on the command line.
     text: String,
 }
 
@@ -23,16 +23,16 @@ enum Kind {
     FoldRecursion,
 }
 
-/// The words that are known, for a message about others.
+/// Known filters, for error messages.
 const WORDS: &str =
     "focus, ignore, hide, from-frame, skip-after RE; pid, tid NUMBER; comm NAME; fold-recursion";
 
 impl Chip {
-    /// Reads a filter as the command line has it, with or without its dashes: `--focus RE`, `tid 12`.
+    /// Parses a filter as on the command line, with or without its dashes: `--focus RE`, `tid 12`.
     ///
     /// # Errors
     ///
-    /// If there is no such filter, or it lacks something; in words for the user.
+    /// Returns a message for the user if there is no such filter, or if it is incomplete.
     pub fn read(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let text = text.strip_prefix("--").unwrap_or(text);
@@ -64,7 +64,7 @@ impl Chip {
         Ok(Self { kind, text })
     }
 
-    /// A filter by a function: `focus`, `ignore`, `hide` or `from-frame`, and its names.
+    /// Creates a filter by a function: `focus`, `ignore`, `hide` or `from-frame`, and its names.
     ///
     /// # Errors
     ///
@@ -73,12 +73,12 @@ impl Chip {
         Self::read(&format!("{word} {}", Pattern::exactly_one_of(names)))
     }
 
-    /// As it is written on the command line.
+    /// Returns the text as on the command line.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Puts it on, beside others.
+    /// Adds it to a filter.
     pub fn put_on(&self, filter: &mut Filter) {
         match &self.kind {
             Kind::Focus(pattern) => filter.focus.push(pattern.clone()),
@@ -93,7 +93,7 @@ impl Chip {
         }
     }
 
-    /// All of some, as one filter.
+    /// Combines several into one filter.
     pub fn filter(chips: &[Self]) -> Filter {
         let mut filter = Filter::default();
         chips.iter().for_each(|chip| chip.put_on(&mut filter));
@@ -101,7 +101,7 @@ impl Chip {
     }
 }
 
-/// In single quotes where a shell would not leave it as it is.
+/// Quotes a text for a shell, if necessary.
 fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@,+".contains(c);
     match text.chars().all(is_plain) {

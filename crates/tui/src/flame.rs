@@ -1,7 +1,7 @@
-//! The flame graph of half-block cells.
+//! Flame graph drawn with half-block cells.
 //!
-//! A row of the terminal is a row of frames with their names, whose edges are on half cells; or, on request, two rows of
-//! frames without names, so that twice as many are in view.
+//! One terminal row shows one row of frames with names, whose edges have a resolution of half a cell. Optionally it
+//! shows two rows of frames without names, so that twice as many are visible.
 
 use pyrograph_analyze::{
     DiffFrame, DiffGraph, FlameFrame, FlameGraph, FlameOptions, Verdict, flame,
@@ -22,31 +22,31 @@ use crate::shown::Shown;
 use crate::table::{Step, file_name};
 use crate::text::fit;
 
-/// The graph and where it is looked at.
+/// The flame graph and the state of its view.
 #[derive(Debug, Default)]
 pub struct Flame {
     graph: Option<FlameGraph>,
-    /// The comparison that the graph shows a side of.
+    /// The comparison, one side of which the graph shows.
     compared: Option<DiffGraph>,
-    /// Widths are those before.
+    /// Widths show the side before.
     shows_before: bool,
     colors: Vec<FrameColors>,
-    /// Labels from the root to the frame that takes the whole width; empty for all.
+    /// Labels from the root to the frame that fills the width; empty if not zoomed.
     zoom: Vec<String>,
-    /// The frame that takes the whole width.
+    /// Index of the frame that fills the width.
     zoomed: usize,
-    /// The frame under the mouse, or chosen by keys.
+    /// Frame under the mouse, or selected by keys.
     pointed: Option<usize>,
-    /// The depth of the row that is nearest to the root.
+    /// Depth of the visible row that is nearest to the root.
     scroll: usize,
     /// The root is at the top.
     inverted: bool,
-    /// Two rows of frames in a row of the terminal, without names.
+    /// Two rows of frames in a terminal row, without names.
     dense: bool,
-    /// The text that is searched, in small letters.
+    /// Current search.
     search: Search,
     matching: Vec<bool>,
-    /// The rows as they were drawn last, and where.
+    /// Rows as last drawn, and their area.
     rows: FrameRows,
     area: Rect,
     is_dense: bool,
@@ -75,7 +75,7 @@ impl Flame {
         self.replace(Some(graph), colors, shown);
     }
 
-    /// Lets the other side of a comparison give the widths.
+    /// Switches the side of a comparison that determines the widths.
     pub fn change_side(&mut self, shown: &Shown) {
         self.shows_before = !self.shows_before;
         if let Some(compared) = self.compared.take() {
@@ -83,7 +83,7 @@ impl Flame {
         }
     }
 
-    /// The side of a comparison that gives the widths.
+    /// Returns the side of a comparison that determines the widths.
     pub fn side(&self) -> Option<&'static str> {
         self.compared.as_ref().map(|_| if self.shows_before { "before" } else { "after" })
     }
@@ -111,11 +111,12 @@ impl Flame {
         let finds = |name| self.search.finds(name, shown);
         let names: Vec<bool> = graph.names.iter().map(finds).collect();
         self.matching = graph.frames.iter().map(|frame| names[frame.name.index()]).collect();
-        // The whole has no name.
+        // The root has no name.
         self.matching[0] = false;
     }
 
-    /// The frames that match, and the values of the samples that they are in. What is inside of a match counts with it.
+    /// Returns the matching frames, and the values of samples that contain them. Frames inside a match are counted with
+    /// it.
     pub fn matches(&self) -> Matches {
         let mut found = Matches::default();
         let Some(graph) = &self.graph else { return found };
@@ -142,7 +143,7 @@ impl Flame {
         found
     }
 
-    /// Points at the next frame that matches, from the widest to the narrowest, or back. It is brought into view.
+    /// Selects the next or previous matching frame, ordered from the widest to the narrowest, and makes it visible.
     pub fn next_match(&mut self, back: bool) {
         let Some(graph) = &self.graph else { return };
         let matches = |&at: &usize| self.matching[at] && graph.frames[at].value > 0;
@@ -159,7 +160,7 @@ impl Flame {
         self.show(found[next]);
     }
 
-    /// Points at a frame, and zooms so that it can be seen.
+    /// Selects a frame, and zooms so that it is visible.
     fn show(&mut self, frame: usize) {
         let Some(graph) = &self.graph else { return };
         self.pointed = Some(frame);
@@ -185,7 +186,7 @@ impl Flame {
         self.scroll = self.scroll.min(depth).max((depth + 1).saturating_sub(self.levels()));
     }
 
-    /// The label and the module of the frame that is pointed at, or that takes the whole width; `None` for the whole.
+    /// Returns label and module of the selected frame, or of the frame that fills the width; `None` for the root.
     pub fn function(&self) -> Option<(&str, &str)> {
         let graph = self.graph.as_ref()?;
         let frame = graph.frames[self.pointed.unwrap_or(self.zoomed)];
@@ -193,12 +194,12 @@ impl Flame {
         Some((name, graph.names.get(frame.module)))
     }
 
-    /// The labels from the root to the frame that takes the whole width.
+    /// Returns the labels from the root to the frame that fills the width.
     pub fn zoom(&self) -> &[String] {
         &self.zoom
     }
 
-    /// Lets the frame that is pointed at take the whole width.
+    /// Zooms to the selected frame.
     pub fn zoom_in(&mut self) {
         if let Some(at) = self.pointed {
             self.zoomed = at;
@@ -207,7 +208,7 @@ impl Flame {
         }
     }
 
-    /// Takes back one level of zoom; returns whether there was one.
+    /// Undoes one level of zoom; returns true if there was one.
     pub fn zoom_out(&mut self) -> bool {
         let Some(graph) = self.graph.as_ref().filter(|_| !self.zoom.is_empty()) else {
             return !std::mem::take(&mut self.zoom).is_empty();
@@ -218,7 +219,7 @@ impl Flame {
         true
     }
 
-    /// Callers of what is zoomed fill rows, of which two are enough.
+    /// Scrolls so that two rows of callers of the zoomed frame remain visible.
     fn scroll_to_zoom(&mut self) {
         self.scroll = self.zoom.len().saturating_sub(2);
     }
@@ -241,7 +242,7 @@ impl Flame {
         };
     }
 
-    /// Points at the frame at a place of the terminal; returns whether that is another.
+    /// Selects the frame at a position of the terminal; returns true if the selection has changed.
     pub fn point(&mut self, x: u16, y: u16) -> bool {
         let found = self.at(x, y);
         std::mem::replace(&mut self.pointed, found) != found
@@ -258,7 +259,7 @@ impl Flame {
         at(upper).or_else(|| at(lower))
     }
 
-    /// Moves from the frame that is pointed at to a neighbor: left and right, or up and down on the screen.
+    /// Moves the selection to a neighbor: left, right, up or down on the screen.
     pub fn step(&mut self, step: Step) {
         let Some(graph) = &self.graph else { return };
         let Some(at) = self.pointed else {
@@ -273,7 +274,7 @@ impl Flame {
         let inwards = matches!(step, Step::Up) != self.inverted;
         let next = match step {
             Step::Up | Step::Down if inwards => {
-                // The widest of those that it calls.
+                // The widest callee.
                 let mut below = columns.clone().filter_map(|x| self.rows.at(depth + 1, x));
                 let first = below.next();
                 below.fold(first, |best, at| best.max_by_value(at, graph))
@@ -290,12 +291,12 @@ impl Flame {
         self.scroll_to(next);
     }
 
-    /// Labels from the root to the frame that takes the whole width.
+    /// Returns the labels from the root to the frame that fills the width, to change them.
     pub fn names_of_zoom(&mut self) -> impl Iterator<Item = &mut String> {
         self.zoom.iter_mut()
     }
 
-    /// Labels from the root to a frame.
+    /// Returns the labels from the root to a frame.
     fn path(&self, frame: usize) -> Vec<String> {
         let Some(graph) = &self.graph else { return Vec::new() };
         let mut path = Vec::new();
@@ -308,7 +309,7 @@ impl Flame {
         path
     }
 
-    /// One line about the frame that is pointed at, or that takes the whole width.
+    /// Describes the selected frame, or the frame that fills the width, in one line.
     pub fn detail(&self, shown: &Shown) -> String {
         let Some(graph) = &self.graph else { return String::new() };
         let at = self.pointed.unwrap_or(self.zoomed);
@@ -336,17 +337,17 @@ impl Flame {
         format!("{name}{module}: {} of all{of_zoom}{own}, {value}", share(frame.value))
     }
 
-    /// Number of rows that are farther from the root than those in view.
+    /// Returns the number of rows beyond the visible ones, away from the root.
     pub fn rows_beyond(&self) -> usize {
         self.rows.rows.len().saturating_sub(self.scroll + self.levels())
     }
 
-    /// Number of rows of frames that are shown.
+    /// Returns the number of visible rows of frames.
     fn levels(&self) -> usize {
         usize::from(self.area.height) * if self.is_dense { 2 } else { 1 }
     }
 
-    /// The depths of the upper and the lower row of frames in a line; both the same where there is one.
+    /// Returns the depths of the upper and lower row of frames in a line; both are equal if there is only one.
     fn depths(&self, line: usize) -> [Option<usize>; 2] {
         let per_line = if self.is_dense { 2 } else { 1 };
         let levels = self.levels();
@@ -357,7 +358,7 @@ impl Flame {
         [depth(line * per_line), depth(line * per_line + per_line - 1)]
     }
 
-    /// Draws the graph; returns how many frames are too narrow to be seen.
+    /// Draws the graph; returns the number of frames that are too narrow to be visible.
     pub fn draw(&mut self, shown: &Shown, look: Look, area: Rect, buffer: &mut Buffer) -> usize {
         self.area = area;
         let Some(graph) = &self.graph else {
@@ -368,7 +369,7 @@ impl Flame {
         };
         self.rows = FrameRows::new(graph, self.zoomed, usize::from(area.width));
         let height = usize::from(area.height);
-        // Two in a row differ by their colours alone.
+        // Two rows in one can be distinguished only by colour.
         self.is_dense = look.has_colors() && self.dense;
         self.scroll = self.scroll.min(self.rows.rows.len().saturating_sub(self.levels()));
         for line in 0..height {
@@ -421,7 +422,7 @@ impl Flame {
         }
     }
 
-    /// Draws the name of a frame where it takes whole cells.
+    /// Draws the name of a frame in the cells that it fills completely.
     fn draw_name(
         &self,
         of: &Line<'_>,
@@ -438,7 +439,7 @@ impl Flame {
             "" => "all",
             name => shown.label(name),
         };
-        // The edge shows where neighbors have one colour. Of a name, two letters say nothing.
+        // The edge separates neighbors of the same colour. Fewer than three letters of a name are not useful.
         let name = if cells.len() < 4 { String::new() } else { fit(name, cells.len() - 1) };
         let text = format!("▏{name}");
         let mut style = look.frame(self.style(frame, look));
@@ -454,7 +455,7 @@ impl Flame {
         buffer.set_stringn(x, y, text, cells.len(), style);
     }
 
-    /// Draws two rows of frames in one.
+    /// Draws two rows of frames in one line.
     fn draw_two(
         &self,
         upper: Option<usize>,
@@ -478,7 +479,7 @@ impl Flame {
     }
 }
 
-/// A row of frames with names, and where it is drawn.
+/// A row of frames with names, and its position.
 struct Line<'a> {
     graph: &'a FlameGraph,
     shown: &'a Shown,
@@ -486,20 +487,21 @@ struct Line<'a> {
     look: Look,
 }
 
-/// Frames that match a search.
+/// Result of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Matches {
     /// Number of frames.
     pub frames: usize,
-    /// The value of the samples that they are in, and the whole that it is a part of.
+    /// Value of the samples with matching frames, and the whole.
     pub value: u64,
     pub whole: u64,
-    /// The same of the frame that takes the whole width.
+    /// The same for the frame that fills the width.
     pub in_zoom: u64,
     pub zoom: u64,
 }
 
-/// A side of a comparison as a graph. Frames keep their places; those that are not on this side have no width.
+/// Returns one side of a comparison as a graph. Frames keep their indexes; frames that are not on this side have no
+/// width.
 fn side(compared: &DiffGraph, before: bool) -> FlameGraph {
     let (of, total) = match before {
         true => (&compared.before, compared.widths.0),
@@ -544,7 +546,7 @@ fn side(compared: &DiffGraph, before: bool) -> FlameGraph {
     }
 }
 
-/// `before 12.50%, after 17.10%, +4.60 points ▲ more`.
+/// Formats `before 12.50%, after 17.10%, +4.60 points ▲ more`.
 fn change(compared: &DiffGraph, frame: &DiffFrame) -> String {
     let before = (frame.before.value, compared.before.total);
     let after = (frame.after.value, compared.after.total);
@@ -558,7 +560,7 @@ fn change(compared: &DiffGraph, frame: &DiffFrame) -> String {
     format!("before {was}, after {is}, {points} points {} {verdict}", mark(frame.verdict).trim())
 }
 
-/// The wider of two frames, the first of equal ones.
+/// Selects the wider of two frames, and the first if both are equal.
 trait Wider {
     fn max_by_value(self, other: usize, graph: &FlameGraph) -> Self;
 }
@@ -577,7 +579,7 @@ fn with(style: Style, fg: Option<Color>, bg: Option<Color>) -> Style {
     bg.map_or(style, |bg| style.bg(bg))
 }
 
-/// The frame at the end of a path of labels, or as far as there is one.
+/// Returns the frame at the end of a path of labels, or the last one that exists.
 fn find(graph: &FlameGraph, path: &[String]) -> usize {
     let mut at = 0;
     // Callees come after their callers.

@@ -1,18 +1,18 @@
-//! Where the frames of a flame graph are on a grid of half cells.
+//! Layout of the frames of a flame graph on a grid of half cells.
 
 use pyrograph_analyze::FlameGraph;
 
-/// The frames in each row of half cells, from the root on.
+/// Frames in each row of half cells, starting at the root.
 #[derive(Clone, Debug, Default)]
 pub struct FrameRows {
-    /// By depth; a frame's place in [`FlameGraph::frames`] for each half cell.
+    /// By depth and half cell: the index of the frame in [`FlameGraph::frames`].
     pub rows: Vec<Vec<Option<u32>>>,
-    /// Number of frames that are narrower than half of a half cell, and so not there.
+    /// Number of frames that are left out because they are narrower than half of a half cell.
     pub narrow: usize,
 }
 
 impl FrameRows {
-    /// Lays out what is below a frame, over so many cells, and above it the row of each of its callers.
+    /// Lays out the frames below `zoomed` over this many cells, with one row for each of its callers.
     pub fn new(graph: &FlameGraph, zoomed: usize, cells: usize) -> Self {
         let width = 2 * cells;
         let zoom = graph.frames[zoomed];
@@ -32,7 +32,7 @@ impl FrameRows {
         }
         let (start, value) = (zoom.start, u128::from(zoom.value.max(1)));
         let end = start.saturating_add(zoom.value);
-        // Rounded, so that neighbors have one edge.
+        // Rounded, so that neighbors share an edge.
         let edge = |at: u64| {
             let at = u128::from(at.clamp(start, end) - start);
             ((at * width as u128 * 2 + value) / (2 * value)) as usize
@@ -44,7 +44,7 @@ impl FrameRows {
             }
             let columns = edge(frame.start)..edge(frame.start.saturating_add(frame.value));
             match columns.is_empty() {
-                // Those of a comparison's other side have no width at all.
+                // Frames of the other side of a comparison have no width at all.
                 true => narrow += usize::from(frame.value > 0),
                 false => fill.push((row(frame.depth), columns, index as u32)),
             }
@@ -55,12 +55,12 @@ impl FrameRows {
         Self { rows, narrow }
     }
 
-    /// The frame at a depth and half cell.
+    /// Returns the frame at a depth and half cell.
     pub fn at(&self, depth: usize, column: usize) -> Option<usize> {
         self.rows.get(depth)?.get(column).copied().flatten().map(|frame| frame as usize)
     }
 
-    /// The half cells that a frame takes.
+    /// Returns the half cells of a frame.
     pub fn columns(&self, depth: usize, frame: usize) -> Option<std::ops::Range<usize>> {
         let row = self.rows.get(depth)?;
         let is_it = |at: &Option<u32>| *at == Some(frame as u32);

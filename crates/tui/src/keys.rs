@@ -1,4 +1,4 @@
-//! The keys, as the help lines show them.
+//! Keys, as shown in the help lines.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -6,7 +6,7 @@ use ratatui::layout::Rect;
 use crate::look::Look;
 use crate::text::columns;
 
-/// Where a key works.
+/// A view, in which some keys work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
     /// The table of functions.
@@ -17,7 +17,7 @@ pub enum View {
     Calls,
 }
 
-/// A key, and what it does.
+/// A key, and its function.
 pub struct Key {
     key: &'static str,
     does: &'static str,
@@ -25,15 +25,15 @@ pub struct Key {
     when: When,
 }
 
-/// The profiles that a key is for.
+/// Condition for a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum When {
     Always,
-    /// Those that go on to change.
+    /// Live profiles.
     Live,
     /// Comparisons.
     Compared,
-    /// Those that are no comparisons.
+    /// Profiles that are not comparisons.
     Single,
 }
 
@@ -90,7 +90,7 @@ const KEYS: &[Key] = &[
     key("q", "quit", ALL),
 ];
 
-/// The lines of help for a view, so wide at most. Each is a list of keys with what they do.
+/// Returns the help lines for a view, limited to `width`. Each is a list of keys and descriptions.
 pub fn help_lines(
     view: View,
     is_live: bool,
@@ -116,7 +116,7 @@ pub fn help_lines(
     lines
 }
 
-/// Draws lines of help, one a row from the top of an area.
+/// Draws help lines from the top of an area.
 pub fn draw(lines: &[Vec<(&str, &str)>], area: Rect, look: Look, buffer: &mut Buffer) {
     for (line, y) in lines.iter().zip(area.top()..area.bottom()) {
         let mut x = area.left();

@@ -1,34 +1,34 @@
-//! Colours: as many as the terminal has, down to none.
+//! Colours, depending on the capabilities of the terminal.
 
 use pyrograph_render::{FrameColors, Rgb};
 use ratatui::style::{Color, Modifier, Style};
 
-/// Colours that a terminal can show.
+/// Number of colours of a terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ColorDepth {
-    /// None: `NO_COLOR`, or a terminal without.
+    /// None: `NO_COLOR` is set, or the terminal has no colours.
     None,
-    /// The 256 of xterm.
+    /// The 256 colours of xterm.
     #[default]
     Indexed,
-    /// All.
+    /// True colour.
     True,
 }
 
-/// How things are drawn.
+/// Styles for drawing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Look {
-    /// The colours there are.
+    /// Available colours.
     pub depth: ColorDepth,
 }
 
-/// Fill of what is selected, which no frame has.
+/// Background of a selected frame, which no other frame has.
 const SELECTED: Rgb = Rgb(0, 0, 0);
-/// Fill of frames that match a search, as in the SVG's script.
+/// Background of frames that match a search, as in the SVG's script.
 const MATCH: Rgb = Rgb(230, 0, 230);
 
 impl Look {
-    /// The look that environment variables ask for: `NO_COLOR`, `COLORTERM` and `TERM`.
+    /// Determines the look from environment variables: `NO_COLOR`, `COLORTERM` and `TERM`.
     pub fn of(no_color: Option<&str>, color_term: Option<&str>, term: Option<&str>) -> Self {
         let depth = match (no_color, color_term, term) {
             (Some(set), ..) if !set.is_empty() => ColorDepth::None,
@@ -39,12 +39,12 @@ impl Look {
         Self { depth }
     }
 
-    /// True if there are colours.
+    /// Returns true if there are colours.
     pub fn has_colors(self) -> bool {
         self.depth != ColorDepth::None
     }
 
-    /// A colour; `None` where there are none.
+    /// Returns a colour; `None` if there are none.
     pub fn color(self, rgb: Rgb) -> Option<Color> {
         match self.depth {
             ColorDepth::None => None,
@@ -53,7 +53,7 @@ impl Look {
         }
     }
 
-    /// Text on the fill of a frame.
+    /// Style of text in a frame.
     pub fn frame(self, colors: FrameColors) -> Style {
         let style = Style::new();
         match (self.color(colors.fill), self.color(colors.ink)) {
@@ -72,7 +72,7 @@ impl Look {
         FrameColors { fill: MATCH, ink: MATCH.ink() }
     }
 
-    /// What is more than before, or less.
+    /// Style of an increase or a decrease.
     pub fn change(self, is_more: bool) -> Style {
         match (self.has_colors(), is_more) {
             (false, _) => Style::new(),
@@ -81,29 +81,29 @@ impl Look {
         }
     }
 
-    /// The selected row of a list: readable whatever the terminal's colours are.
+    /// Style of the selected row of a list: readable with any colours of the terminal.
     pub fn selected(self) -> Style {
         Style::new().add_modifier(Modifier::REVERSED)
     }
 
-    /// Headings and keys.
+    /// Style of headings and keys.
     pub fn strong(self) -> Style {
         Style::new().add_modifier(Modifier::BOLD)
     }
 
-    /// What is less important.
+    /// Style of less important text.
     pub fn faint(self) -> Style {
         Style::new().add_modifier(Modifier::DIM)
     }
 
-    /// What should be seen: a pause, losses.
+    /// Style of warnings: a pause, losses.
     pub fn alarm(self) -> Style {
         let style = Style::new().add_modifier(Modifier::BOLD);
         if self.has_colors() { style.fg(Color::Red) } else { style }
     }
 }
 
-/// The nearest of xterm's colours: of the cube of six steps a channel, and of its greys.
+/// Returns the nearest of xterm's colours, from the cube with six steps per channel and the greys.
 fn indexed(Rgb(r, g, b): Rgb) -> u8 {
     const STEPS: [u8; 6] = [0, 95, 135, 175, 215, 255];
     let nearest = |channel: u8| {

@@ -1,4 +1,4 @@
-//! The lines above a view: what is recorded, and how it is looked at.
+//! Header lines above a view: the recording, and the state of the view.
 
 use pyrograph_analyze::origin;
 use pyrograph_render::{counted, grouped, percent, value_text};
@@ -10,7 +10,7 @@ use crate::look::Look;
 use crate::shown::Shown;
 use crate::text::fit;
 
-/// Draws what is recorded, and what cannot be known of it.
+/// Draws the description of the recording, and what is missing from it.
 pub fn draw_head(status: &Status, shown: &Shown, look: Look, area: Rect, buffer: &mut Buffer) {
     let mut x = area.left();
     let room = |x: u16| usize::from(area.right().saturating_sub(x));
@@ -26,7 +26,7 @@ pub fn draw_head(status: &Status, shown: &Shown, look: Look, area: Rect, buffer:
     let mut parts = vec![status.subject.clone()];
     parts.extend(status.span.clone());
     let column = shown.column();
-    // Of a file, the span says it all.
+    // For a file, the span contains the description.
     if let Some((samples, origin)) = status.samples.zip(origin(shown.profile(), column)) {
         parts.push(counted(samples, &status.noun));
         if status.lost == 0 {

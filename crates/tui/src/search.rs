@@ -1,16 +1,17 @@
-//! The search in a flame graph or a table: a regular expression, as in the page and on the command line.
+//! Search in a flame graph or a table: a regular expression, as in the page and on the command line.
 
 use regex::RegexBuilder;
 
 use crate::shown::Shown;
 
-/// A search.
+/// A search; empty if there is no text.
 #[derive(Clone, Debug, Default)]
 pub struct Search(Option<regex::Regex>);
 
 impl Search {
-    /// A regular expression, case-insensitive unless it has an upper case letter; `(?i)` and `(?-i)` before it decide, too. Text
-    /// that is not a valid one, as while it is being typed, is searched literally; empty text finds nothing.
+    /// Compiles a regular expression. It is case-insensitive unless it contains an upper-case letter; a leading `(?i)`
+    /// or `(?-i)` overrides that. An invalid expression, for example while it is typed, is searched literally; an empty
+    /// one matches nothing.
     pub fn new(text: &str) -> Self {
         let build = |pattern: &str| {
             let ignores_case = !has_upper_case(pattern);
@@ -20,12 +21,13 @@ impl Search {
         Self((!text.is_empty()).then(regex).flatten())
     }
 
-    /// True if the text is empty.
+    /// Returns true if the text is empty.
     pub fn is_none(&self) -> bool {
         self.0.is_none()
     }
 
-    /// True if any form of a function's name matches: the one that is shown, all that is known, or those in other outputs.
+    /// Returns true if any form of a function's name matches: the displayed one, the full one, or the names in other
+    /// outputs.
     pub fn finds(&self, name: &str, shown: &Shown) -> bool {
         let label = shown.label(name);
         let of = shown.names().function(label);
@@ -33,13 +35,13 @@ impl Search {
             || of.is_some_and(|of| of.names.iter().chain(&of.full).any(|form| self.is_in(form)))
     }
 
-    /// True if a name matches.
+    /// Returns true if a name matches.
     pub fn is_in(&self, name: &str) -> bool {
         self.0.as_ref().is_some_and(|regex| regex.is_match(name))
     }
 }
 
-/// True if an expression has an upper case letter that stands for itself: not that of `\S`, `\PL` or `\p{Lu}`.
+/// Returns true if an expression contains a literal upper-case letter, unlike `\S`, `\PL` or `\p{Lu}`.
 fn has_upper_case(pattern: &str) -> bool {
     let mut rest = pattern.chars();
     while let Some(c) = rest.next() {

@@ -1,4 +1,4 @@
-//! From a profile to what is shown of it: which frames, kept apart by what, with which names.
+//! The displayed part of a profile: its frames, grouping and names.
 
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -12,21 +12,21 @@ use pyrograph_profile::{
 
 use crate::chips::Chip;
 
-/// Where code runs: which functions are shown. Nothing else changes: what the others took still counts for their
-/// callers' totals, and for the whole.
+/// Functions to show, by where they run. Only the display changes: hidden functions still count for their callers'
+/// totals, and for the whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Code {
-    /// All.
+    /// All functions.
     #[default]
     All,
-    /// Those of programs.
+    /// Functions of programs.
     User,
-    /// Those of the kernel.
+    /// Functions of the kernel.
     Kernel,
 }
 
 impl Code {
-    /// True if a function of this kind is shown. Remarks are on neither side.
+    /// Returns true if functions of this kind are shown. Markers are always shown.
     pub fn shows(self, kind: FrameKind) -> bool {
         match (self, kind) {
             (Self::All, _) | (_, FrameKind::Marker(_)) => true,
@@ -52,10 +52,10 @@ impl Code {
     }
 }
 
-/// By what functions are kept apart.
+/// Grouping of functions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Grouping {
-    /// By nothing.
+    /// No grouping.
     #[default]
     None,
     /// By process.
@@ -76,7 +76,7 @@ impl Grouping {
         }
     }
 
-    /// Heading of a column; empty for none.
+    /// Returns the heading of the column; empty if there is no grouping.
     pub fn heading(self) -> &'static str {
         match self {
             Self::None => "",
@@ -87,25 +87,25 @@ impl Grouping {
     }
 }
 
-/// Stands for the control group of a process that is gone, or of which only the name is known.
+/// Placeholder for an unknown control group: the process is gone, or only its name is known.
 const NO_GROUP: &str = "[not known]";
 
-/// A profile, and how it is looked at.
+/// A profile, and the state of its display.
 #[derive(Debug)]
 pub struct Shown {
-    /// As it came.
+    /// The original profile.
     recorded: Profile,
-    /// What filters leave of it, if there are any.
+    /// The filtered profile, if there are filters.
     filtered: Option<Profile>,
     chips: Vec<Chip>,
     /// Functions that are shown.
     pub code: Code,
     grouping: Grouping,
-    /// Which functions are shown as one; `None`: names are what they are.
+    /// Which functions are merged; `None` leaves names unchanged.
     as_one: Option<AsOne>,
-    /// What is shown for names, in whatever part of the profile.
+    /// Displayed names for the whole profile.
     names: ShownNames,
-    /// What is left, with the names that are shown; with control groups in place of processes, if these are asked for.
+    /// Filtered profile with displayed names, and with control groups instead of processes if they are requested.
     drawn: Profile,
 }
 
@@ -116,7 +116,8 @@ impl Default for Shown {
 }
 
 impl Shown {
-    /// Nothing yet; of what will come, these functions are shown as one, under short names. `None` leaves names as they are.
+    /// Creates an empty one. `as_one` determines which functions are merged, under short names; `None` leaves names
+    /// unchanged.
     pub fn new(as_one: Option<AsOne>) -> Self {
         Self {
             recorded: Profile::default(),
@@ -130,19 +131,19 @@ impl Shown {
         }
     }
 
-    /// Takes another profile.
+    /// Replaces the profile.
     pub fn update(&mut self, profile: Profile) {
         self.names = self.names_in(&profile);
         self.recorded = profile;
-        // In a part of a recording there may be nothing of what is kept.
+        // A part of a recording may contain nothing that the filters keep.
         if self.apply().is_err() {
             self.filtered = Some(Profile::new(self.recorded.value_types.clone()));
         }
         self.regroup();
     }
 
-    /// Takes both sides of a comparison, to which the filters were applied. Functions keep the names that they were compared
-    /// by; see [`Shown::label`].
+    /// Replaces the profile by both sides of a comparison, already filtered. Functions keep the names by which they
+    /// were compared; see [`Shown::label`].
     pub(crate) fn update_as_filtered(&mut self, profile: Profile) {
         self.as_one = self.as_one.and(Some(AsOne::Nothing));
         self.names = self.names_in(&profile);
@@ -154,12 +155,13 @@ impl Shown {
         self.as_one.map_or_else(ShownNames::default, |as_one| ShownNames::new(profile, as_one))
     }
 
-    /// What is shown for a function: of a comparison its short name, of others what it is called here already.
+    /// Returns the displayed name of a function: in a comparison, its short name; otherwise `name`, which is the
+    /// displayed one already.
     pub(crate) fn label<'a>(&'a self, name: &'a str) -> &'a str {
         if self.as_one == Some(AsOne::Nothing) { self.names.label(name) } else { name }
     }
 
-    /// All that is known of a function's name.
+    /// Returns the full name of a function.
     pub(crate) fn full<'a>(&'a self, name: &'a str) -> Cow<'a, str> {
         if self.as_one.is_some() {
             return self.names.full(self.label(name));
@@ -169,7 +171,7 @@ impl Shown {
         full.map_or(name, |full| self.drawn.strings.get(full)).into()
     }
 
-    /// The names that a function has in filters and other outputs.
+    /// Returns the names that a function has in filters and other outputs.
     pub(crate) fn names_of(&self, name: &str) -> Vec<String> {
         match self.names.function(self.label(name)) {
             Some(of) => of.names.iter().cloned().collect(),
@@ -177,27 +179,28 @@ impl Shown {
         }
     }
 
-    /// The name of a function for other programs: that of the only one that is shown so, or the identity.
+    /// Returns the name of a function for other programs: its own name if no other is merged with it, otherwise the
+    /// identity.
     pub fn name(&self, label: &str) -> String {
         self.names.function(label).map_or(label.into(), |of| of.name()).into_owned()
     }
 
-    /// The names that are shown.
+    /// Returns the displayed names.
     pub(crate) fn names(&self) -> &ShownNames {
         &self.names
     }
 
-    /// The filters that are put on.
+    /// Returns the current filters.
     pub(crate) fn chips(&self) -> &[Chip] {
         &self.chips
     }
 
-    /// All of them as one.
+    /// Returns all current filters as one.
     pub(crate) fn filter(&self) -> Filter {
         Chip::filter(&self.chips)
     }
 
-    /// Puts on a filter; one that leaves nothing is not. If it is `elsewhere` that they are applied, that shows there.
+    /// Adds a filter, unless nothing would be left. With `elsewhere`, the owner applies filters and detects that.
     pub(crate) fn put_on(&mut self, chip: Chip, elsewhere: bool) -> Result<(), String> {
         self.chips.push(chip);
         if elsewhere {
@@ -211,10 +214,10 @@ impl Shown {
         Ok(())
     }
 
-    /// Takes the last filter off.
+    /// Removes the last filter.
     pub(crate) fn take_off(&mut self) {
         self.chips.pop();
-        // With fewer filters more is left.
+        // Cannot fail: fewer filters leave more.
         self.apply().ok();
         self.regroup();
     }
@@ -227,33 +230,33 @@ impl Shown {
         Ok(())
     }
 
-    /// By what functions are kept apart.
+    /// Returns the grouping of functions.
     pub fn grouping(&self) -> Grouping {
         self.grouping
     }
 
-    /// Keeps functions apart by something else.
+    /// Sets the grouping of functions.
     pub fn set_grouping(&mut self, grouping: Grouping) {
         self.grouping = grouping;
         self.regroup();
     }
 
-    /// The profile, with all frames and the names that are shown.
+    /// Returns the profile with all frames and displayed names.
     pub fn profile(&self) -> &Profile {
         &self.drawn
     }
 
-    /// What the filters leave.
+    /// Returns the profile after filtering.
     fn kept(&self) -> &Profile {
         self.filtered.as_ref().unwrap_or(&self.recorded)
     }
 
-    /// The column that is shown.
+    /// Returns the index of the shown column.
     pub fn column(&self) -> usize {
         self.recorded.shown
     }
 
-    /// The whole that percentages are of.
+    /// Returns the whole for percentages.
     pub fn whole(&self) -> u64 {
         match self.recorded.value_types.is_empty() {
             true => 0,
@@ -261,9 +264,9 @@ impl Shown {
         }
     }
 
-    /// Labels with what is kept apart at the root.
+    /// Returns options for labels with the group at the root.
     pub fn labels(&self) -> LabelOptions {
-        // Of what was recorded long ago only names are known.
+        // For folded input and the like, only names are known.
         let has_numbers = self.recorded.threads.iter().any(|of| of.pid.is_some());
         let process = match self.grouping {
             Grouping::None => ProcessLabel::None,
@@ -274,7 +277,7 @@ impl Shown {
         LabelOptions { process, ..LabelOptions::default() }
     }
 
-    /// The functions that are shown, the highest first.
+    /// Returns the functions that are shown, highest first.
     pub fn rows(&self, by_total: bool) -> Vec<RootedRow> {
         if self.recorded.value_types.is_empty() {
             return Vec::new();
@@ -287,7 +290,7 @@ impl Shown {
         rows
     }
 
-    /// The profile with the frames that are shown.
+    /// Returns the profile with the frames that are shown.
     pub(crate) fn frames(&self) -> Cow<'_, Profile> {
         match self.code {
             Code::All => Cow::Borrowed(self.profile()),
@@ -295,7 +298,7 @@ impl Shown {
         }
     }
 
-    /// The same, of stacks that begin with a path.
+    /// Returns the profile with the frames that are shown, limited to stacks that begin with a path.
     pub fn picture(&self, below: &[String]) -> Profile {
         let shown = self.frames();
         match below {
@@ -319,8 +322,8 @@ impl Shown {
     }
 }
 
-/// The profile with the control group of each thread as its process's name, and no numbers. Threads keep their places: rows
-/// of samples are as they were.
+/// Returns the profile with each thread's control group as its process name, and without IDs. Threads keep their order,
+/// so that sample rows stay valid.
 fn with_groups(profile: &Profile) -> Profile {
     let mut out = profile.clone();
     let mut threads = Threads::default();

@@ -1,4 +1,4 @@
-//! The table of functions.
+//! Table of functions.
 
 use pyrograph_analyze::RootedRow;
 use pyrograph_render::{exact_percent, file_labels, function_colors};
@@ -11,18 +11,18 @@ use crate::look::Look;
 use crate::shown::Grouping;
 use crate::text::{columns, fit_apart, fit_middle, padded};
 
-/// A place in a list that is longer than its window.
+/// Selection and scroll position in a list.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cursor {
-    /// The selected row.
+    /// Index of the selected row.
     pub selected: usize,
-    /// The first row in the window.
+    /// Index of the first visible row.
     top: usize,
-    /// Rows of the window.
+    /// Number of visible rows.
     height: usize,
 }
 
-/// How far to go in a list.
+/// Movement in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     Up,
@@ -34,7 +34,7 @@ pub enum Step {
 }
 
 impl Cursor {
-    /// Goes on in a list of so many rows.
+    /// Moves the selection in a list of `rows` rows.
     pub fn go(&mut self, step: Step, rows: usize) {
         let page = self.height.max(1);
         let at = match step {
@@ -48,7 +48,7 @@ impl Cursor {
         self.selected = at.min(rows.saturating_sub(1));
     }
 
-    /// The rows that a window of this height shows, the selected one among them.
+    /// Returns the rows visible in a window of this height, which include the selected one.
     pub fn window(&mut self, rows: usize, height: usize) -> std::ops::Range<usize> {
         self.height = height;
         self.selected = self.selected.min(rows.saturating_sub(1));
@@ -59,13 +59,13 @@ impl Cursor {
         self.top..rows.min(self.top + height)
     }
 
-    /// The row of a list at a line of its window.
+    /// Returns the row at a line of the window.
     pub fn at(&self, line: usize, rows: usize) -> Option<usize> {
         Some(self.top + line).filter(|&row| line < self.height && row < rows)
     }
 }
 
-/// The widths of columns.
+/// Column widths.
 struct Widths {
     bar: usize,
     group: usize,
@@ -73,7 +73,7 @@ struct Widths {
     function: usize,
 }
 
-/// Columns of a percentage, with the blank before it.
+/// Width of a percentage, with the blank before it.
 const SHARE: usize = 8;
 
 impl Widths {
@@ -89,7 +89,7 @@ impl Widths {
             Grouping::None => 0,
             _ => longest(&|row| columns(&row.root), columns(grouping.heading()), rest / 3) + 1,
         };
-        // Modules have a quarter, and what functions leave.
+        // Modules have a quarter of the width, plus what functions do not need.
         let function = longest(&|row| columns(&row.row.name), 8, rest);
         let room = rest.saturating_sub(group + function + 1).max(rest / 4);
         let module = files.iter().map(|file| columns(file)).max().unwrap_or(0);
@@ -99,22 +99,22 @@ impl Widths {
     }
 }
 
-/// The file of a module, without its folder.
+/// Returns the file name of a module, without its directory.
 pub fn file_name(module: &str) -> &str {
     module.rsplit('/').next().unwrap_or(module)
 }
 
-/// What a table needs to be drawn.
+/// Data for drawing a table.
 pub struct Table<'a> {
-    /// The rows that are in the window.
+    /// Visible rows.
     pub rows: &'a [&'a RootedRow],
-    /// The selected one of these.
+    /// Index of the selected row.
     pub selected: Option<usize>,
     pub grouping: Grouping,
     pub by_total: bool,
-    /// The whole that percentages are of.
+    /// Whole for percentages.
     pub whole: u64,
-    /// The value of a whole bar.
+    /// Value of a full bar.
     pub longest: u64,
     pub look: Look,
 }

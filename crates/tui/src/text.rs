@@ -1,15 +1,15 @@
-//! Text in cells: what a terminal would obey is replaced, and what is too long is cut.
+//! Text in cells: control characters are replaced, and long text is truncated.
 
 use pyrograph_render::cut_apart;
 use pyrograph_terminal::plain;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The columns that a text takes.
+/// Returns the width of a text in columns.
 pub fn columns(text: &str) -> usize {
     text.width()
 }
 
-/// One line of text, safe to draw, cut with `…` where it is wider than so many columns.
+/// Returns one line of text, safe to draw, truncated with `…` if it is wider than `width` columns.
 pub fn fit(text: &str, width: usize) -> String {
     let text = line(text);
     if columns(&text) <= width {
@@ -31,7 +31,7 @@ pub fn fit(text: &str, width: usize) -> String {
     cut
 }
 
-/// The same, cut in its middle: of paths and names of types the end says most.
+/// As [`fit`], truncated in the middle: in paths and type names the end is the most informative part.
 pub fn fit_middle(text: &str, width: usize) -> String {
     let text = line(text);
     if columns(&text) <= width {
@@ -52,21 +52,21 @@ pub fn fit_middle(text: &str, width: usize) -> String {
     format!("{head}{tail}")
 }
 
-/// The same of several texts, no two of which are one then.
+/// Truncates several texts as [`fit_middle`] does, but keeps different texts different.
 pub fn fit_apart(texts: &[&str], width: usize) -> Vec<String> {
     let lines: Vec<String> = texts.iter().map(|text| line(text)).collect();
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     cut_apart(&lines, |text| fit_middle(text, width), |text| columns(text) <= width)
 }
 
-/// The same, with blanks up to the width.
+/// As [`fit_middle`], padded with blanks to the width.
 pub fn padded(text: &str, width: usize) -> String {
     let mut text = fit_middle(text, width);
     text.extend(std::iter::repeat_n(' ', width.saturating_sub(columns(&text))));
     text
 }
 
-/// The text in one line, without what a terminal would obey.
+/// Returns the text on one line, without control characters.
 fn line(text: &str) -> String {
     plain(text).replace(['\n', '\t'], " ")
 }

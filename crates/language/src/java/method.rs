@@ -60,7 +60,7 @@ pub(super) struct Methods<'a> {
     pub reader: Reader<'a>,
 }
 
-/// Start bytecode index and line of each entry, as the Java compiler wrote them.
+/// Start bytecode index and line of each entry, as the compiler that produced the class file wrote them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LineTable(Arc<[(u16, u16)]>);
 

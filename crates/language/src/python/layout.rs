@@ -14,27 +14,27 @@ const NO: u32 = Interpreter::NO_OFFSET;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     offsets: [u32; Interpreter::OFFSETS],
-    /// In code objects, of what is read to name them.
+    /// Offset of the file name in code objects.
     pub filename: u32,
-    /// The qualified name, or the name.
+    /// Offset of the qualified name, or of the name, in code objects.
     pub name: u32,
-    /// In the state of strings, the bits before the width of characters.
+    /// Bit position of the character width in the state of a string.
     kind_shift: u32,
 }
 
-/// The offsets by which versions of the table differ.
+/// Offsets that differ between the versions of the table.
 struct Row {
-    /// Runtime: the first interpreter; interpreter: its first thread.
+    /// Runtime: first interpreter. Interpreter: first thread.
     runtime: [u32; 2],
-    /// Thread: its identifier; its frame; what that is in.
+    /// Thread: its ID; its frame; the structure that contains the frame pointer.
     thread: [u32; 3],
-    /// Frame: code, previous, instruction, owner, first of a run of the loop.
+    /// Frame: code, previous frame, instruction, owner, and the flag of the first frame in a call of the loop.
     frame: [u32; 5],
     /// Code: first line, file name, name, bytecode, line table.
     code: [u32; 5],
-    /// Owners from this one on are of no function.
+    /// Owners from this number on do not belong to a function.
     no_function: u32,
-    /// Strings: the characters of ASCII ones, of others.
+    /// Strings: offset of the characters of ASCII strings, and of others.
     text: [u32; 2],
 }
 
@@ -137,13 +137,13 @@ impl Layout {
         ];
         let mut offsets = [NO; Interpreter::OFFSETS];
         for (field, index) in fields.into_iter().zip(words) {
-            // What the walker reads at once of a frame and of a code object.
+            // Bytes of a frame and of a code object that the walker reads at once.
             let most = match field {
                 at::CODE | at::PREVIOUS | at::INSTRUCTION | at::OWNER => 120,
                 at::TYPE | at::FIRST_LINE | at::FILENAME | at::NAME => 152,
                 _ => 1 << 24,
             };
-            // Each object has at least the number of its references before its type.
+            // Each object has at least its reference count before its type.
             let least = if field == at::TYPE { 8 } else { 0 };
             let offset = u32::try_from(word(index)?).ok();
             offsets[field] = offset.filter(|offset| (least..most).contains(offset))?;
@@ -155,8 +155,8 @@ impl Layout {
         offsets[at::NO_FUNCTION] = 3;
         let (filename, name) = (offsets[at::FILENAME], offsets[at::NAME]);
         let mut kind_shift = 2;
-        // Without GIL, from 3.14 on, `interned` is a byte of its own, and each thread runs a copy of the instructions:
-        // how far it is in that leads to no line.
+        // In free-threaded builds from 3.14 on, `interned` is a byte of its own, and each thread runs a copy of the
+        // bytecode, so an offset in it leads to no line.
         if word(2)? == 1 && version >> 16 & 0xff >= 14 {
             kind_shift = 8;
             offsets[at::LINES] = NO;
@@ -164,12 +164,12 @@ impl Layout {
         Some(Self { filename, name, offsets, kind_shift })
     }
 
-    /// The table of lines.
+    /// Offset of the line table in code objects, if lines can be found.
     pub fn lines(&self) -> Option<u32> {
         Some(self.offsets[at::LINES]).filter(|offset| *offset != NO)
     }
 
-    /// For the programs in the kernel.
+    /// Returns the offsets for the in-kernel programs.
     pub fn offsets(&self, minor: u32) -> [u32; Interpreter::OFFSETS] {
         let mut offsets = self.offsets;
         offsets[at::MINOR] = minor;
@@ -183,7 +183,7 @@ impl Layout {
         let (frame, code) = (end_of(&frame), end_of(&code));
         offsets[at::FRAME_BYTES] = frame;
         offsets[at::CODE_BYTES] = code;
-        // `PyVarObject` and the hash; without GIL, objects begin with 16 bytes more.
+        // `PyVarObject` and the hash; in free-threaded builds, objects have 16 bytes more at the start.
         let more = offsets[at::TYPE] - 8;
         offsets[at::BYTES_SIZE] = 16 + more;
         offsets[at::BYTES_DATA] = 32 + more;

@@ -1,4 +1,4 @@
-//! Tracepoints of the scheduler: which of their fields say what.
+//! Tracepoints of the scheduler and the meaning of their fields.
 
 use pyrograph_event::{ByteOrder, type_id};
 use pyrograph_profile::{FieldValue, NamedThread, SchedFact, TaskState, WaitReason};
@@ -10,11 +10,11 @@ use crate::tracepoint::{Tracepoint, TracepointField};
 #[derive(Debug)]
 pub struct Point {
     kind: Kind,
-    /// The thread that it is about; of a switch, the one that stopped to run; of a fork, the one that started another.
+    /// Thread that the event is about: for a switch, the one that stopped running; for a fork, the parent.
     thread: ThreadFields,
-    /// The thread that runs now, or was started.
+    /// Thread that runs next, or that was started.
     other: ThreadFields,
-    /// Numbers, by kind: state; CPUs; time; frequency.
+    /// Numeric fields, depending on the kind: state; CPUs; time; frequency.
     numbers: [Option<TracepointField>; 2],
 }
 
@@ -31,14 +31,14 @@ enum Kind {
     Frequency,
 }
 
-/// The fields with a thread's number and its name.
+/// Fields with the ID and the name of a thread.
 #[derive(Debug, Default)]
 struct ThreadFields {
     tid: Option<TracepointField>,
     name: Option<TracepointField>,
 }
 
-/// How to read an event; `None` if it is not of the scheduler.
+/// Returns the decoder of an event; `None` if it is not a scheduler event.
 pub fn point_of(event: &Event, tracepoints: &[Tracepoint]) -> Option<Point> {
     let is_it = |known: &&Tracepoint| known.id == event.attr.config;
     let found =
@@ -70,10 +70,10 @@ pub fn point_of(event: &Event, tracepoints: &[Tracepoint]) -> Option<Point> {
     Some(Point { kind, thread, other, numbers: numbers.map(field) })
 }
 
-/// The names of the fields of most tracepoints.
+/// Field names of most tracepoints.
 const THREAD: [(&str, &str); 2] = [("pid", "comm"), ("", "")];
 
-/// The states that numbers stand for, which each kernel has its own of.
+/// Task states by number; the numbers depend on the kernel.
 #[derive(Debug, Default)]
 pub struct States(Vec<(u64, TaskState)>);
 
@@ -82,7 +82,7 @@ impl Point {
         self.kind == Kind::Switch
     }
 
-    /// Reads a sample's raw data; `None` if it is too short, or has not what an event of this kind has.
+    /// Decodes a sample's raw data; `None` if it is too short, or lacks a field that an event of this kind has.
     pub fn read<'a>(
         &'a self,
         raw: &'a [u8],
@@ -140,7 +140,7 @@ impl States {
             FieldValue::Text(text) => TaskState::from_text(&text),
             _ => TaskState::from_bits(number),
         };
-        // There are a dozen of them, but in a damaged file.
+        // There are about a dozen, except in a damaged file.
         if self.0.len() < 64 {
             self.0.push((number, state));
         }

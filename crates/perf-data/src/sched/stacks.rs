@@ -1,4 +1,4 @@
-//! Stacks as text, each kept once.
+//! Stacks as text, deduplicated.
 
 use std::sync::Arc;
 
@@ -6,15 +6,15 @@ use foldhash::fast::FixedState;
 use hashbrown::HashMap;
 use pyrograph_profile::{Locations, StackEntry, StackLine};
 
-/// The lines of a stack, the innermost frame first.
+/// Lines of a stack, innermost frame first.
 type StackText = Arc<[Arc<StackLine>]>;
 
-/// Makes the text of stacks. Equal ones are the same allocation.
+/// Formats stacks as text. Equal stacks share an allocation.
 pub struct Stacks<'a> {
     locations: &'a Locations,
-    /// By place.
+    /// Lines by location.
     lines: HashMap<u32, Vec<Arc<StackLine>>, FixedState>,
-    /// By places.
+    /// Stacks by their locations.
     known: HashMap<Box<[u32]>, StackText, FixedState>,
     none: StackText,
     places: Vec<u32>,
@@ -31,7 +31,7 @@ impl<'a> Stacks<'a> {
         }
     }
 
-    /// The text of a stack, the innermost frame first.
+    /// Returns the text of a stack, innermost frame first.
     pub fn of(&mut self, stack: &[StackEntry]) -> StackText {
         if stack.is_empty() {
             return self.none.clone();

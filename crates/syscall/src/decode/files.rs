@@ -1,4 +1,4 @@
-//! Files: modes that are there or not, commands of `fcntl`, directories.
+//! Files: modes that may be absent, commands of `fcntl`, directories.
 
 use crate::call::{Extent, When};
 use crate::context::{Context, address, flags, hex, mode, number, one_of, put, until_nul};
@@ -9,19 +9,19 @@ use crate::words::files::{
     ACCESS, DESCRIPTOR, LEASES, NOTIFY, OPEN, OPEN_WAYS, QUOTA, QUOTA_KINDS, SEALS,
 };
 
-/// The mode of a file to be made, which counts only if the flags before it ask for a new file.
+/// Mode of a new file, which is used only if the flags before it may create one.
 pub(crate) fn open_mode(context: &Context<'_>, index: usize, out: &mut String) {
     if context.raw(index - 1) & CREATES != 0 {
         mode(context.raw(index) & 0o177_777, out);
     }
 }
 
-/// `O_CREAT`, and the bit of `O_TMPFILE` that is its own.
+/// `O_CREAT`, and the bit of `O_TMPFILE` that is not shared with other flags.
 const CREATES: u64 = 0o100 | 0o20_000_000;
 
 pub(crate) const QUEUE_COPIES: &[(When, Extent)] = &[(When::Entry, Extent::UpTo(64))];
 
-/// The attributes of a message queue to be made.
+/// Attributes of a new message queue.
 pub(crate) fn queue_attributes(context: &Context<'_>, index: usize, out: &mut String) {
     if context.raw(index - 2) & CREATES != 0 {
         match context.memory(index, When::Entry) {
@@ -31,10 +31,10 @@ pub(crate) fn queue_attributes(context: &Context<'_>, index: usize, out: &mut St
     }
 }
 
-/// The high half of an offset, which 64-bit kernels take no notice of.
+/// High half of an offset, which 64-bit kernels ignore.
 pub(crate) fn high_half(_: &Context<'_>, _: usize, _: &mut String) {}
 
-/// `QCMD` of `linux/quota.h`: the command, and whose quota.
+/// `QCMD` of `linux/quota.h`: the command and the type of quota.
 pub(crate) fn quota(context: &Context<'_>, index: usize, out: &mut String) {
     let raw = context.raw(index) & 0xffff_ffff;
     out.push_str("QCMD(");
@@ -51,7 +51,7 @@ pub(crate) fn access(context: &Context<'_>, index: usize, out: &mut String) {
     }
 }
 
-/// The device that a node is made for, which counts only for devices.
+/// Device number of a new node, which is used only for devices.
 pub(crate) fn device(context: &Context<'_>, index: usize, out: &mut String) {
     if matches!(context.raw(index - 1) & 0o170_000, 0o020_000 | 0o060_000) {
         crate::context::device(context.raw(index) & 0xffff_ffff, out);
@@ -61,7 +61,7 @@ pub(crate) fn device(context: &Context<'_>, index: usize, out: &mut String) {
 pub(crate) const FCNTL_COPIES: &[(When, Extent)] =
     &[(When::Entry, Extent::UpTo(32)), (When::Exit, Extent::UpTo(32))];
 
-/// Commands of `fcntl`, by what they take.
+/// Commands of `fcntl`.
 pub(crate) mod command {
     pub(crate) const DUPFD: u64 = 0;
     pub(crate) const GETFD: u64 = 1;
@@ -89,7 +89,7 @@ pub(crate) fn fcntl_argument(context: &Context<'_>, index: usize, out: &mut Stri
         command::DUPFD | command::DUPFD_CLOEXEC | 8 | 1031 => {
             put(out, format_args!("{}", raw as i32))
         }
-        // F_SETLK, F_SETLKW and the same for open file descriptions; F_GETLK is answered.
+        // F_SETLK, F_SETLKW and the same for open file descriptions; F_GETLK returns a lock.
         6 | 7 | 37 | 38 => lock(context, index, When::Entry, out),
         5 | 36 => lock(context, index, When::Exit, out),
         _ => hex(raw, out),
@@ -103,8 +103,8 @@ fn lock(context: &Context<'_>, index: usize, when: When, out: &mut String) {
     }
 }
 
-/// The entries of a directory, as their number. Their length is as many bytes into `struct linux_dirent64` as into the older
-/// `struct linux_dirent`.
+/// Writes the number of entries of a directory. The entry length is at the same offset in `struct linux_dirent64` and
+/// in the older `struct linux_dirent`.
 pub(crate) fn entries(_: &Context<'_>, memory: &Memory<'_>, out: &mut String) {
     const LENGTH: usize = 16;
     let (mut at, mut count) = (0_usize, 0_usize);
@@ -117,13 +117,13 @@ pub(crate) fn entries(_: &Context<'_>, memory: &Memory<'_>, out: &mut String) {
     put(out, format_args!(" /* {more}{count} entries */"));
 }
 
-/// A string that ends with a NUL, which the call has counted.
+/// Writes a NUL-terminated string whose length, including the NUL, the call has returned.
 pub(crate) fn text(_: &Context<'_>, memory: &Memory<'_>, out: &mut String) {
     let text = until_nul(memory.bytes);
     quoted(text, usize::MAX, text.len() as u64 == memory.length, out);
 }
 
-/// Bytes that are no text, each in hexadecimal.
+/// Writes binary data in hexadecimal.
 pub(crate) fn random(context: &Context<'_>, memory: &Memory<'_>, out: &mut String) {
     let shown = memory.bytes.get(..context.written.text).unwrap_or(memory.bytes);
     out.push('"');

@@ -1,4 +1,4 @@
-//! `futex`: six arguments, of which each operation takes some.
+//! `futex`, whose operations use some of its six arguments.
 
 use crate::call::{Extent, When};
 use crate::context::{Context, address, flags, hex, one_of, put};
@@ -40,7 +40,7 @@ pub(crate) fn value(context: &Context<'_>, index: usize, out: &mut String) {
     }
 }
 
-/// A timeout, or a second number for those operations that work on two futexes.
+/// A timeout, or a second number for operations on two futexes.
 pub(crate) fn timeout(context: &Context<'_>, index: usize, out: &mut String) {
     match command(context) {
         // FUTEX_WAIT, FUTEX_LOCK_PI, FUTEX_WAIT_BITSET, FUTEX_WAIT_REQUEUE_PI, FUTEX_LOCK_PI2
@@ -57,7 +57,7 @@ pub(crate) fn timeout(context: &Context<'_>, index: usize, out: &mut String) {
     }
 }
 
-/// The second futex.
+/// Address of the second futex.
 pub(crate) fn second(context: &Context<'_>, index: usize, out: &mut String) {
     match command(context) {
         REQUEUE | CMP_REQUEUE | WAKE_OP | 11 | CMP_REQUEUE_PI => address(context.raw(index), out),
@@ -65,7 +65,7 @@ pub(crate) fn second(context: &Context<'_>, index: usize, out: &mut String) {
     }
 }
 
-/// A number to compare with, or the bits to wait for.
+/// Value to compare with, or the bit mask of a wait.
 pub(crate) fn third(context: &Context<'_>, index: usize, out: &mut String) {
     let raw = context.raw(index) & 0xffff_ffff;
     match command(context) {

@@ -1,4 +1,4 @@
-//! Commands of `ioctl`, and what they take.
+//! Commands of `ioctl` and their arguments.
 
 use crate::call::{Extent, When};
 use crate::context::{Context, address, flags, hex, number, put};
@@ -7,7 +7,7 @@ use crate::layouts::{ONE_INT, ONE_UINT, WINDOW_SIZE};
 use crate::words::ioctl::IOCTL;
 use crate::words::name_of;
 
-/// `struct termios` of the kernel has 36 bytes; the size of everything else is in its command, or smaller.
+/// The kernel's `struct termios` has 36 bytes. The size of everything else is in its command, or is smaller.
 pub(crate) const COPIES: &[(When, Extent)] =
     &[(When::Entry, Extent::UpTo(64)), (When::Exit, Extent::UpTo(64))];
 
@@ -31,7 +31,7 @@ pub(crate) fn command(context: &Context<'_>, index: usize, out: &mut String) {
     out.push(')');
 }
 
-/// What the argument of a command is.
+/// Kind of argument of a command.
 enum Takes {
     Nothing,
     Number,
@@ -92,8 +92,8 @@ pub(crate) fn argument(context: &Context<'_>, index: usize, out: &mut String) {
     }
 }
 
-/// Writes the modes of a terminal, `struct termios` of `asm-generic/termbits.h`, as far as they matter: the speed, and whether it
-/// processes output, gives signals, takes whole lines, echoes.
+/// Writes the terminal modes in `struct termios` of `asm-generic/termbits.h`, as far as they matter: the speed, and the
+/// flags for output processing, signals, canonical mode and echo.
 fn termios(_: &Context<'_>, bytes: &[u8], out: &mut String) {
     let (Some(output), Some(control), Some(local)) =
         (number(bytes, 4, 4), number(bytes, 8, 4), number(bytes, 12, 4))

@@ -21,7 +21,7 @@ pub(crate) fn get_flags(context: &Context<'_>, index: usize, out: &mut String) {
     put(out, format_args!("0{:02o}", raw & 0o777));
 }
 
-/// The last argument of `semctl`, which some commands take.
+/// The last argument of `semctl`, which only some commands use.
 pub(crate) fn semaphore_argument(context: &Context<'_>, index: usize, out: &mut String) {
     // IPC_RMID, GETPID, GETVAL, GETNCNT, GETZCNT take none.
     if !matches!(context.raw(index - 1) & 0xffff_ffff, 0 | 11 | 12 | 14 | 15) {

@@ -15,7 +15,7 @@ pub(crate) fn map_flags(context: &Context<'_>, index: usize, out: &mut String) {
     context.value(&Kind::Mixed(3, MAP_WAYS, MAP), context.raw(index), out);
 }
 
-/// Where `mremap` is to move a mapping, which counts only with its flag.
+/// New address of a mapping in `mremap`, which is used only with its flag.
 pub(crate) fn remap_address(context: &Context<'_>, index: usize, out: &mut String) {
     const FIXED_OR_DONTUNMAP: u64 = 2 | 4;
     if context.raw(index - 1) & FIXED_OR_DONTUNMAP != 0 {

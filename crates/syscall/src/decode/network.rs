@@ -9,7 +9,7 @@ use crate::text::{escaped, quoted};
 use crate::words::network::{CONTROL, FAMILIES, LEVELS, MESSAGES, NETLINK, PROTOCOLS};
 use crate::{Piece, pieces};
 
-/// The protocol of a socket, whose names depend on its family.
+/// Protocol of a socket; its names depend on the family.
 pub(crate) fn protocol(context: &Context<'_>, index: usize, out: &mut String) {
     let raw = context.raw(index) & 0xffff_ffff;
     match context.raw(0) & 0xffff_ffff {
@@ -28,7 +28,7 @@ pub(crate) fn address(_: &Context<'_>, memory: &Memory<'_>, out: &mut String) {
     socket_address(memory.bytes, out);
 }
 
-/// Writes a socket's address, whose form depends on its family.
+/// Writes a socket address, whose form depends on its family.
 pub(crate) fn socket_address(bytes: &[u8], out: &mut String) {
     let Some(family) = number(bytes, 0, 2) else { return out.push_str("{}") };
     out.push_str("{sa_family=");
@@ -78,7 +78,7 @@ pub(crate) fn socket_address(bytes: &[u8], out: &mut String) {
     out.push('}');
 }
 
-/// A path, or after a NUL a name that is no file's.
+/// Writes a path, or an abstract name after a NUL.
 fn unix(path: &[u8], out: &mut String) {
     match path {
         [] => {}
@@ -94,7 +94,7 @@ fn unix(path: &[u8], out: &mut String) {
     }
 }
 
-/// Buffers in one array, of which `most` bytes have been filled: `[{iov_base="…", iov_len=5}]`.
+/// Writes an array of buffers, of which `most` bytes have been filled: `[{iov_base="…", iov_len=5}]`.
 fn vectors<'a>(
     context: &Context<'_>,
     pieces: impl Iterator<Item = Piece<'a>>,
@@ -130,18 +130,18 @@ fn vectors<'a>(
     separated.close(']');
 }
 
-/// Buffers that the program fills.
+/// Buffers filled by the program.
 pub(crate) fn vector(context: &Context<'_>, memory: &Memory<'_>, out: &mut String) {
     vectors(context, pieces(memory.bytes), u64::MAX, false, out);
 }
 
-/// Buffers that the call fills.
+/// Buffers filled by the call.
 pub(crate) fn filled(context: &Context<'_>, memory: &Memory<'_>, out: &mut String) {
     let most = context.success().map_or(0, i64::unsigned_abs);
     vectors(context, pieces(memory.bytes), most, false, out);
 }
 
-/// Writes `struct msghdr` and all it points at.
+/// Writes `struct msghdr` and everything it points to.
 pub(crate) fn message(context: &Context<'_>, memory: &Memory<'_>, out: &mut String) {
     let most = match context.call.name {
         "recvmsg" => context.success().map_or(0, i64::unsigned_abs),
@@ -184,7 +184,7 @@ fn one_message<'a>(
     true
 }
 
-/// Messages of `sendmmsg` and `recvmmsg`, each with its length.
+/// Writes the messages of `sendmmsg` and `recvmmsg`, each with its length.
 pub(crate) fn messages(context: &Context<'_>, memory: &Memory<'_>, out: &mut String) {
     let mut all = pieces(memory.bytes).peekable();
     let mut separated = Separated::new('[', out);
@@ -212,7 +212,7 @@ pub(crate) fn messages(context: &Context<'_>, memory: &Memory<'_>, out: &mut Str
     separated.close(']');
 }
 
-/// Control messages, `struct cmsghdr`: descriptors and credentials.
+/// Writes control messages, `struct cmsghdr`: descriptors and credentials.
 fn controls(context: &Context<'_>, bytes: &[u8], out: &mut String) {
     let mut separated = Separated::new('[', out);
     let mut rest = bytes;

@@ -1,4 +1,4 @@
-//! Processes: how they start, how they end, what they may do.
+//! Processes: start, end, permissions.
 
 use crate::call::{Extent, When};
 use crate::context::{Context, Separated, address, flags, hex, number, one_of, put, until_nul};
@@ -18,7 +18,7 @@ const CHILD_SETTID: u64 = 0x100_0000;
 const SETTLS: u64 = 0x8_0000;
 const PIDFD: u64 = 0x1000;
 
-/// Flags, and in the low byte the signal that the parent gets.
+/// Flags; the low byte is the signal for the parent.
 pub(crate) fn clone_flags(context: &Context<'_>, index: usize, out: &mut String) {
     let raw = context.raw(index) & 0xffff_ffff;
     let (bits, signal) = (raw & !0xff, raw & 0xff);
@@ -39,7 +39,7 @@ fn with_flag(context: &Context<'_>, index: usize, bits: u64, out: &mut String) {
     }
 }
 
-/// Where the child's ID goes, which counts only with its flag.
+/// Address for the child's ID, which is used only with its flag.
 pub(crate) fn clone_parent(context: &Context<'_>, index: usize, out: &mut String) {
     match context
         .memory(index, When::Exit)
@@ -60,7 +60,7 @@ pub(crate) fn clone_tls(context: &Context<'_>, index: usize, out: &mut String) {
     with_flag(context, index, SETTLS, out);
 }
 
-/// `struct clone_args` has 88 bytes; those of `set_tid` and `cgroup` count only if the program knows them.
+/// `struct clone_args` has 88 bytes; `set_tid` and `cgroup` are used only if the program knows them.
 pub(crate) const CLONE3_COPIES: &[(When, Extent)] = &[(When::Entry, Extent::UpTo(88))];
 
 pub(crate) fn clone3(context: &Context<'_>, index: usize, out: &mut String) {
@@ -106,7 +106,7 @@ pub(crate) fn clone3(context: &Context<'_>, index: usize, out: &mut String) {
     fields.close('}');
 }
 
-/// Strings of an array: `["ls", "-l"]`.
+/// Writes an array of strings: `["ls", "-l"]`.
 pub(crate) fn strings(context: &Context<'_>, memory: &Memory<'_>, out: &mut String) {
     let mut separated = Separated::new('[', out);
     let (mut shown, mut more) = (0, memory.length > memory.bytes.len() as u64);
@@ -126,7 +126,7 @@ pub(crate) fn strings(context: &Context<'_>, memory: &Memory<'_>, out: &mut Stri
     separated.close(']');
 }
 
-/// The environment as the number of its variables.
+/// Writes the environment as the number of its variables.
 pub(crate) fn variables(_: &Context<'_>, memory: &Memory<'_>, out: &mut String) {
     let pointers = memory.bytes.chunks_exact(8);
     let count = pointers.clone().take_while(|word| word.iter().any(|&byte| byte != 0)).count();
@@ -136,7 +136,7 @@ pub(crate) fn variables(_: &Context<'_>, memory: &Memory<'_>, out: &mut String) 
     put(out, format_args!(" /* {more}{count} var{} */", if count == 1 { "" } else { "s" }));
 }
 
-/// How a child has ended or stopped. Nothing is written if no child has.
+/// Writes how a child has ended or stopped; only the address if no child has.
 pub(crate) fn wait_status(context: &Context<'_>, memory: &Memory<'_>, out: &mut String) {
     let Some(status) = number(memory.bytes, 0, 4).filter(|_| context.success() != Some(0)) else {
         return address(memory.address, out);
@@ -169,7 +169,7 @@ pub(crate) fn wait_status(context: &Context<'_>, memory: &Memory<'_>, out: &mut 
     out.push_str("}]");
 }
 
-/// A set of processors: `[0 1 2]`.
+/// Writes a set of CPUs: `[0 1 2]`.
 pub(crate) fn cpus(_: &Context<'_>, memory: &Memory<'_>, out: &mut String) {
     out.push('[');
     let mut first = true;
@@ -202,7 +202,7 @@ pub(crate) fn personality(context: &Context<'_>, index: usize, out: &mut String)
 }
 
 pub(crate) fn arch_prctl(context: &Context<'_>, index: usize, out: &mut String) {
-    // ARCH_GET_FS, ARCH_GET_GS write to an address; the rest take one, or a number.
+    // ARCH_GET_FS, ARCH_GET_GS write to an address; the others take an address or a number.
     match context.raw(0) & 0xffff_ffff {
         0x1001..=0x1004 => address(context.raw(index), out),
         _ => hex(context.raw(index), out),
@@ -216,7 +216,7 @@ pub(crate) fn io_priority(context: &Context<'_>, index: usize, out: &mut String)
     put(out, format_args!(", {})", raw & 0x1fff));
 }
 
-/// `struct landlock_ruleset_attr`, as far as the program knows it.
+/// Writes `struct landlock_ruleset_attr`, as far as the program knows it.
 pub(crate) fn landlock(_: &Context<'_>, memory: &Memory<'_>, out: &mut String) {
     let mut fields = Separated::new('{', out);
     for (name, at, table) in [
@@ -233,11 +233,11 @@ pub(crate) fn landlock(_: &Context<'_>, memory: &Memory<'_>, out: &mut String) {
     fields.close('}');
 }
 
-/// A name of a thread has 16 bytes; other commands write a number.
+/// A thread name has 16 bytes; other commands write a number.
 pub(crate) const PRCTL_COPIES: &[(When, Extent)] =
     &[(When::Entry, Extent::UpTo(16)), (When::Exit, Extent::UpTo(16))];
 
-/// The second argument of `prctl`, by its first: `linux/prctl.h`.
+/// The second argument of `prctl`; its meaning depends on the first: `linux/prctl.h`.
 pub(crate) fn prctl(context: &Context<'_>, index: usize, out: &mut String) {
     let raw = context.raw(index);
     match context.raw(0) & 0xffff_ffff {
@@ -246,7 +246,7 @@ pub(crate) fn prctl(context: &Context<'_>, index: usize, out: &mut String) {
             0 => out.push('0'),
             _ => context.value(&Kind::Signal, raw, out),
         },
-        // PR_GET_PDEATHSIG, PR_GET_CHILD_SUBREAPER and what else writes a number
+        // PR_GET_PDEATHSIG, PR_GET_CHILD_SUBREAPER and other commands that write a number
         2 | 5 | 9 | 11 | 19 | 25 | 37 => match context.memory(index, When::Exit) {
             Some(memory) => context.item(&crate::layouts::ONE_INT, memory.bytes, out),
             None => address(raw, out),
@@ -280,12 +280,12 @@ pub(crate) fn prctl(context: &Context<'_>, index: usize, out: &mut String) {
     }
 }
 
-/// The rest of `prctl`'s arguments, for those commands that take them.
+/// The other arguments of `prctl`, for commands that use them.
 pub(crate) fn prctl_rest(context: &Context<'_>, index: usize, out: &mut String) {
     let raw = context.raw(index);
     match (context.raw(0) & 0xffff_ffff, index) {
         (47, 2) if name_of(AMBIENT, context.raw(1)).is_some() => one_of(CAPABILITIES, raw, out),
-        // PR_GET_NO_NEW_PRIVS, PR_SET_NO_NEW_PRIVS, PR_SET_THP_DISABLE, PR_CAP_AMBIENT, PR_SET_MDWE want zeros.
+        // PR_GET_NO_NEW_PRIVS, PR_SET_NO_NEW_PRIVS, PR_SET_THP_DISABLE, PR_CAP_AMBIENT, PR_SET_MDWE require zeros.
         (34..=47 | 52..=59 | 62 | 65 | 66 | 67 | 68, _) => put(out, format_args!("{raw}")),
         (22 | 0x5356_4d41, _) if index < 4 => address(raw, out),
         (0x5356_4d41, _) => address(raw, out),
@@ -294,7 +294,7 @@ pub(crate) fn prctl_rest(context: &Context<'_>, index: usize, out: &mut String) 
     }
 }
 
-/// The number of a key, or one that stands for a keyring.
+/// ID of a key, or a special ID of a keyring.
 pub(crate) fn keyring(context: &Context<'_>, index: usize, out: &mut String) {
     let raw = context.raw(index) & 0xffff_ffff;
     match name_of(KEYRINGS, raw) {
@@ -303,7 +303,7 @@ pub(crate) fn keyring(context: &Context<'_>, index: usize, out: &mut String) {
     }
 }
 
-/// The descriptors that `kcmp` compares, for those of its types that take them: `KCMP_FILE`, `KCMP_EPOLL_TFD`.
+/// Descriptors that `kcmp` compares, for the types that use them: `KCMP_FILE`, `KCMP_EPOLL_TFD`.
 pub(crate) fn compared(context: &Context<'_>, index: usize, out: &mut String) {
     match context.raw(2) & 0xffff_ffff {
         0 | 7 => hex(context.raw(index), out),
@@ -311,9 +311,9 @@ pub(crate) fn compared(context: &Context<'_>, index: usize, out: &mut String) {
     }
 }
 
-/// Arguments of `keyctl` after its command, `linux/keyctl.h`: mostly a key or a keyring first.
+/// Arguments of `keyctl` after its command, `linux/keyctl.h`: the first is usually a key or a keyring.
 pub(crate) fn keyctl(context: &Context<'_>, index: usize, out: &mut String) {
-    // How many arguments each command takes after it, in order of their numbers.
+    // Number of arguments after each command, in order of the commands' numbers.
     const COUNTS: [u8; 33] = [
         2, 1, 3, 1, 3, 2, 3, 1, 2, 2, 4, 3, 4, 3, 1, 2, 1, 3, 0, 4, 4, 1, 2, 4, 4, 4, 4, 4, 4, 3,
         4, 2, 3,

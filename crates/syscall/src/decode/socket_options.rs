@@ -1,4 +1,4 @@
-//! Options of sockets: names by their level, and values.
+//! Socket options: names, which depend on the level, and values.
 
 use crate::call::{Extent, When};
 use crate::context::{Context, Separated, address, number, one_of, put};

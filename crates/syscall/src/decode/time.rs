@@ -1,8 +1,8 @@
-//! Time that is left.
+//! Remaining time of sleeps.
 
 use crate::context::{Context, address};
 
-/// The time left of a sleep, which is written only if a signal ends it: its address.
+/// Address of the remaining time of a sleep; the kernel writes to it only if a signal interrupts the sleep.
 pub(crate) fn remaining(context: &Context<'_>, index: usize, out: &mut String) {
     address(context.raw(index), out);
 }

@@ -1,11 +1,11 @@
-//! `bpf`: its structure, which depends on the command.
+//! `bpf`, whose structure depends on the command.
 
 use crate::context::{Context, Separated, address, number, one_of, put};
 use crate::kind::Memory;
 use crate::text::quoted;
 use crate::words::tracing::{BPF_MAPS, BPF_PROGRAMS};
 
-/// The first fields of `union bpf_attr`, for the commands that make and use maps and programs.
+/// Writes the first fields of `union bpf_attr`, for commands that create and use maps and programs.
 pub(crate) fn bpf(context: &Context<'_>, memory: &Memory<'_>, out: &mut String) {
     let bytes = memory.bytes;
     let word = |at| number(bytes, at, 4).unwrap_or(0);

@@ -10,7 +10,7 @@ pub(crate) const POLL_COPIES: &[(When, Extent)] = &[
     (When::Exit, Extent::Argument { argument: 1, times: 8 }),
 ];
 
-/// What `poll` is to wait for.
+/// Events that `poll` waits for.
 pub(crate) fn poll(context: &Context<'_>, index: usize, out: &mut String) {
     match context.memory(index, When::Entry) {
         Some(memory) => context.array(&POLL_WANTED, &memory, out),
@@ -19,7 +19,7 @@ pub(crate) fn poll(context: &Context<'_>, index: usize, out: &mut String) {
     }
 }
 
-/// What is ready, after the number of these: ` ([{fd=5, revents=POLLIN}])`.
+/// Writes the ready descriptors, after their number: ` ([{fd=5, revents=POLLIN}])`.
 pub(crate) fn ready(context: &Context<'_>, out: &mut String) {
     if context.seen.result == Some(0) {
         return out.push_str(" (Timeout)");
@@ -42,7 +42,7 @@ pub(crate) fn ready(context: &Context<'_>, out: &mut String) {
 pub(crate) const EPOLL_COPIES: &[(When, Extent)] =
     &[(When::Entry, Extent::Fixed(crate::layouts::EPOLL_EVENT_SIZE))];
 
-/// The event of `epoll_ctl`, which `EPOLL_CTL_DEL` does not read.
+/// Event of `epoll_ctl`, which `EPOLL_CTL_DEL` does not read.
 pub(crate) fn epoll_control(context: &Context<'_>, index: usize, out: &mut String) {
     match context.memory(index, When::Entry).filter(|_| context.raw(1) & 0xffff_ffff != 2) {
         Some(memory) => context.item(&EPOLL_EVENT, memory.bytes, out),
@@ -50,10 +50,10 @@ pub(crate) fn epoll_control(context: &Context<'_>, index: usize, out: &mut Strin
     }
 }
 
-/// The bytes that `select` reads: as many bits as its first argument says, in whole words.
+/// Maximum size of a set for `select`, in bytes; it reads as many bits as its first argument says, in whole words.
 pub(crate) const SET_BYTES: u32 = 128;
 
-/// A set of descriptors of `select`.
+/// Writes a set of descriptors of `select`.
 pub(crate) fn descriptors(context: &Context<'_>, memory: &Memory<'_>, out: &mut String) {
     let count = (context.raw(0) as u32 as usize).min(memory.bytes.len() * 8);
     let mut first = true;

@@ -1,4 +1,4 @@
-//! The screen.
+//! Drawing of the screen.
 
 use pyrograph_analyze::{FunctionChange, RootedRow};
 use pyrograph_render::percent;
@@ -29,7 +29,7 @@ impl App {
         let line = |y: u16| Rect { y, height: 1, ..area };
         draw_head(&self.status, &self.shown, look, line(area.y), buffer);
         let help = help_lines(self.view, self.settings.live, self.compared.is_some(), width);
-        // On a low terminal the view comes first.
+        // On a low terminal the view has priority.
         let help_height = (help.len() as u16).min(area.height / 4);
         let bottom = area.bottom() - help_height;
         keys::draw(&help, Rect { y: bottom, height: help_height, ..area }, look, buffer);
@@ -150,7 +150,7 @@ impl App {
         chips.chain([self.shown.code.name().to_owned()])
     }
 
-    /// How the profile is looked at.
+    /// Describes the state of search, filters and grouping.
     fn state(&self, found: &str) -> String {
         let mut parts = Vec::new();
         let is_typing = self.typing == Typing::Search;
