@@ -1,4 +1,4 @@
-//! `pyrograph annotate`: the instructions and source lines of a function, with their shares.
+//! `pyrograph annotate`: instructions and source lines of a function, with their shares.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -83,7 +83,7 @@ enum Form {
     Html,
 }
 
-/// Shows it.
+/// Runs `pyrograph annotate`.
 pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let Args { json, html, output, .. } = &mut args;
     ending::set_flag(output.as_deref(), &mut [("json", json), ("html", html)])?;

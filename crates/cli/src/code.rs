@@ -1,4 +1,4 @@
-//! Where sources are, and source and instructions of hot functions, for pages.
+//! Options for finding sources, and for source and instructions of hot functions in pages.
 
 use pyrograph_analyze::Annotation;
 use pyrograph_annotate::{Annotator, Options, SourceDir, Sources, functions};
@@ -14,7 +14,7 @@ pub struct SourceArgs {
 }
 
 impl SourceArgs {
-    /// Where to look for them.
+    /// Folders in which sources are searched.
     pub fn sources(&self, symbols: &SymbolOptions) -> Sources {
         Sources { dirs: self.source_dir.clone(), symfs: symbols.locator.symfs.clone() }
     }
@@ -31,12 +31,12 @@ pub struct CodeArgs {
     sources: SourceArgs,
 }
 
-/// One part of so many is enough for a function to be hot: 0.5 %.
+/// A function is hot from this fraction of the samples on: one 200th, 0.5 %.
 const HOT: u64 = 200;
 
 impl CodeArgs {
-    /// The functions with at least 0.5 % of all samples of their own, most samples first. Those whose code is not to be had
-    /// are left out.
+    /// Annotates the functions with at least 0.5 % of all samples in themselves, most samples first. Functions whose
+    /// code is not found are left out.
     pub fn of(&self, profile: &Profile, symbols: &SymbolOptions) -> Vec<Annotation> {
         if self.no_source {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! `pyrograph convert`: any input to any format.
+//! `pyrograph convert`: converts any input to any format.
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -59,7 +59,7 @@ pub struct Args {
     reading: ReadArgs,
 }
 
-/// Converts.
+/// Runs `pyrograph convert`.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if is_trace_of_scheduler(&args) {
         return write_scheduler(&args);
@@ -99,7 +99,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// True if the scheduler's events are asked for, which are in no profile.
+/// Returns true if scheduler events are requested, which are not part of any profile.
 fn is_trace_of_scheduler(args: &Args) -> bool {
     let name =
         args.output.as_deref().and_then(|path| path.file_name()).and_then(|name| name.to_str());

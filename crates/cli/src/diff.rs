@@ -1,4 +1,4 @@
-//! `pyrograph diff`: two profiles, or two groups of them, to what changed between them.
+//! `pyrograph diff`: compares two profiles, or two groups of profiles.
 
 mod sides;
 
@@ -24,9 +24,9 @@ use crate::say::{misuse, say};
 use crate::streams::{write_output, write_picture};
 use crate::units::{above_zero, one_of};
 
-/// Exit code when a function takes more than `--fail-over` allows.
+/// Exit code if a function takes more than `--fail-over` allows.
 const REGRESSED: u8 = 1;
-/// Exit code with `--fail-over` when there was no comparison.
+/// Exit code with `--fail-over` if the comparison failed.
 const NOT_COMPARED: u8 = 2;
 
 const HINTS: DiffHints = DiffHints {
@@ -35,7 +35,7 @@ const HINTS: DiffHints = DiffHints {
     samples: "several runs a side (--before, --after) or --sample",
 };
 
-/// Heading of the flags of pictures.
+/// Heading of the flags for pictures.
 const PICTURE: &str = "Picture";
 
 /// Compare profiles: what changed beyond noise, as a table, a picture, or folded stacks
@@ -198,7 +198,7 @@ pub struct Args {
 /// Form of the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// A picture; as pixels into a file that is called so.
+    /// A picture: SVG, or PNG if the file's name ends in `.png`.
     Svg,
     /// A page with all views.
     Page,
@@ -209,7 +209,7 @@ enum Form {
 }
 
 impl Form {
-    /// By a file's ending.
+    /// Form of a file by its ending.
     fn of(path: &Path) -> anyhow::Result<Self> {
         Ok(match path.extension().and_then(|ending| ending.to_str()) {
             Some("svg" | "png") => Self::Svg,
@@ -226,7 +226,7 @@ impl Form {
     }
 }
 
-/// Compares.
+/// Runs `pyrograph diff`.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     match compare(&args) {
         Err(error) if args.fail_over.is_some() && !crate::is_broken_pipe(&error) => {
@@ -310,8 +310,8 @@ fn compare(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(if regressed { ExitCode::from(REGRESSED) } else { ExitCode::SUCCESS })
 }
 
-/// The stacks of both sides, if whole lines say all there is to say: both are plain folded text in files, and nothing is
-/// asked for that changes names or chooses stacks.
+/// Merges both sides line by line, if that gives the same result: both must be plain folded text in files, and no option
+/// may change names or select stacks.
 fn by_lines(args: &Args) -> Option<FoldedColumns> {
     let (before, after): (&[PathBuf], &[PathBuf]) = match &args.files[..] {
         [before, after] => (std::slice::from_ref(before), std::slice::from_ref(after)),
@@ -329,7 +329,7 @@ fn by_lines(args: &Args) -> Option<FoldedColumns> {
     Some(stacks)
 }
 
-/// `compared as one: oldapp before and newapp after; --keep-names compares them apart`.
+/// Message: `compared as one: oldapp before and newapp after; --keep-names compares them apart`.
 fn renamed(all: &[Renamed]) -> Option<String> {
     const MOST: usize = 3;
     let mut pairs: Vec<_> = all.iter().take(MOST).map(Renamed::to_string).collect();
@@ -341,7 +341,7 @@ fn renamed(all: &[Renamed]) -> Option<String> {
     (!all.is_empty()).then_some(line)
 }
 
-/// Where to write what; `None` is standard output.
+/// Paths and forms of all outputs; `None` is standard output.
 fn outputs(args: &Args) -> anyhow::Result<Vec<(Option<PathBuf>, Form)>> {
     let mut outputs = Vec::new();
     for path in &args.output {
@@ -371,7 +371,7 @@ fn options(args: &Args) -> DiffOptions {
     }
 }
 
-/// Says what the user would not expect of how samples were counted.
+/// Reports unexpected facts about the number of samples.
 fn say_samples(name: &str, side: &Side) {
     if side.total == 0 {
         say!("there are no samples {name}");
@@ -411,7 +411,7 @@ fn picture(args: &Args, diff: &Diff, sides: &Sides, out: &mut dyn Write) -> io::
     diff_svg(&graph, &options, DiffStyle { colors: args.colors, view: args.view }, out)
 }
 
-/// The page with both sides, and the verdict on each frame and function.
+/// Writes the page with both sides, and the verdict on each frame and function.
 fn page(args: &Args, diff: &Diff, sides: &Sides, out: &mut dyn Write) -> io::Result<()> {
     let SvgOptions { title, subtitle, theme, .. } = svg_options(args, sides);
     let look = ViewLook {
@@ -428,7 +428,7 @@ fn page(args: &Args, diff: &Diff, sides: &Sides, out: &mut dyn Write) -> io::Res
     view_html(&view_data(&diff.sides(), usize::MAX, names), &look, out)
 }
 
-/// There is nothing to compare: says so in pictures, too.
+/// Reports that there is nothing to compare, also in pictures.
 fn refuse(
     args: &Args,
     outputs: &[(Option<PathBuf>, Form)],
@@ -442,7 +442,7 @@ fn refuse(
     Err(way_out(error, "no --absolute"))
 }
 
-/// The error, and what could be done about it. `shares` is how shares are compared.
+/// Adds to an error what could be done about it. `shares` is the option for comparing shares.
 fn way_out(error: DiffError, shares: &str) -> anyhow::Error {
     let way = match error {
         DiffError::OnlyShares(..) => format!("; with {shares} they are"),
@@ -452,7 +452,7 @@ fn way_out(error: DiffError, shares: &str) -> anyhow::Error {
     anyhow::anyhow!("failed to compare: {error}{way}")
 }
 
-/// `2%`, `2`, `0.5 %`: as a share.
+/// Parses `2%`, `2`, `0.5 %` to a share.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim_end();
     match number.parse::<f64>() {
@@ -461,7 +461,7 @@ fn percent(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Percent from 50 to below 100, as a share.
+/// Parses a percentage from 50 to below 100 to a share.
 fn confidence(text: &str) -> Result<f64, String> {
     match percent(text) {
         Ok(share) if (0.5..1.0).contains(&share) => Ok(share),

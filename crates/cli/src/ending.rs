@@ -1,11 +1,11 @@
-//! One rule for outputs: the ending of the name selects the format, in every verb. An ending of a format that the verb does not
-//! write is an error, so that no file holds another format than its name says.
+//! The ending of an output's name selects its format, in every subcommand. The ending of a format that the subcommand
+//! does not write is an error, so that a file never has another format than its name says.
 
 use std::path::Path;
 
 use crate::say::misuse;
 
-/// Endings of the formats that verbs write. Others say nothing: `-o out.log` gets text.
+/// Endings of all formats that are written. Others have no meaning: `-o out.log` gets text.
 const KNOWN: &[&str] = &[
     "svg",
     "png",
@@ -28,11 +28,11 @@ const KNOWN: &[&str] = &[
     "pftrace",
 ];
 
-/// Refuses an output whose ending names a format that is not among `formats`.
+/// Rejects an output whose ending names a format that is not in `formats`.
 ///
 /// # Errors
 ///
-/// [`Usage`](crate::say::Usage), with the formats.
+/// [`Usage`](crate::say::Usage), which lists the formats.
 pub fn check(output: Option<&Path>, formats: &[&str]) -> anyhow::Result<()> {
     match output.and_then(known) {
         Some(ending) if !formats.contains(&ending) => {
@@ -47,11 +47,12 @@ pub fn check(output: Option<&Path>, formats: &[&str]) -> anyhow::Result<()> {
     }
 }
 
-/// Sets the flag of the format that the ending of `output` names, unless a flag is set already. Text needs no flag.
+/// Sets the flag of the format that the ending of `output` names, unless a flag is set already. There is no flag for
+/// text.
 ///
 /// # Errors
 ///
-/// As [`check`].
+/// Same as [`check`].
 pub fn set_flag(output: Option<&Path>, flags: &mut [(&str, &mut bool)]) -> anyhow::Result<()> {
     if flags.iter().any(|(_, flag)| **flag) {
         return Ok(());
@@ -71,7 +72,7 @@ pub fn set_flag(output: Option<&Path>, flags: &mut [(&str, &mut bool)]) -> anyho
     Ok(())
 }
 
-/// The ending of a path, if it is the one of a format.
+/// Ending of a path, if it belongs to a known format.
 fn known(path: &Path) -> Option<&'static str> {
     let name = path.file_name()?.to_str()?;
     KNOWN.iter().copied().find(|ending| {

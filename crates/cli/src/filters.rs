@@ -1,4 +1,4 @@
-//! The filters: options that all verbs have that read profiles.
+//! Filters: options shared by all subcommands that read profiles.
 
 use std::ops::RangeInclusive;
 
@@ -87,7 +87,7 @@ pub struct FilterArgs {
     rescale: bool,
 }
 
-/// The levels of a recording, each with its word and what frames show.
+/// Levels of frames for recordings, each with its name and a description.
 pub const LEVELS: [(Level, &str, &str); 6] = [
     (Level::Process, "process", "name-PID"),
     (Level::Pool, "pool", "The thread's name, one for threads whose names differ only in numbers"),
@@ -97,35 +97,35 @@ pub const LEVELS: [(Level, &str, &str); 6] = [
     (Level::CommandLine, "cmdline", "The process's command line"),
 ];
 
-/// Those of files.
+/// Further levels for files.
 const HOST: (Level, &str, &str) = (Level::Host, "host", "The label of the input, as in LABEL=FILE");
 const EVENT: (Level, &str, &str) = (Level::Event, "event", "The event; samples are counted then");
 
-/// The numbers after `--pid` or `--tid`; without any, they are kept apart.
+/// IDs after `--pid` or `--tid`. Empty if none are given: processes or threads are then kept apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Numbers(Vec<i32>);
 
-/// Returns true if they are kept apart.
+/// Returns true if processes or threads are kept apart.
 fn is_apart(all: &[Numbers]) -> bool {
     all.iter().any(|numbers| numbers.0.is_empty())
 }
 
 impl FilterArgs {
-    /// Returns true if each input is to have a label.
+    /// Returns true if each input gets a label.
     pub fn merge(&self) -> bool {
         self.merge
     }
 
-    /// Returns true if all events are wanted.
+    /// Returns true if all events are requested.
     pub fn events(&self) -> bool {
         self.by.contains(&Level::Event)
     }
 
-    /// Asks for what the filters have to know.
+    /// Requests the data that the filters need from the reader.
     pub fn need(&self, options: &mut Options) {
         options.folded.fold_recursion |= self.fold_recursion;
         let by = |wanted| self.by.contains(&wanted);
-        // The thread that has the process's number names the process where nothing else does.
+        // A process is named after its main thread if nothing else names it.
         if !self.tid.is_empty() || by(Level::Thread) || by(Level::Process) {
             options.threads = ThreadDetail::Thread;
         } else if !self.pid.is_empty() || by(Level::Cgroup) || by(Level::CommandLine) {
@@ -136,7 +136,7 @@ impl FilterArgs {
         }
     }
 
-    /// The filters for a profile.
+    /// Builds the filter for a profile.
     pub fn filter(&self, profile: &Profile) -> Filter {
         Filter {
             pids: only(&self.pid),
@@ -157,7 +157,7 @@ impl FilterArgs {
         }
     }
 
-    /// The filters by thread, CPU and time, for inputs that are no profiles.
+    /// Builds the filter by thread, CPU and time, for inputs that are not profiles.
     pub fn of_events(&self) -> anyhow::Result<Filter> {
         let filter = self.filter(&Profile::default());
         if filter.needs_stacks() {
@@ -169,7 +169,7 @@ impl FilterArgs {
         Ok(filter)
     }
 
-    /// How many levels they put below stacks, at most.
+    /// Maximum number of levels that are put at the root of stacks.
     pub fn count_of_levels(&self) -> usize {
         let host = self.merge && !self.by.contains(&Level::Host);
         self.by.len() + usize::from(host) + usize::from(is_apart(&self.pid) || is_apart(&self.tid))
@@ -180,7 +180,7 @@ impl FilterArgs {
         if self.merge && !levels.contains(&Level::Host) {
             levels.insert(0, Level::Host);
         }
-        // As the established collapser takes them: where nothing is known, there is no level.
+        // As in `stackcollapse-perf.pl`: if no process is known, there is no level.
         let known = profile.threads.iter().any(|of| of.pid.is_some() || !of.process.is_empty());
         let has_one = levels
             .iter()
@@ -205,7 +205,7 @@ fn numbers(text: &str) -> Result<Numbers, String> {
     texts.map(number).collect::<Result<_, _>>().map(Numbers)
 }
 
-/// `3` or `4-7`.
+/// Parses `3` or `4-7`.
 pub fn cpus(text: &str) -> Result<RangeInclusive<u32>, String> {
     let number = |text: &str| text.trim().parse().map_err(|_| format!("'{text}' is not a number"));
     match text.split_once('-') {

@@ -1,4 +1,4 @@
-//! `pyrograph flamegraph`: any input to an interactive SVG.
+//! `pyrograph flamegraph`: draws any input as an interactive SVG.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::say::say;
 use crate::streams::{inputs, write_picture};
 use crate::units::above_zero;
 
-/// Where `--cp` keeps its colours.
+/// File in which `--cp` stores colours.
 const PALETTE_MAP: &str = "palette.map";
 
 /// Draw any input that `fold` reads as an interactive SVG
@@ -173,7 +173,7 @@ pub struct Args {
     reading: ReadArgs,
 }
 
-/// Draws a flame graph.
+/// Runs `pyrograph flamegraph`.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     ending::check(args.output.as_deref(), &["svg"])?;
     let mut options = svg_options(&args)?;
@@ -190,7 +190,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             say!("{option} has no effect: {why}");
         }
     }
-    // A chart needs each sample, its time and its thread; everything else is drawn from totals.
+    // A flame chart needs each sample with its time and thread; everything else is drawn from totals.
     let symbols = SymbolOptions { lines: args.lines, ..SymbolOptions::default() };
     let mut reading = Options { symbols, ..Options::default() };
     if args.flamechart {
@@ -310,8 +310,8 @@ fn write_graph(args: &Args, graph: &FlameGraph, mut options: SvgOptions) -> anyh
     Ok(write_picture(args.output.as_deref(), |out| svg(graph, &options, out))?)
 }
 
-/// Reports on standard error that there is nothing to draw, and in the picture, as flamegraph.pl does. A picture that is there
-/// already stays.
+/// Reports on standard error, and in the picture as flamegraph.pl does, that there is nothing to draw. An existing
+/// picture is not replaced.
 fn refuse(args: &Args, options: &SvgOptions, why: &str) -> anyhow::Result<ExitCode> {
     let output = args.output.as_deref();
     match output.filter(|path| path.is_file()) {

@@ -1,4 +1,4 @@
-//! `pyrograph fold`: any input to folded stacks.
+//! `pyrograph fold`: converts any input to folded stacks.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ use crate::say::say;
 use crate::streams::{inputs, write_output};
 use crate::units::one_of;
 
-/// Exit code when input had to be skipped and `--strict` was asked for.
+/// Exit code if some of the input was skipped and `--strict` is set.
 const SKIPPED: u8 = 3;
 
 /// Turn any input into folded stacks: one line a stack, sorted
@@ -108,7 +108,7 @@ pub struct Args {
     reading: ReadArgs,
 }
 
-/// Folds.
+/// Runs `pyrograph fold`.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     ending::check(args.output.as_deref(), &["folded", "collapsed", "txt"])?;
     let (options, labels) = (read_options(&args), label_options(&args));
@@ -158,7 +158,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(if skipped { ExitCode::from(SKIPPED) } else { ExitCode::SUCCESS })
 }
 
-/// Says which options had nothing to work on.
+/// Reports options that have no effect on this input.
 fn say_without_effect(args: &Args, profile: &Profile) {
     let none = |has: &dyn Fn(&Frame) -> bool| !profile.frames.iter().any(|frame| has(&frame));
     let is_compiled = |frame: &Frame| matches!(frame.kind, FrameKind::Jit | FrameKind::Inlined);

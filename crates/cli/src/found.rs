@@ -1,4 +1,4 @@
-//! The recordings of the current folder, for verbs that are given no input.
+//! Recordings in the current folder, for subcommands that are given no input.
 
 use std::io::IsTerminal;
 use std::os::unix::fs::FileTypeExt;
@@ -8,20 +8,20 @@ use std::time::{Duration, SystemTime};
 use crate::say::{misuse, say};
 use crate::units::counted;
 
-/// The file that `record` writes beside its flame graph, where no output is named: it holds everything.
+/// File that `record` writes beside its flame graph if no output is named: it holds the whole profile.
 pub const KEPT: &str = "flamegraph.pb.gz";
 
-/// The flame graph that `record` writes, where no output is named.
+/// Flame graph that `record` writes if no output is named.
 pub const DEFAULT_PICTURE: &str = "flamegraph.svg";
 
-/// The file of the recording before.
+/// File of the previous recording.
 pub const KEPT_BEFORE: &str = "flamegraph.old.pb.gz";
 
-/// Recordings, and what each tool makes of the one before: Pyrograph's, and those of `perf record`.
+/// File names of a recording and of the previous one: Pyrograph's, and those of `perf record`.
 const RECORDINGS: [(&str, &str); 2] = [(KEPT, KEPT_BEFORE), ("perf.data", "perf.data.old")];
 
-/// The recording of the current folder, the newer where there are two; `None` if the input is to come from standard
-/// input: a pipe or a file.
+/// Finds the recording in the current folder, the newer one if there are two; `None` if standard input is a pipe or a
+/// file and is to be read.
 pub fn input() -> anyhow::Result<Option<PathBuf>> {
     if has_standard_input() {
         return Ok(None);
@@ -39,7 +39,7 @@ pub fn input() -> anyhow::Result<Option<PathBuf>> {
     }
 }
 
-/// The recording of the current folder and the one before it.
+/// The recording in the current folder and the previous one, to compare them.
 pub fn two() -> anyhow::Result<[PathBuf; 2]> {
     match newest() {
         Some((after, before)) if before.is_file() => {
@@ -53,10 +53,10 @@ pub fn two() -> anyhow::Result<[PathBuf; 2]> {
     }
 }
 
-/// The recording of the current folder, to compare a file with.
+/// The recording in the current folder, to compare it with the file `before`.
 pub fn after(before: &Path) -> Option<PathBuf> {
     let (after, _) = newest()?;
-    // Not with itself.
+    // A file is not compared with itself.
     let is_same = before.canonicalize().ok()? == after.canonicalize().ok()?;
     (!is_same).then(|| {
         say!("comparing {} with {}", before.display(), after.display());
@@ -69,13 +69,13 @@ pub fn files_of_before() -> Vec<&'static str> {
     [DEFAULT_PICTURE, KEPT].into_iter().filter(|name| Path::new(name).is_file()).collect()
 }
 
-/// Keeps the recording before under its other name, as `perf record` does.
+/// Renames the previous recording, as `perf record` does.
 pub fn keep_before() {
-    // If it cannot be renamed, it cannot be replaced either, which is an error.
+    // If it cannot be renamed, it cannot be replaced either, which is reported as an error later.
     std::fs::rename(KEPT, KEPT_BEFORE).ok();
 }
 
-/// How long ago a file was written, for messages: ", written 3 minutes ago".
+/// Time since a file was written, for messages: ", written 3 minutes ago".
 fn age(path: &Path) -> String {
     let written = std::fs::metadata(path).and_then(|of| of.modified()).ok();
     let passed = written.and_then(|written| written.elapsed().ok());
@@ -93,7 +93,7 @@ fn rounded(passed: Duration) -> String {
     }
 }
 
-/// The recording that was written last, and what the one before is called.
+/// The most recent recording, and the file name of the one before it.
 fn newest() -> Option<(&'static Path, &'static Path)> {
     let written =
         |name: &str| -> Option<SystemTime> { std::fs::metadata(name).ok()?.modified().ok() };
@@ -102,7 +102,7 @@ fn newest() -> Option<(&'static Path, &'static Path)> {
     Some((Path::new(after), Path::new(before)))
 }
 
-/// Returns true if something can come from standard input: it is neither a terminal nor `/dev/null`.
+/// Returns true if standard input can be read: it is neither a terminal nor `/dev/null`.
 fn has_standard_input() -> bool {
     let is_device = |path: &str| {
         std::fs::metadata(path).map_or(true, |metadata| metadata.file_type().is_char_device())

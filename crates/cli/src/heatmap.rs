@@ -1,4 +1,4 @@
-//! `pyrograph heatmap`: numbers over time, latencies, or the times of samples to an interactive SVG.
+//! `pyrograph heatmap`: draws numbers over time, latencies, or times of samples as an interactive SVG.
 
 mod latency;
 
@@ -21,7 +21,7 @@ use crate::say::say;
 use crate::streams::{inputs, write_picture};
 use crate::units::{above_zero, counted};
 
-/// Heading of the flags that pair events.
+/// Heading of the flags for pairs of events.
 const EVENTS: &str = "Events";
 
 /// Draw numbers over time, as latencies, as an interactive heat map
@@ -149,8 +149,8 @@ pub struct Args {
     reading: ReadArgs,
 }
 
-/// Lets options of reading ask for `--offsets`: two columns of text have none of this. Those that choose by thread, CPU
-/// and time may stand with `--begin`, too.
+/// Makes the options for reading profiles require `--offsets`, because two columns of text have no profile. Those that
+/// select by thread, CPU and time also work with `--begin`.
 pub fn with_requirements(command: Command) -> Command {
     const OF_EVENTS: [&str; 6] = ["pid", "tid", "comm", "cpu", "time", "max_memory"];
     const HAS_EVENTS: &str = "has_events";
@@ -162,10 +162,10 @@ pub fn with_requirements(command: Command) -> Command {
     })
 }
 
-/// More cells for a zoom would make the file larger than the picture is worth: up to 80 KB.
+/// Maximum number of cells for zooming in: more would make the file too large (this many take up to 80 KB).
 const FINE_CELLS: usize = 20_000;
 
-/// Draws a heat map.
+/// Runs `pyrograph heatmap`.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     ending::check(args.output.as_deref(), &["svg", "html", "htm"])?;
     let page = args.output.as_ref().is_some_and(|path| {
@@ -185,7 +185,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The points of text with two columns, and what is to be drawn of them.
+/// Reads points from text with two columns, and the default look of their heat map.
 fn points(args: &Args) -> anyhow::Result<(Vec<f64>, Vec<f64>, HeatMapLook)> {
     let heads = heads(args)?;
     let (points, warnings) = read_points(heads, args.unitstime).map_err(|error| {
@@ -197,7 +197,7 @@ fn points(args: &Args) -> anyhow::Result<(Vec<f64>, Vec<f64>, HeatMapLook)> {
     for (_, line) in warnings.lines() {
         say!("{line}");
     }
-    // Values of another unit than time are no latencies.
+    // Values in another unit than time are not latencies.
     let axis = match args.unitslabel.as_deref() {
         Some(unit) if TimeUnit::named(unit).is_none() => "Value",
         _ => "Latency",
@@ -206,12 +206,12 @@ fn points(args: &Args) -> anyhow::Result<(Vec<f64>, Vec<f64>, HeatMapLook)> {
     Ok((points.times, points.values, look))
 }
 
-/// The points of pairs of events.
+/// Reads latencies of pairs of events, as points.
 fn latencies(args: &Args) -> anyhow::Result<(Vec<f64>, Vec<f64>, HeatMapLook)> {
     let filter = args.reading.of_events()?;
     let pairing = Pairing::new(&args.begin, &args.end, &args.key).wanted(filter);
     let (latencies, subtitle) = latency::read(&pairing, heads(args)?)?;
-    // Values are in the unit that the options speak of.
+    // Converts values to the unit that the options use.
     let unit = args.unitslabel.as_deref().unwrap_or("us");
     let Some(nanoseconds) = TimeUnit::named(unit).map(|unit| unit.nanoseconds() as f64) else {
         bail!("latencies are times: use --unitslabel ns, us, ms or s");
@@ -223,7 +223,7 @@ fn latencies(args: &Args) -> anyhow::Result<(Vec<f64>, Vec<f64>, HeatMapLook)> {
     Ok((times, values, look))
 }
 
-/// When samples were taken: as a picture, or as the page of `pyrograph view`, in which a span of time can be chosen.
+/// Draws the times of samples: as a picture, or as the page of `pyrograph view`, in which a time range can be selected.
 fn draw_offsets(args: &Args, page: bool) -> anyhow::Result<ExitCode> {
     let threads = if page { ThreadDetail::Thread } else { ThreadDetail::default() };
     let options = Options { detail: Detail::Samples, threads, ..Options::default() };
@@ -279,7 +279,7 @@ fn map_options(args: &Args) -> HeatMapOptions {
         high: args.maxlat,
         log: args.log,
         percentiles: args.percentiles.0.clone(),
-        // A still picture has no zoom.
+        // A still picture cannot be zoomed.
         most_fine: if args.embed { 0 } else { FINE_CELLS },
     }
 }

@@ -1,4 +1,4 @@
-//! `pyrograph info`: what a recording says about itself.
+//! `pyrograph info`: metadata of a recording.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ pub struct Args {
     json: bool,
 }
 
-/// Shows it.
+/// Runs `pyrograph info`.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let info = recording_info(open(&args.file)?).context("failed to show")?;
     let mut out = standard_output();

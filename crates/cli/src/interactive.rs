@@ -1,4 +1,4 @@
-//! The terminal as views have it: keys and signals come in, and screens go out.
+//! The terminal for interactive views: input of keys and signals, and drawing.
 
 use std::fs::File;
 use std::io::{BufWriter, ErrorKind};
@@ -15,25 +15,25 @@ use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::event::{self, Event};
 
-/// Something that has happened.
+/// An event that a view handles.
 pub enum Happened<News> {
     Input(Event),
-    /// No more input can be read.
+    /// The end of the input.
     NoInput,
     News(News),
     Signal(ScreenSignal),
 }
 
-/// Why a view is left.
+/// Reason for leaving a view.
 pub enum End {
-    /// The user has seen enough.
+    /// The user quit.
     Quit,
-    /// A signal.
+    /// A signal ended it.
     Signal(i32),
 }
 
 impl End {
-    /// The exit code that says so.
+    /// Exit code for this reason.
     pub fn code(&self) -> i32 {
         match self {
             Self::Quit => 0,
@@ -42,7 +42,7 @@ impl End {
     }
 }
 
-/// The screen, until this is dropped.
+/// The terminal's alternate screen, until this is dropped.
 pub struct Desk {
     // Fields drop in this order.
     terminal: Terminal<CrosstermBackend<BufWriter<File>>>,
@@ -50,7 +50,7 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// Takes the screen. Signals are caught before, so that none leaves the terminal as it is then.
+    /// Takes over the screen. Signals are caught first, so that none can leave the terminal in this state.
     pub fn take<News: Send + 'static>(sender: &Sender<Happened<News>>) -> anyhow::Result<Self> {
         let signals = sender.clone();
         on_screen_signals(move |signal| drop(signals.send(Happened::Signal(signal))))
@@ -59,7 +59,7 @@ impl Desk {
         Ok(Self { terminal: blank(&screen)?, screen })
     }
 
-    /// Reads keys and the mouse on a thread that waits for nothing else.
+    /// Starts a thread that only reads keys and mouse events.
     pub fn listen<News: Send + 'static>(sender: Sender<Happened<News>>) -> anyhow::Result<()> {
         let read = move || {
             while let Ok(event) = event::read() {
@@ -79,35 +79,34 @@ impl Desk {
         drawn.map(drop).context("failed to draw on the terminal")
     }
 
-    /// Stops this process as Ctrl-Z does, until the shell lets it go on.
+    /// Stops this process, as Ctrl-Z does, until the shell continues it.
     pub fn stop_for_a_while(&mut self) -> anyhow::Result<()> {
         self.screen.stop_for_a_while()?;
         self.terminal = blank(&self.screen)?;
         Ok(())
     }
 
-    /// Gives the terminal back, for what is still to be done after the view.
+    /// Restores the terminal, for work that is done after the view.
     pub fn leave(&mut self) {
         self.screen.leave();
     }
 }
 
-/// The terminal with nothing on it, as the screen is when it was just taken. (To clear it, its cursor would be asked for, and
-/// the answer lost to the thread that reads keys.)
+/// A terminal whose buffer is empty, like the screen after taking it over. (Clearing it instead would query the cursor's
+/// position, and the answer would go to the thread that reads keys.)
 fn blank(screen: &Screen) -> anyhow::Result<Terminal<CrosstermBackend<BufWriter<File>>>> {
     let writer = BufWriter::with_capacity(1 << 16, screen.writer()?);
     Ok(Terminal::new(CrosstermBackend::new(writer))?)
 }
 
-/// The look that the environment asks for.
+/// Look that the environment requests.
 pub fn look() -> Look {
     let variable = |name| std::env::var(name).ok();
     let [no_color, color, term] = ["NO_COLOR", "COLORTERM", "TERM"].map(variable);
     Look::of(no_color.as_deref(), color.as_deref(), term.as_deref())
 }
 
-/// Writes a flame graph into a file of this name, or into one with a number before its ending if that is there; returns what
-/// to say about it.
+/// Writes a flame graph to a file, adding a number to the name if the file exists; returns the message about it.
 pub fn write_svg(path: &Path, profile: &Profile, labels: &LabelOptions, title: &str) -> String {
     let path = free_name(path);
     let written = Output::new(&path)
@@ -116,7 +115,7 @@ pub fn write_svg(path: &Path, profile: &Profile, labels: &LabelOptions, title: &
     message(&path, written.map(drop))
 }
 
-/// What to say about a file that was to be written.
+/// Message about a file that was written, or the error.
 pub fn message(path: &Path, written: anyhow::Result<()>) -> String {
     match written {
         Ok(()) => format!("wrote {}", path.display()),
@@ -124,7 +123,7 @@ pub fn message(path: &Path, written: anyhow::Result<()>) -> String {
     }
 }
 
-/// The path, or with a number before its ending the first that is not there.
+/// Returns the path, or the first unused path with a number before its ending.
 pub fn free_name(path: &Path) -> PathBuf {
     let is_free = |path: &Path| {
         path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound)

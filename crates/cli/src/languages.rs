@@ -1,4 +1,4 @@
-//! Interpreted languages: whose functions are recorded, and which frames are shown.
+//! Options for interpreted languages: which languages are recorded, and which frames are shown.
 
 use clap::builder::TypedValueParser;
 use pyrograph_analyze::StackView;
@@ -25,7 +25,7 @@ pub struct LanguageArgs {
     pub lines: bool,
 }
 
-/// A word of `--lang`.
+/// A word in the list of `--lang`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice {
     Auto,
@@ -33,7 +33,7 @@ enum Choice {
     Language(Language),
 }
 
-/// Reads a word of `--lang`.
+/// Parser for a word of `--lang`.
 fn choices() -> impl TypedValueParser<Value = Choice> {
     let mut words = [(Choice::Auto, "auto", ""); 2 + Language::ALL.len()];
     words[1] = (Choice::None, "none", "");
@@ -43,7 +43,7 @@ fn choices() -> impl TypedValueParser<Value = Choice> {
     one_of(words)
 }
 
-/// Reads a word of `--stacks`.
+/// Parser for `--stacks`.
 pub fn views() -> impl TypedValueParser<Value = StackView> {
     one_of([
         (StackView::Merged, "merged", "Both"),
@@ -53,7 +53,7 @@ pub fn views() -> impl TypedValueParser<Value = StackView> {
 }
 
 impl LanguageArgs {
-    /// The languages that are wanted.
+    /// The requested languages.
     pub fn languages(&self) -> anyhow::Result<Vec<Language>> {
         if self.stacks == StackView::Native {
             return Ok(Vec::new());
@@ -72,12 +72,12 @@ impl LanguageArgs {
         })
     }
 
-    /// The frames that are shown.
+    /// The frames to show.
     pub fn view(&self) -> StackView {
         self.stacks
     }
 
-    /// The flag that only programs in the kernel can do, if there is one.
+    /// Returns the flag that only the in-kernel engine supports, if it is set.
     pub fn needs_in_kernel(&self) -> Option<&'static str> {
         let asks = self.lang.iter().any(|choice| matches!(choice, Choice::Language(_)));
         asks.then_some("--lang")

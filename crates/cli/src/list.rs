@@ -1,4 +1,4 @@
-//! `pyrograph list`: the events that can be asked for here.
+//! `pyrograph list`: lists the events that are available on this machine.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -42,7 +42,7 @@ pub struct Args {
 ///
 /// # Errors
 ///
-/// If standard output is closed.
+/// If an event or process is not found, or standard output is closed.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut missing = Vec::new();
     let (events, denied) = match (args.pid, known_places(&args.pattern)) {

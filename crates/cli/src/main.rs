@@ -1,9 +1,9 @@
-//! Where does the time go? The command line: flags, wiring, words, exit codes.
+//! The command line of Pyrograph: flags, wiring, messages, exit codes.
 //!
-//! No verb computes anything here: each maps its flags to the types of the crate that does.
+//! No subcommand computes anything here: each maps its flags to the types of the crate that does.
 #![forbid(unsafe_code)]
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
-// `eprintln!` panics where standard error is full or closed: `say!` does not.
+// `eprintln!` panics if standard error is full or closed; `say!` does not.
 #![deny(clippy::print_stderr)]
 
 mod annotate;
@@ -52,7 +52,7 @@ use pyrograph_format::{Advice, ReadError};
 
 use crate::say::{Usage, say, say_error};
 
-/// Ends the program with a sentence where reading would take more memory than it may: see [`reading`].
+/// Limits the memory for reading: the program exits with a message when the limit is exceeded, see [`reading`].
 #[global_allocator]
 static ALLOCATOR: pyrograph_memory::Limited = pyrograph_memory::Limited;
 
@@ -87,7 +87,7 @@ enum Verb {
     Manual(manual::ManualArgs),
 }
 
-/// The exit code for a command line that makes no sense, whatever the machine and the files are like.
+/// Exit code for a command line that makes no sense, independent of the machine and the files.
 const BAD_USAGE: u8 = 2;
 
 /// Exit code for a command that was found but could not be run, as in shells.
@@ -96,7 +96,7 @@ const COMMAND_NOT_RUN: u8 = 126;
 /// Exit code for a command that was not found, as in shells.
 const COMMAND_NOT_FOUND: u8 = 127;
 
-/// The exit code of what went wrong.
+/// Exit code for an error.
 fn exit_code(error: &anyhow::Error) -> ExitCode {
     use pyrograph_output::OutputError;
     use pyrograph_recorder::Error;
@@ -114,7 +114,7 @@ fn exit_code(error: &anyhow::Error) -> ExitCode {
     }
 }
 
-/// The command line.
+/// The definition of the command line.
 fn command() -> clap::Command {
     Cli::command().mut_subcommands(|verb| match verb.get_name() {
         "heatmap" => heatmap::with_requirements(verb),
@@ -161,7 +161,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// The flags that help where an input could not be read.
+/// Advice about flags that help if an input could not be read.
 fn advice(error: &anyhow::Error) -> Option<&'static str> {
     match error.chain().find_map(|cause| cause.downcast_ref())? {
         ReadError::UnknownFormat { advice: Some(Advice::CountedLines), .. } => Some(
@@ -175,7 +175,7 @@ fn advice(error: &anyhow::Error) -> Option<&'static str> {
     }
 }
 
-/// Parses the command line; prints what is wrong with it, with exit code 2.
+/// Parses the command line; on errors, prints them and exits with code 2.
 fn parse(arguments: Vec<OsString>) -> Cli {
     let arguments = match arguments.get(1) {
         Some(verb) if verb == "flamegraph" => spelling::normalized::<flamegraph::Args>(arguments),
@@ -189,8 +189,8 @@ fn parse(arguments: Vec<OsString>) -> Cli {
     parsed.unwrap_or_else(|error| wrong(&error))
 }
 
-/// Prints help, or what is wrong with the command line. What was typed may hold what a terminal would obey: then it
-/// is printed without colours.
+/// Prints help, or the errors of the command line, and exits. If the arguments contain control characters for the
+/// terminal, the text is printed without them and without colours.
 fn wrong(error: &clap::Error) -> ! {
     let text = error.render().to_string();
     let plain = pyrograph_terminal::plain(&text);
@@ -202,7 +202,7 @@ fn wrong(error: &clap::Error) -> ! {
     std::process::exit(error.exit_code())
 }
 
-/// Returns true if the reader of our output went away, as `head` does: no error.
+/// Returns true if the reader of our output closed the pipe, as `head` does, which is not an error.
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let is_it = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;
     error.chain().any(|cause| cause.downcast_ref().is_some_and(is_it))

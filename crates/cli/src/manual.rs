@@ -1,4 +1,4 @@
-//! `completions` and `manual`: made from the same flags that are parsed.
+//! `completions` and `manual`: generated from the definitions of the command line.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ pub fn manual(args: ManualArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A man page with the sections of man-pages(7).
+/// Renders a man page with the sections of man-pages(7).
 fn page(man: &Man, command: &clap::Command) -> std::io::Result<Vec<u8>> {
     let mut page = Vec::new();
     man.render_title(&mut page)?;
@@ -73,10 +73,10 @@ fn page(man: &Man, command: &clap::Command) -> std::io::Result<Vec<u8>> {
     Ok(page)
 }
 
-/// Width of a line, without the margins of man(1), on a terminal of 80 columns.
+/// Width of a line on a terminal of 80 columns, without the margins of man(1).
 const COLUMNS: usize = 73;
 
-/// An example in lines that fit: what it does below the command, and a long command in parts.
+/// Splits an example into lines that fit: a long command in parts, with its description below.
 fn example(line: &str) -> Vec<String> {
     let line = line.trim();
     if line.len() <= COLUMNS {
@@ -99,7 +99,7 @@ fn example(line: &str) -> Vec<String> {
     lines
 }
 
-/// The exit codes of a verb.
+/// Text about the exit codes of a subcommand.
 fn exit_status(verb: &str) -> String {
     let [success, failure, usage] = match verb {
         "diff" => [
@@ -124,7 +124,7 @@ fn exit_status(verb: &str) -> String {
     }
 }
 
-/// The variables that a verb reads.
+/// Text about the environment variables that a subcommand reads.
 fn environment(verb: &str) -> String {
     let own = match verb {
         "record" => "BROWSER  the browser that --open starts [xdg-open]\n",
@@ -139,11 +139,11 @@ XDG_CACHE_HOME  the folder of the cache: unwind tables, unpacked debug files [~/
     [own, all].concat()
 }
 
-/// Writes a section of lines that are to stay as they are (groff_man(7)).
+/// Writes a section whose lines are not filled (groff_man(7)).
 fn section(page: &mut Vec<u8>, heading: &str, text: &str) -> std::io::Result<()> {
     writeln!(page, ".SH \"{heading}\"\n.nf")?;
     for line in text.lines() {
-        // A dot or an apostrophe in front would be a request.
+        // A dot or an apostrophe at the start of a line would be a request.
         let line = line.replace('\\', "\\e").replace('-', "\\-");
         writeln!(page, "\\&{line}")?;
     }

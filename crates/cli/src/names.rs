@@ -1,4 +1,4 @@
-//! The form of functions' names.
+//! Options for the form of function names.
 
 use pyrograph_analyze::NameForm;
 
@@ -24,7 +24,7 @@ pub struct NameArgs {
 }
 
 impl NameArgs {
-    /// The form that is asked for, if any.
+    /// The requested form, if any.
     pub fn form(&self) -> Option<NameForm> {
         self.norm.then_some(NameForm::Identity).or(self.names)
     }

@@ -1,15 +1,15 @@
-//! `docs/options.md`: which verb has which option, and what each letter means, made from the definitions.
+//! `docs/options.md`: which subcommands have which option, and what each letter means; generated from the definitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::path::Path;
 
-/// All options of all verbs. Hidden ones, which other programs' users type, are left out.
+/// Table of all options of all subcommands, except hidden ones, which exist for users of other programs.
 fn table() -> String {
     let program = crate::command();
     let mut verbs = Vec::new();
     for verb in program.get_subcommands().filter(|verb| !verb.is_hide_set()) {
-        // The views of sched are verbs of their own.
+        // The views of `sched` are listed like subcommands.
         let views: Vec<_> =
             verb.get_subcommands().filter(|view| view.get_name() != "help").collect();
         verbs.push((verb.get_name().to_owned(), verb));

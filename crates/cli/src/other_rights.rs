@@ -1,4 +1,4 @@
-//! Commands of which the kernel ends the events of users without privileges, as they are executed.
+//! Commands that gain privileges when they are executed: the kernel then ends the events of unprivileged users.
 
 use std::ffi::OsString;
 use std::fs::Metadata;
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use pyrograph_recorder::Target;
 use rustix::process::{getegid, geteuid};
 
-/// Why the kernel ends the events of a command (`begin_new_exec` of fs/exec.c, where the program is not dumpable), in words;
-/// `None` where that is not known to happen.
+/// Reason why the kernel ends the events of a command (`begin_new_exec` in fs/exec.c, if the program is not dumpable);
+/// `None` if it is not known to do so.
 pub fn of_target(target: &Target) -> Option<String> {
     let Target::Command(command) = target else { return None };
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
@@ -36,13 +36,13 @@ fn reason(file: &Metadata, user: u32, group: u32) -> Option<&'static str> {
     }
 }
 
-/// Capabilities of a file: capabilities(7).
+/// Returns true if a file has capabilities: capabilities(7).
 fn has_capabilities(path: &Path) -> bool {
-    // Into no bytes: their number is returned.
+    // With an empty buffer, the size of the attribute is returned.
     rustix::fs::getxattr(path, c"security.capability", &mut [0_u8; 0]).is_ok_and(|size| size > 0)
 }
 
-/// The file of a command, as `execvp` finds it.
+/// Finds the file of a command as `execvp` does.
 fn find(command: &OsString) -> Option<PathBuf> {
     let path = Path::new(command);
     if path.components().count() > 1 {

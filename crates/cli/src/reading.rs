@@ -56,7 +56,7 @@ pub struct ReadArgs {
 }
 
 impl ReadArgs {
-    /// Filter of events by thread, CPU and time, where no profile is read.
+    /// Filter of events by thread, CPU and time, for subcommands that do not read profiles.
     pub fn of_events(&self) -> anyhow::Result<Filter> {
         if self.asks_for_profiles() {
             bail!(
@@ -67,27 +67,27 @@ impl ReadArgs {
         self.filters.of_events()
     }
 
-    /// The form of names that the user asks for, if any.
+    /// Form of names that the user requested, if any.
     pub fn names(&self) -> Option<NameForm> {
         self.names.form()
     }
 
-    /// Number of rows the user has asked for below each stack: processes, threads, hosts.
+    /// Number of levels of frames that the user requested at the root: processes, threads, hosts.
     pub fn levels(&self) -> usize {
         self.filters.count_of_levels()
     }
 
-    /// True if all inputs are to be one profile, each under a frame of its own.
+    /// Returns true if all inputs are merged into one profile, each under a frame of its own.
     pub fn merges(&self) -> bool {
         self.filters.merge()
     }
 
-    /// True if the user names what the values count.
+    /// Returns true if the user specified the unit of the values.
     pub fn names_unit(&self) -> bool {
         self.unit.is_some()
     }
 
-    /// True if no option names the format, or selects or changes what is read.
+    /// Returns true if no option specifies the format, or selects or changes what is read.
     pub fn keeps_all(&self) -> bool {
         !self.asks_for_profiles()
             && !self.filters.merge()
@@ -95,7 +95,7 @@ impl ReadArgs {
             && self.filters.filter(&Profile::default()).is_empty()
     }
 
-    /// True if an option names the format, the event, the value or its unit.
+    /// Returns true if an option specifies the format, the event, the value or its unit.
     fn asks_for_profiles(&self) -> bool {
         let names = [&self.event_filter, &self.value];
         self.from.is_some() || self.unit.is_some() || names.into_iter().any(Option::is_some)
@@ -106,10 +106,10 @@ impl ReadArgs {
         limit_memory(self.max_memory);
     }
 
-    /// Reads all inputs into one profile, and keeps of it what the filters say; says what could not
-    /// be read. [`Profile::shown`] is the column to show, [`Profile::whole`] what percentages are of.
+    /// Reads all inputs into one profile and applies the filters; prints what could not be read. [`Profile::shown`] is
+    /// the column to show, [`Profile::whole`] the total that percentages refer to.
     ///
-    /// `options` is what the verb needs; what the user chose is put over it.
+    /// `options` is what the subcommand needs; the user's choices override it.
     pub fn read(
         &self,
         inputs: Vec<Input>,
@@ -118,7 +118,7 @@ impl ReadArgs {
         self.read_with(inputs, options, |profile| profile)
     }
 
-    /// As [`ReadArgs::read`], with `prepare` between the reading and the filters.
+    /// Same as [`ReadArgs::read`], with `prepare` applied between reading and filtering.
     pub fn read_with(
         &self,
         inputs: Vec<Input>,
@@ -129,7 +129,7 @@ impl ReadArgs {
         Ok((self.filters.filter(&profile).apply(profile)?, warnings))
     }
 
-    /// As [`ReadArgs::read`], but with one column, or one for each event, if these are wanted.
+    /// Same as [`ReadArgs::read`], but returns one column, or one for each event if these were requested.
     pub fn read_events(&self, inputs: Vec<Input>, options: Options) -> anyhow::Result<Profile> {
         let (mut profile, _) = self.read_columns(inputs, options, |profile| profile)?;
         if !self.filters.events() {
@@ -140,7 +140,7 @@ impl ReadArgs {
         Ok(filter.apply(profile)?)
     }
 
-    /// All that the inputs hold of what was asked for, before the filters.
+    /// Reads everything that was requested from the inputs, before filtering.
     fn read_columns(
         &self,
         inputs: Vec<Input>,
@@ -157,7 +157,7 @@ impl ReadArgs {
         };
         self.filters.need(&mut options);
         let inputs = if self.filters.merge() { label_all(inputs) } else { inputs };
-        // Of each input, where there are several.
+        // Names of functions in each input, if there are several.
         let mut functions = Vec::new();
         let (mut profile, warnings) = match self.filters.events() && options.event.is_none() {
             true => read_each_event(inputs, &options)?,
@@ -199,7 +199,7 @@ impl ReadArgs {
         Ok((profile, warnings))
     }
 
-    /// The options of the search for symbols.
+    /// Options for the lookup of symbols.
     pub fn symbols(&self) -> SymbolOptions {
         self.symbols.options()
     }
@@ -221,7 +221,7 @@ pub fn limit_memory(most: Option<usize>) {
     }
 }
 
-/// Says which columns add up to more than there is room for.
+/// Warns about columns whose sum exceeds 64 bits.
 fn say_saturated(profile: &Profile) {
     for (column, of) in profile.value_types.iter().enumerate() {
         if profile.samples.total(column) == u64::MAX {
@@ -235,7 +235,7 @@ fn value_of_unit(unit: &str) -> Result<ValueType, String> {
     ValueType::of_unit(unit).ok_or_else(|| "must be a unit".to_owned())
 }
 
-/// The format of this name.
+/// Finds the reader of a format by name.
 pub fn format(name: &str) -> Result<&'static dyn Reader, String> {
     reader_named(name).ok_or_else(|| "no such format; `pyrograph formats` lists them".to_owned())
 }
@@ -244,7 +244,7 @@ pub fn format(name: &str) -> Result<&'static dyn Reader, String> {
 #[derive(clap::Args)]
 pub struct FormatsArgs {}
 
-/// Lists them.
+/// Prints the list.
 pub fn formats(_: FormatsArgs) -> anyhow::Result<std::process::ExitCode> {
     let read: Vec<_> =
         READERS.iter().map(|reader| (reader.name(), reader.written_by().to_owned())).collect();

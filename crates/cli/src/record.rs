@@ -1,4 +1,4 @@
-//! `pyrograph record`: samples, and writes what came of it.
+//! `pyrograph record`: takes samples and writes the outputs.
 
 pub mod filters;
 mod goroutines;
@@ -47,7 +47,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (finished, interrupt, too_early) = recorded;
     let Finished { mut resolved, summary, event, engine, child, cpu_time, .. } = finished;
     let filter = Filter { by: plan.levels.clone(), stacks: plan.view, ..Filter::default() };
-    // As where files are read: filters see the names that are asked for.
+    // As for files that are read: filters see names in the requested form.
     if let Some(form) = plan.names {
         resolved.profile = named(resolved.profile, form);
     }
@@ -67,7 +67,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         say!("{left_out}");
     }
     say_nameless(&resolved.profile, resolved.profile.shown, &resolved.stats.rewritten_files);
-    // Nothing takes the place of a recording that somebody may want, unless a file was named.
+    // An empty recording must not replace an earlier one, unless a file was named.
     let is_nothing = resolved.stats.samples == 0 && plan.outputs.iter().any(Output::is_kept);
     let before = if is_nothing { found::files_of_before() } else { Vec::new() };
     let written = if before.is_empty() { write_all(&plan, &resolved) } else { Ok(()) };
@@ -93,11 +93,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-/// Records until the target ends, the time is over, or the user has seen enough. Returns true if that was before the delay was over.
+/// Records until the target ends, the time is over, or the user stops it. The flag that is returned is true if that was
+/// before the delay was over.
 fn record(plan: &Plan) -> Result<(Finished, Interrupt, bool), Error> {
     memory::keep_none();
     let verbose = plan.verbose;
-    // When the command goes on, or samples are taken of others.
+    // Time at which the command was started, or at which sampling of other targets began.
     let started = Rc::new(Cell::new(None));
     let starts = Rc::clone(&started);
     let mut recorder = Recorder::open(&plan.recording, move |message: Message| {
@@ -134,7 +135,7 @@ fn record(plan: &Plan) -> Result<(Finished, Interrupt, bool), Error> {
     Ok((recorder.finish()?, interrupt, delay.is_some()))
 }
 
-/// Shows the picture, or prints on a terminal how to.
+/// Opens the picture in the browser, or prints on a terminal how to open it.
 fn show(plan: &Plan) {
     let Some(picture) = plan.outputs.iter().find_map(Output::picture) else { return };
     if plan.open {
@@ -144,7 +145,7 @@ fn show(plan: &Plan) {
     }
 }
 
-/// Writes every output, whatever becomes of the others; the first error is returned.
+/// Writes all outputs even if some fail; returns the first error.
 fn write_all(plan: &Plan, resolved: &Resolved) -> anyhow::Result<()> {
     let mut result = Ok(());
     let mut picture = plan.picture.clone();
@@ -183,8 +184,8 @@ fn write_all(plan: &Plan, resolved: &Resolved) -> anyhow::Result<()> {
     result
 }
 
-/// The command's own exit code; 128 and the signal's number if one ended it, as shells have it. A
-/// command that still runs is waited for: recording is over, but it is still the user's program.
+/// Exit code of the command; 128 plus the number of the signal if a signal killed it, as in shells. If the command still
+/// runs, waits for it: the recording is over, but the command is still the user's program.
 fn exit_code(child: Option<Child>, interrupt: &Interrupt) -> anyhow::Result<ExitCode> {
     let Some(mut child) = child else { return Ok(ExitCode::SUCCESS) };
     if interrupt.only_us() {

@@ -1,4 +1,4 @@
-//! `pyrograph report`: any input as text, Markdown or JSON.
+//! `pyrograph report`: a report on any input as text, Markdown or JSON.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -107,7 +107,7 @@ enum Form {
     Json,
 }
 
-/// Reports.
+/// Runs `pyrograph report`.
 pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let Args { json, markdown, output, .. } = &mut args;
     ending::set_flag(output.as_deref(), &mut [("json", json), ("md", markdown)])?;
@@ -122,7 +122,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     if profile.samples.is_empty() {
         bail!("nothing to report: there is no sample");
     }
-    // Of two profiles the newer one.
+    // For a comparison, reports on the newer profile.
     let column = if profile.is_comparison() { 1 } else { profile.shown };
     let options = ReportOptions {
         labels: LabelOptions::default(),
@@ -165,12 +165,12 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// True if the report is for a terminal.
+/// Returns true if the report goes to a terminal.
 fn is_shown(output: Option<&Path>) -> bool {
     output.is_none_or(|path| path.as_os_str() == "-") && std::io::stdout().is_terminal()
 }
 
-/// Writes text: on a terminal as wide as that is, through a pager.
+/// Writes text; on a terminal in its width and through a pager.
 fn write_text(report: &Report, args: &Args, output: Option<&Path>) -> anyhow::Result<()> {
     let is_shown = is_shown(output);
     let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
@@ -182,13 +182,13 @@ fn write_text(report: &Report, args: &Args, output: Option<&Path>) -> anyhow::Re
             ColorChoice::Always => true,
             ColorChoice::Never => false,
         },
-        // In the order of totals none is in vain.
+        // If sorted by totals, functions without self time are meaningful.
         no_zeros: is_shown && !args.sort,
     };
     if !is_shown {
         return Ok(write_output(output, |out| report_text(report, style, out))?);
     }
-    // Names are plain already, and what is left of escapes are colours.
+    // Control characters were removed from names already; the remaining escape sequences are colours.
     let mut text = Vec::new();
     report_text(report, style, &mut text)?;
     crate::show::page(&text).context("failed to write standard output")
@@ -202,7 +202,7 @@ fn form(args: &Args) -> Form {
     }
 }
 
-/// A share in percent, with or without the sign.
+/// Parses a percentage, with or without the sign.
 fn percent(text: &str) -> Result<f64, String> {
     match text.trim_end_matches('%').trim_end().parse::<f64>() {
         Ok(share) if (0.0..=100.0).contains(&share) => Ok(share),

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// True if only errors are printed (`--quiet`): what a process prints is its own matter, as its standard error is.
+/// True if only errors are printed (`--quiet`). Global, because standard error belongs to the process, too.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
-/// From now on prints errors only.
+/// Suppresses all messages except errors from now on.
 pub fn be_quiet() {
     QUIET.store(true, Ordering::Relaxed);
 }
@@ -15,9 +15,9 @@ pub fn is_quiet() -> bool {
     QUIET.load(Ordering::Relaxed)
 }
 
-/// Writes a line on standard error, unless only errors are wanted. If nobody can read it (a full disk, a
-/// closed pipe), nothing is lost for it: a recording is worth more than its messages. Names in it
-/// may be from anywhere.
+/// Prints a line on standard error, unless only errors are requested. Write errors (a full disk, a closed pipe) are
+/// ignored: a recording is worth more than its messages. Control characters are removed, because names may come from any
+/// source.
 macro_rules! say {
     ($($text:tt)*) => {
         if !$crate::say::is_quiet() {
@@ -26,7 +26,7 @@ macro_rules! say {
     };
 }
 
-/// The same for errors.
+/// Prints an error on standard error, even with `--quiet`.
 macro_rules! say_error {
     ($($text:tt)*) => {{
         use std::io::Write;
@@ -38,7 +38,7 @@ macro_rules! say_error {
 pub(crate) use say;
 pub(crate) use say_error;
 
-/// The command line asks for what makes no sense, whatever the machine and the files are like: exit code 2.
+/// Error for a command line that makes no sense, independent of the machine and the files: exit code 2.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Usage(pub String);

@@ -1,4 +1,4 @@
-//! `pyrograph sched`: why does a thread not run?
+//! `pyrograph sched`: shows why threads do not run.
 
 mod chart;
 mod latency;

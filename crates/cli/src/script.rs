@@ -1,4 +1,4 @@
-//! `pyrograph script`: the events of an input, one by one.
+//! `pyrograph script`: prints the events of an input one by one.
 
 mod records;
 pub mod times;
@@ -119,7 +119,7 @@ pub struct Args {
     symbols: SymbolArgs,
 }
 
-/// Prints the events.
+/// Runs `pyrograph script`.
 ///
 /// # Errors
 ///
@@ -230,7 +230,7 @@ fn filter(
     Ok(filter)
 }
 
-/// Returns true if an event is called so, with or without modifiers.
+/// Returns true if an event has this name, with or without modifiers.
 fn is_called(name: &str, wanted: &str) -> bool {
     let rest = |wanted: &str| name.strip_prefix(wanted).map(str::to_owned);
     match wanted.split_once('*') {

@@ -1,11 +1,11 @@
-//! The short help, `-h`: one screen for each verb. `--help` has all options, with all that is to be said of each.
+//! The short help, `-h`: one screen for each subcommand. `--help` shows all options with their full descriptions.
 
 use clap::Command;
 
-/// Options of a verb that the short help shows, by heading. Each has a line of its own there.
+/// Heading, and the options below it in the short help: ID and a description of one line.
 type Section = (&'static str, &'static [(&'static str, &'static str)]);
 
-/// How long to record, whatever is recorded.
+/// The option for the duration, shared by several subcommands.
 const DURATION: (&str, &str) = ("duration", "Stop after this time: 10, 500ms, 5m");
 
 const TARGET: Section = (
@@ -214,7 +214,7 @@ const VERBS: &[(&str, &[Section])] = &[
     ),
 ];
 
-/// Gives a verb its short help.
+/// Adds the short help to a subcommand.
 pub fn with_short_help(verb: Command) -> Command {
     let Some((_, sections)) = VERBS.iter().find(|(name, _)| *name == verb.get_name()) else {
         return verb;
@@ -228,7 +228,7 @@ pub fn with_short_help(verb: Command) -> Command {
         let before = sections.iter().take_while(|(of, _)| *of != heading);
         before.map(|(_, rows)| rows.len()).sum::<usize>()
     };
-    // Examples, and what else there is to say.
+    // The first paragraph has the examples; the others are shown by `--help` only.
     let after = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
     let examples = after.split("\n\n").next().unwrap_or_default().to_owned();
     let verb = verb.after_help(examples).after_long_help(after);

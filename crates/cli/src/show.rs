@@ -1,4 +1,4 @@
-//! Programs that show what is written: the pager, the browser.
+//! Programs that show output: the pager and the browser.
 
 use std::io;
 use std::path::Path;
@@ -11,13 +11,13 @@ use crate::say::say;
 ///
 /// # Errors
 ///
-/// Those of the terminal.
+/// If the terminal or the pager fails.
 pub fn page(text: &[u8]) -> io::Result<()> {
     pyrograph_memory::lift();
     pyrograph_terminal::page(text)
 }
 
-/// Opens a file in the browser, or says how to.
+/// Opens a file in the browser; if that fails, prints how to open it.
 pub fn open(path: &Path) {
     pyrograph_memory::lift();
     if let Err(tried) = browser::open(path) {

@@ -1,16 +1,16 @@
-//! The spellings of options that users of the established scripts have in their fingers.
+//! Alternative spellings of options, which users of `flamegraph.pl` and similar scripts are used to.
 
 use std::ffi::OsString;
 
-/// The arguments as clap takes them: `-title X`, `-title=X`, `--Tit X` become `--title=X`, as the
-/// established scripts take them. Values are joined to their options, so that one may begin with a
-/// hyphen. What is not known is left as it is, for clap to complain of.
+/// Normalizes arguments for clap: `-title X`, `-title=X`, `--Tit X` become `--title=X`, as the established scripts
+/// accept them. Values are joined to their options, so that a value may begin with a hyphen. Unknown options are left
+/// unchanged, so that clap reports them.
 pub fn normalized<A: clap::Args>(arguments: Vec<OsString>) -> Vec<OsString> {
     let command = A::augment_args(clap::Command::new("verb"));
     let options: Vec<(String, bool)> = command
         .get_arguments()
         .filter_map(|option| {
-            // A value that may be left out stands behind an equals sign.
+            // An optional value must be given after an equals sign.
             let optional = option.get_num_args().is_some_and(|count| count.min_values() == 0);
             let takes_value = option.get_action().takes_values() && !optional;
             Some((option.get_long()?.to_owned(), takes_value))
@@ -31,7 +31,7 @@ pub fn normalized<A: clap::Args>(arguments: Vec<OsString>) -> Vec<OsString> {
                 Some((name, value)) => (name, Some(value.to_owned())),
                 None => (body, None),
             };
-            // Short options of ours, except with two hyphens.
+            // `-o` and `-h` are short options of ours, unless they have two hyphens.
             (!["o", "h"].contains(&name) || text.starts_with("--"))
                 .then(|| find(&options, &name.to_lowercase()))
                 .flatten()
@@ -54,7 +54,7 @@ pub fn normalized<A: clap::Args>(arguments: Vec<OsString>) -> Vec<OsString> {
     normal
 }
 
-/// The option with this name, or the only one that begins so.
+/// Finds the option with this name, or the only one with this prefix.
 fn find<'a>(options: &'a [(String, bool)], name: &str) -> Option<&'a (String, bool)> {
     let exact = options.iter().find(|(long, _)| long == name);
     let mut beginning =

@@ -130,7 +130,7 @@ impl Args {
     }
 }
 
-/// Keys that keep counts apart.
+/// Keys by which counts are kept apart.
 const KINDS: [(KeyKind, &str, &str); 7] = [
     (KeyKind::Cpu, "cpu", "Each CPU"),
     (KeyKind::Core, "core", "Each core, with its hardware threads"),
@@ -211,7 +211,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Takes what is behind `--vs` off a command.
+/// Splits off the second command after `--vs`.
 fn split_command(command: &mut Vec<OsString>) -> anyhow::Result<Option<Vec<OsString>>> {
     let Some(place) = command.iter().position(|word| word == "--vs") else { return Ok(None) };
     let other = command.split_off(place + 1);
@@ -241,9 +241,10 @@ fn check(args: &Args, target: &Target, is_compared: bool) -> anyhow::Result<()> 
 
 struct Session {
     args: Args,
-    /// There is a --comm.
+    /// True if `--comm` is given.
     has_names: bool,
-    /// Handlers of signals, once the first run has started: until then Ctrl-C ends this program and the command at once.
+    /// Signal handlers, installed once the first run has started: until then, Ctrl-C ends this program and the command
+    /// immediately.
     interrupt: OnceCell<Interrupt>,
 }
 
@@ -312,7 +313,8 @@ impl Session {
         })
     }
 
-    /// Counts until the target ends, the time is over, or the user has seen enough; `None` if that is so already.
+    /// Counts once until the target ends, the time is over, or the user stops it; `None` if the user has stopped it
+    /// already.
     fn once(
         &self,
         plan: &CountPlan,
@@ -346,7 +348,7 @@ impl Session {
         Ok(Some(counted))
     }
 
-    /// Adds which flags ask for what the kernel does not permit.
+    /// Adds to an error the flags that need what the kernel does not permit.
     fn explain(&self, error: Error) -> anyhow::Error {
         let flags = [
             (self.args.cgroup.is_some(), "--cgroup"),
@@ -369,7 +371,7 @@ impl Session {
     }
 }
 
-/// Names what is not in the counts.
+/// Reports events that are missing in the counts.
 fn say_gaps(CountGaps { denied, lost, missed }: &CountGaps) {
     if *denied > 0 {
         say!(
@@ -393,7 +395,7 @@ fn say_gaps(CountGaps { denied, lost, missed }: &CountGaps) {
     }
 }
 
-/// Counts of runs that failed may be of something else.
+/// Reports failed runs: their counts may be of other work.
 fn say_failed(title: &str, CountedRuns { runs, failed, .. }: &CountedRuns) {
     let runs = runs.len();
     if *failed > 0 {

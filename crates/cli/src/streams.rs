@@ -1,4 +1,4 @@
-//! Inputs and outputs of verbs that read files and write one.
+//! Inputs and outputs of subcommands that read files and write one.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -38,9 +38,9 @@ impl From<PictureArgs> for Picture {
     }
 }
 
-/// The inputs that `files` name; `-` is standard input; with no file it is that, too, or where nothing can come from
-/// there the [recording](crate::found) of the current folder. `LABEL=FILE` is a file with a
-/// label, unless there is a file of that very name.
+/// Opens the inputs named by `files`; `-` is standard input. Without files, the input is standard input, or the
+/// [recording](crate::found) in the current folder if standard input is a terminal or `/dev/null`. `LABEL=FILE` is a
+/// file with a label, unless a file with exactly this name exists.
 pub fn inputs(files: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
     if files.is_empty() {
         return Ok(vec![match found::input()? {
@@ -58,7 +58,7 @@ fn input(file: &Path) -> anyhow::Result<Input> {
     }
 }
 
-/// Standard input. On a terminal, where somebody has to type it, a message says so.
+/// Opens standard input. If it is a terminal, prints a message, because the user has to type the input.
 fn standard_input() -> Input {
     if io::stdin().is_terminal() {
         say!("reading standard input; Ctrl-D ends it");
@@ -66,7 +66,7 @@ fn standard_input() -> Input {
     Input::stdin()
 }
 
-/// A file, or standard input, which `-` names.
+/// Opens a file, or standard input for `-`.
 pub fn open(file: &Path) -> anyhow::Result<Input> {
     match file.as_os_str() == "-" {
         true => Ok(standard_input()),
@@ -74,35 +74,35 @@ pub fn open(file: &Path) -> anyhow::Result<Input> {
     }
 }
 
-/// Label and path of `LABEL=FILE`. A label has no slash: `./a=b` is a file in any case.
+/// Splits `LABEL=FILE` into label and path. A label contains no slash: `./a=b` is always a file.
 fn label_of(file: &Path) -> Option<(&str, &Path)> {
     let (label, path) = file.to_str()?.split_once('=')?;
     let is_label = !label.is_empty() && !label.contains('/') && !path.is_empty();
     (is_label && !file.exists()).then(|| (label, Path::new(path)))
 }
 
-/// Where verbs that count and trace write: a file, or without one, standard error for a person, beside what the program
-/// itself prints, and standard output for programs.
+/// Output of subcommands that count and trace: a file, or else standard error for text, apart from the target's own
+/// output, and standard output for formats that programs read.
 #[derive(Clone, Copy, Debug)]
 pub struct Destination<'a> {
-    /// The file; `-` is standard output.
+    /// Path of the file; `-` is standard output.
     pub path: Option<&'a Path>,
-    /// It is for a person.
+    /// True if the output is text for people.
     pub is_text: bool,
 }
 
 impl<'a> Destination<'a> {
-    /// The file, unless it is standard output.
+    /// Path of the file; `None` for standard output and standard error.
     fn file(self) -> Option<&'a Path> {
         self.path.filter(|path| path.as_os_str() != "-")
     }
 
-    /// Returns true if it is standard error.
+    /// Returns true if the output goes to standard error.
     pub fn is_standard_error(self) -> bool {
         self.path.is_none() && self.is_text
     }
 
-    /// Returns true if it is standard output: a command's own goes to standard error then.
+    /// Returns true if the output goes to standard output: that of the command is then redirected to standard error.
     pub fn is_standard_output(self) -> bool {
         self.file().is_none() && !self.is_standard_error()
     }
@@ -112,7 +112,7 @@ impl<'a> Destination<'a> {
         Ok(self.file().map_or(Ok(()), check_writable)?)
     }
 
-    /// Opens it for what is written bit by bit.
+    /// Opens the output for incremental writing.
     pub fn open(self) -> anyhow::Result<Box<dyn Write>> {
         if self.is_standard_error() {
             return Ok(Box::new(BufWriter::new(standard_error())));
@@ -123,7 +123,7 @@ impl<'a> Destination<'a> {
         Ok(Box::new(BufWriter::with_capacity(1 << 20, file)))
     }
 
-    /// Writes a result: a file is whole or not there.
+    /// Writes a complete result: a file appears whole or not at all.
     pub fn write(self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> anyhow::Result<()> {
         if self.is_standard_error() {
             let mut out = BufWriter::new(standard_error());
@@ -134,7 +134,7 @@ impl<'a> Destination<'a> {
     }
 }
 
-/// Writes a picture that `write` draws as SVG: as pixels, if the file's name ends in `.png`.
+/// Writes the picture that `write` draws as SVG; as PNG if the file's name ends in `.png`.
 pub fn write_picture(
     path: Option<&Path>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -143,7 +143,7 @@ pub fn write_picture(
     Ok(())
 }
 
-/// Says what would give names to code that has none, but for files of which it is said otherwise why.
+/// Prints advice for code without symbols, except in the files `but`, for which the reason was reported elsewhere.
 pub fn say_nameless(profile: &Profile, column: usize, but: &[String]) {
     let servers = std::env::var_os("DEBUGINFOD_URLS").is_some_and(|urls| !urls.is_empty());
     let (mut nameless, whole) = (nameless(profile, column), profile.whole(column));
@@ -152,7 +152,7 @@ pub fn say_nameless(profile: &Profile, column: usize, but: &[String]) {
     advice.iter().for_each(|line| say!("{line}"));
 }
 
-/// Says what a picture lacks.
+/// Reports what the written picture lacks.
 pub fn say_written(written: Written) {
     if written.without_text {
         say!("the picture has no text, as this machine has no font");

@@ -1,4 +1,4 @@
-//! Where symbols are looked for: the options that all verbs have that read addresses.
+//! Options for the lookup of symbols, shared by all subcommands that read addresses.
 
 use std::path::PathBuf;
 
@@ -32,7 +32,7 @@ pub struct SymbolArgs {
 }
 
 impl SymbolArgs {
-    /// The options of the resolver. Lines are looked for only by verbs that show them.
+    /// Options for the resolver. Source lines are off: subcommands that show lines turn them on.
     pub fn options(&self) -> SymbolOptions {
         let usual = Locator::default();
         let locator = Locator {

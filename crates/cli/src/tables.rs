@@ -1,4 +1,4 @@
-//! The memory for unwind tables of the in-kernel engine, and what is kept for the next recording.
+//! Options for the in-kernel engine's unwind tables: their memory, and their cache.
 
 use std::path::PathBuf;
 
@@ -28,17 +28,17 @@ pub struct TableArgs {
 }
 
 impl TableArgs {
-    /// The most bytes of unwind tables.
+    /// Maximum size of all unwind tables in bytes.
     pub fn budget(&self) -> usize {
         self.table_memory.unwrap_or(256 << 20)
     }
 
-    /// Returns true if something is asked of the unwind tables in the kernel.
+    /// Returns true if an option for unwind tables in the kernel is set.
     pub fn is_of_tables(&self) -> bool {
         self.table_memory.is_some()
     }
 
-    /// The folder below which such things are kept, if they are.
+    /// Folder of the cache; `None` if it is off.
     pub fn cache(&self) -> Option<PathBuf> {
         (!self.no_cache).then(user_folder).flatten()
     }

@@ -1,4 +1,4 @@
-//! Flags of a target: a command, processes, the machine.
+//! Flags that select a target: a command, processes, or the machine.
 
 use std::ffi::OsString;
 
@@ -28,7 +28,7 @@ pub struct TargetArgs {
 }
 
 impl TargetArgs {
-    /// The target, if there is one. A command that only runs beside it is left.
+    /// Takes the target, if there is one. A command that only runs beside the target is left.
     pub fn take(&mut self) -> Option<Target> {
         if self.all_cpus || self.cpu.is_some() {
             return Some(Target::System);
@@ -40,17 +40,17 @@ impl TargetArgs {
         self.beside().map(Target::Command)
     }
 
-    /// The processes that are named.
+    /// The selected processes.
     pub fn processes(&self) -> &[i32] {
         &self.pid
     }
 
-    /// The CPUs that are named.
+    /// The selected CPUs.
     pub fn cpus(&self) -> &[u32] {
         self.cpu.as_ref().map(|cpus| &cpus.0[..]).unwrap_or_default()
     }
 
-    /// The command that is left.
+    /// Takes the command that is left, which only runs beside the target.
     pub fn beside(&mut self) -> Option<Vec<OsString>> {
         Some(std::mem::take(&mut self.command)).filter(|command| !command.is_empty())
     }

@@ -1,4 +1,4 @@
-//! `pyrograph top`: shows where the time goes while it goes there.
+//! `pyrograph top`: shows a running recording.
 
 mod plan;
 mod screen;
@@ -16,7 +16,7 @@ use self::plan::Plan;
 ///
 /// # Errors
 ///
-/// If nothing can be recorded, or it cannot be shown.
+/// If nothing can be recorded, or the view cannot be shown.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let plan = Plan::new(args)?;
     match plan.tables.is_none() && Screen::is_there() {

@@ -146,7 +146,7 @@ pub struct Args {
     duration: Option<Duration>,
 }
 
-/// Which page faults are traced.
+/// Kinds of page faults to trace.
 const FAULTS: [(PageFaults, &str, &str); 3] = [
     (PageFaults { major: true, minor: true }, "all", "All"),
     (PageFaults { major: true, minor: false }, "maj", "Those for which a page is read"),
@@ -222,7 +222,7 @@ impl Args {
         })
     }
 
-    /// Checks that a table has room for what is asked for.
+    /// Checks that the requested options are possible with a table.
     fn check_summary(&self, events: &[TracedEvent]) -> anyhow::Result<()> {
         if !self.summary {
             return Ok(());
@@ -254,7 +254,7 @@ impl Args {
         Ok(())
     }
 
-    /// The one word of the command, if it is a file that cannot be run.
+    /// Returns the only word of the command if it is a file that is not executable, as the input to read.
     fn file_of_command(&mut self) -> Option<PathBuf> {
         let [word] = &self.target.command[..] else { return None };
         let path = PathBuf::from(word);
@@ -267,7 +267,8 @@ impl Args {
         Some(path)
     }
 
-    /// Where to write: what is read from a file has no program's output beside it.
+    /// Destination of the output. If the input is a file, there is no traced program whose output could be mixed with
+    /// it.
     fn destination(&self) -> Destination<'_> {
         let is_text = matches!(self.style(), CallStyle::Text { .. }) && self.input.is_none();
         Destination { path: self.output.as_deref(), is_text }
@@ -278,7 +279,7 @@ impl Args {
         self.destination().write(|out| write_call_table(self.style(), &table, out))
     }
 
-    /// Writes one of several tables.
+    /// Writes the table of one interval.
     fn write_interval(&self, of: &CountedTime, out: &mut dyn Write) -> anyhow::Result<()> {
         let mut table = call_table(&of.counts, self.by, Some(of.elapsed));
         table.end = Some(of.end);
@@ -310,7 +311,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         false => args.destination().open()?,
     };
     let mut tracing = Tracing::open(&plan)?;
-    // Until here Ctrl-C ends this program and the command at once.
+    // Until here, Ctrl-C ends this program and the command immediately.
     let interrupt = Interrupt::catch()?;
     let stopper = tracing.stopper();
     let _stops = interrupt.on_signal(move || stopper.stop())?;
@@ -371,7 +372,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     Ok(if is_target { ExitCode::from(code) } else { ExitCode::SUCCESS })
 }
 
-/// Reads calls from a file.
+/// Reads system calls from a file.
 fn read(args: &Args, path: &Path) -> anyhow::Result<ExitCode> {
     let words = args.expr.iter().flat_map(|words| words.split(',')).map(str::trim);
     let (events, calls): (Vec<_>, Vec<_>) = words.partition(|word| names_event(word));
@@ -435,7 +436,7 @@ fn read(args: &Args, path: &Path) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Without this, a program that does nothing but wait would have an empty table.
+/// Reports calls that have not returned. Without this, a program that only waits would have an empty table.
 fn say_in_progress(calls: &BTreeMap<String, u64>) {
     if calls.is_empty() {
         return;

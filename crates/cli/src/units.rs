@@ -1,11 +1,11 @@
-//! Numbers as people type and read them.
+//! Parsing and formatting of numbers on the command line.
 
 use std::time::Duration;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 pub use pyrograph_render::{counted, grouped, percent};
 
-/// Reads a duration: seconds (`10`, `0.5`), or with a unit (`500ms`, `10s`, `5m`, `1h`).
+/// Parses a duration: seconds (`10`, `0.5`), or with a unit (`500ms`, `10s`, `5m`, `1h`).
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor = match &text[digits.len()..] {
@@ -36,7 +36,7 @@ pub fn parse_count(text: &str) -> Result<u64, String> {
     count.ok_or_else(|| "not a whole number from 1 on".to_owned())
 }
 
-/// Reads the time between two tables: shorter ones would show nothing new, and take time.
+/// Parses the interval between two tables; at least 100 ms, because shorter ones show nothing new and cost time.
 pub fn parse_interval(text: &str) -> Result<Duration, String> {
     match parse_duration(text)? {
         interval if interval >= Duration::from_millis(100) => Ok(interval),
@@ -44,7 +44,7 @@ pub fn parse_interval(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// Reads a size: bytes (`4096`), or with a unit (`64K`, `256M`, `1G`; powers of 1024).
+/// Parses a size: bytes (`4096`), or with a unit (`64K`, `256M`, `1G`; powers of 1024).
 pub fn parse_size(text: &str) -> Result<usize, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let shift = match &text[digits.len()..] {
@@ -61,7 +61,7 @@ pub fn parse_size(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Reads one of some values by its name; each may have a line of help.
+/// Parser for one of several named values; each may have a line of help.
 pub fn one_of<T, const N: usize>(
     values: [(T, &'static str, &'static str); N],
 ) -> impl TypedValueParser<Value = T>
@@ -78,7 +78,7 @@ where
     })
 }
 
-/// Reads a number above 0.
+/// Parses a number above 0.
 pub fn above_zero(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && value > 0.0 => Ok(value),

@@ -1,4 +1,4 @@
-//! `pyrograph view`: any input to a page with all views of it, or these views on the terminal.
+//! `pyrograph view`: a page with all views of any input, or these views on the terminal.
 
 mod terminal;
 
@@ -18,7 +18,7 @@ use crate::reading::ReadArgs;
 use crate::say::{misuse, say};
 use crate::streams::{PictureArgs, inputs};
 
-/// The file where none is named.
+/// Name of the output if none is given.
 const DEFAULT_OUTPUT: &str = "flamegraph.html";
 
 /// Make a page with all views of a profile: flame graph, table, tree, callers, timeline
@@ -69,7 +69,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// The heading.
+    /// Title of the page.
     fn title(&self) -> String {
         self.title.clone().unwrap_or_else(|| {
             let first = self.files.first().and_then(|file| file.file_name());
@@ -77,14 +77,14 @@ impl Args {
         })
     }
 
-    /// True if the views are to be on the terminal.
+    /// Returns true if the views are shown on the terminal.
     fn is_for_terminal(&self) -> bool {
         let is_elsewhere = self.output.is_some() || self.open || browser::is_likely();
         self.terminal || !is_elsewhere && Screen::is_there()
     }
 }
 
-/// Makes the page, or shows the views.
+/// Writes the page, or shows the views on the terminal.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.is_for_terminal() {
         if !Screen::is_there() {
@@ -120,7 +120,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The file to write; `None` for standard output.
+/// Path of the file to write; `None` for standard output.
 fn path(args: &Args) -> Option<PathBuf> {
     match &args.output {
         Some(path) => Some(path.clone()).filter(|path| path.as_os_str() != "-"),

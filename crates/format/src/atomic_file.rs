@@ -1,4 +1,4 @@
-//! Files appear whole or not at all.
+//! Output files that appear whole or not at all.
 
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions, Permissions};
@@ -12,17 +12,20 @@ use std::sync::{Mutex, PoisonError};
 use rustix::fs::{Access, AtFlags, CWD, OFlags, access, linkat, unlink};
 use rustix::io::Errno;
 
-/// The most that anybody may do with a new file; the process's umask is taken off.
+/// Permissions of a new file, before the process's umask is applied.
 const MODE: u32 = 0o666;
 
-/// Writes a file: `write` gets a buffered writer to a temporary file, which takes its place only when
-/// all is written. Until then it has no name, where the file system can do so: whoever is killed leaves
-/// nothing. An existing file keeps its permissions and, where that is permitted, its owner; under sudo a new
-/// file belongs to the user who called sudo, if that user may write in the folder. A symbolic link stays one. What is no regular file, such as `/dev/stdout` or a named pipe, is written directly.
+/// Writes a file atomically: `write` gets a buffered writer to a temporary file, which replaces `path` only after
+/// everything was written. Until then the file has no name (`O_TMPFILE`), if the file system supports that, so a process
+/// that is killed leaves nothing behind.
+///
+/// An existing file keeps its permissions and, if permitted, its owner. Under sudo, a new file belongs to the user who
+/// called sudo, if that user may write to the folder. A symbolic link stays a link. A path that is not a regular file,
+/// such as `/dev/stdout` or a named pipe, is written directly.
 ///
 /// # Errors
 ///
-/// Those of the file system and of `write`. The file at `path` is as it was then.
+/// If the file system or `write` reports an error. A regular file at `path` is then unchanged.
 pub fn write_file(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -53,7 +56,7 @@ pub fn write_file(
     let file = finish(file, write)?;
     let owner = existing.as_ref().map(|old| (old.uid(), old.gid())).or_else(|| of_sudo(&folder));
     if let Some((user, group)) = owner {
-        // Not permitted to others than root, whose file it then is.
+        // Fails unless we are root: the file then belongs to the current user.
         fchown(&file, Some(user), Some(group)).ok();
     }
     if let Some(existing) = existing {
@@ -66,8 +69,8 @@ pub fn write_file(
     temporary.persist(&target).map_err(|failed| failed.error)
 }
 
-/// The user and group that called sudo (`SUDO_UID` and `SUDO_GID`, sudo(8)), if they may write in this folder: a file in
-/// `/etc` stays root's.
+/// User and group of the caller of sudo (`SUDO_UID` and `SUDO_GID`, sudo(8)), if that user may write to this folder: a
+/// file in `/etc` still belongs to root.
 fn of_sudo(folder: &Path) -> Option<(u32, u32)> {
     let number = |name| std::env::var(name).ok()?.parse().ok();
     let (user, group) = (number("SUDO_UID")?, number("SUDO_GID")?);
@@ -78,40 +81,40 @@ fn of_sudo(folder: &Path) -> Option<(u32, u32)> {
     may_write.then_some((user, group))
 }
 
-/// Why no file can be written there.
+/// Reasons why a file cannot be written.
 #[derive(Debug, thiserror::Error)]
 pub enum NotWritable {
-    /// It is a folder.
+    /// The path is a folder.
     #[error("{} is a folder", .0.display())]
     Folder(PathBuf),
-    /// There is no such folder.
+    /// The folder of the file does not exist.
     #[error("{}: the folder {} does not exist", path.display(), folder.display())]
     NoFolder {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its folder.
+        /// The missing folder.
         folder: PathBuf,
     },
-    /// The file is there, and this process may not write it.
+    /// The file exists, but this process may not write to it.
     #[error("{} is not writable", .0.display())]
     File(PathBuf),
-    /// Its folder takes no new files.
+    /// No new file can be created in the folder.
     #[error("{}: nothing can be written into the folder {}: {error}", path.display(), folder.display())]
     InFolder {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its folder.
+        /// Folder of the file.
         folder: PathBuf,
-        /// The system's error.
+        /// Error of the operating system.
         error: io::Error,
     },
 }
 
-/// Checks that [`write_file`] can write a file, before what is to be in it is made.
+/// Checks whether [`write_file`] can write a file, before its content is computed.
 ///
 /// # Errors
 ///
-/// If it is a folder; if its own folder is not there, or may not be written.
+/// If the path is a folder, or if its parent folder does not exist or is not writable.
 pub fn check_writable(path: &Path) -> Result<(), NotWritable> {
     if path.is_dir() {
         return Err(NotWritable::Folder(path.to_owned()));
@@ -128,20 +131,20 @@ pub fn check_writable(path: &Path) -> Result<(), NotWritable> {
     if existing.is_some() && access(&path, Access::WRITE_OK).is_err() {
         return Err(NotWritable::File(path));
     }
-    // Files that are not regular are written in place; others are made anew.
+    // Files that are not regular are written in place; regular files are created anew in the folder.
     match existing.is_none_or(|existing| existing.is_file()).then(|| try_folder(&folder)) {
         Some(Err(error)) => Err(NotWritable::InFolder { path, folder, error }),
         _ => Ok(()),
     }
 }
 
-/// Makes a file in a folder and takes it away: root may do all, but not on each file system.
+/// Creates a file in a folder and removes it: root passes permission checks, but not every file system is writable.
 fn try_folder(folder: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).custom_flags(OFlags::TMPFILE.bits().cast_signed());
     match options.open(folder).map(drop) {
         Err(error) if !is_refusal(&error) => {
-            // The file system has no files without names.
+            // The file system does not support `O_TMPFILE`.
             let name = folder.join(format!(".pyrograph-{}", std::process::id()));
             OpenOptions::new().write(true).create_new(true).open(&name)?;
             fs::remove_file(name)
@@ -154,17 +157,17 @@ fn is_refusal(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::ACCESS | Errno::PERM | Errno::ROFS))
 }
 
-/// The temporary files that have a name, as many as fit.
+/// Paths of temporary files that have a name; further ones are not registered.
 static UNFINISHED: Mutex<[Option<CString>; 8]> = Mutex::new([const { None }; 8]);
 
-/// Removes temporary files that have a name, for a program that ends without unwinding. It takes no memory.
+/// Removes the temporary files that have a name, for programs that exit without unwinding. Does not allocate memory.
 pub fn remove_unfinished() {
     if let Ok(paths) = UNFINISHED.try_lock() {
         paths.iter().flatten().for_each(|path| unlink(path.as_c_str()).unwrap_or_default());
     }
 }
 
-/// A place in [`UNFINISHED`].
+/// Slot in [`UNFINISHED`]; freed on drop.
 struct Unfinished(Option<usize>);
 
 impl Unfinished {
@@ -188,8 +191,8 @@ impl Drop for Unfinished {
     }
 }
 
-/// A new file that is gone when it is closed; nothing where that cannot be had (`O_TMPFILE`), or could
-/// not be given a name afterwards.
+/// Opens a new file without a name (`O_TMPFILE`), which disappears when it is closed. `None` if the file system does not
+/// support this, or if the file could not be linked to a name afterwards (no `/proc`).
 fn without_name(folder: &Path) -> Option<File> {
     let mut options = OpenOptions::new();
     options.write(true).mode(MODE).custom_flags(OFlags::TMPFILE.bits().cast_signed());

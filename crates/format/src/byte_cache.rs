@@ -1,14 +1,14 @@
-//! A bounded memory of texts that were parsed before.
+//! A bounded cache of the results of parsing texts.
 
 use std::hash::{BuildHasher, Hasher};
 
 use foldhash::fast::RandomState;
 use hashbrown::HashTable;
 
-/// Maps text to what it was parsed to. When it has grown beyond its limit it forgets everything and
-/// starts anew, so that its size depends neither on the input's size nor on its variety.
+/// Maps texts to the results of parsing them. When it exceeds its limit, it is cleared, so that its size depends neither
+/// on the size of the input nor on its variety.
 ///
-/// The texts are compared in full: equal hashes alone prove nothing.
+/// Texts are compared in full: equal hashes are not enough.
 pub(crate) struct ByteCache<V> {
     text: Vec<u8>,
     index: HashTable<Entry<V>>,
@@ -25,7 +25,7 @@ struct Entry<V> {
 }
 
 impl<V: Copy> ByteCache<V> {
-    /// An empty cache of at most about `limit` bytes of text; no more than 2 GiB.
+    /// An empty cache for about `limit` bytes of text; at most 2 GiB.
     pub fn new(limit: usize) -> Self {
         Self {
             text: Vec::new(),
@@ -48,12 +48,12 @@ impl<V: Copy> ByteCache<V> {
         hasher.finish()
     }
 
-    /// The result of parsing `text`, if it is still known.
+    /// Returns the result of parsing `text` if it is cached.
     pub fn get(&self, hash: u64, text: &[u8]) -> Option<V> {
         self.get_tagged(hash, 0, text)
     }
 
-    /// The result of parsing `text` under `tag`, if it is still known.
+    /// Returns the result of parsing `text` under `tag` if it is cached.
     #[inline]
     pub fn get_tagged(&self, hash: u64, tag: u32, text: &[u8]) -> Option<V> {
         let found = self.index.find(hash, |entry| {
@@ -65,12 +65,12 @@ impl<V: Copy> ByteCache<V> {
         found.map(|entry| entry.value)
     }
 
-    /// Remembers what `text` was parsed to. A text that takes most of the room is not remembered.
+    /// Caches the result of parsing `text`, unless the text is longer than a quarter of the limit.
     pub fn insert(&mut self, hash: u64, text: &[u8], value: V) {
         self.insert_tagged(hash, 0, text, value);
     }
 
-    /// Remembers what `text` was parsed to under `tag`.
+    /// Caches the result of parsing `text` under `tag`.
     pub fn insert_tagged(&mut self, hash: u64, tag: u32, text: &[u8], value: V) {
         if text.len() > self.limit / 4 {
             return;
@@ -79,7 +79,7 @@ impl<V: Copy> ByteCache<V> {
             self.text.clear();
             self.index.clear();
         }
-        // Both fit: the limit is at most 2 GiB.
+        // Both fit in 32 bits: the limit is at most 2 GiB.
         let (start, length) = (self.text.len() as u32, text.len() as u32);
         self.text.extend_from_slice(text);
         let entry = Entry { hash, tag, start, length, value };

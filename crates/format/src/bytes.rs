@@ -1,19 +1,18 @@
-//! Searches over a few dozen bytes, where a call into a vectorized search costs more than it saves,
-//! and numbers.
+//! Searches over a few dozen bytes, where a call to a vectorized search costs more than it saves; parsing of numbers.
 
 use wide::u8x16;
 
-/// As much as is looked at in one step. For most words that is all of them: their lengths differ, and a
-/// step more or less, which the CPU cannot foresee, costs more than the steps.
+/// Bytes that are examined in one step. Most words fit in one block: their lengths differ, and a branch on the number of
+/// steps, which the CPU cannot predict, costs more than the steps themselves.
 pub(crate) type Block = [u8; 16];
 
-/// Which bytes of a block are this one: a bit each, the lowest for the first.
+/// Returns a bit mask of the bytes that equal `byte`; the lowest bit is for the first byte.
 #[inline]
 pub(crate) fn equal(block: Block, byte: u8) -> u32 {
     u8x16::new(block).simd_eq(u8x16::splat(byte)).to_bitmask()
 }
 
-/// Number of hexadecimal digits a block begins with.
+/// Number of hexadecimal digits at the start of a block.
 #[inline]
 pub(crate) fn hex_digits(block: Block) -> usize {
     // A value below the first wraps to far above the last.
@@ -27,13 +26,13 @@ pub(crate) fn hex_digits(block: Block) -> usize {
     are_digits.to_bitmask().trailing_ones() as usize
 }
 
-/// The block that begins at `at`, with zeros behind the text's end.
+/// The block that begins at `at`, padded with zeros after the end of the text.
 #[inline]
 pub(crate) fn block(text: &[u8], at: usize) -> Block {
     let rest = text.get(at..).unwrap_or_default();
     match (rest.first_chunk(), text.last_chunk()) {
         (Some(block), _) => *block,
-        // That and what comes before it, which is shifted out.
+        // Loads the last 16 bytes and shifts out those before `at`.
         (None, Some(_)) if rest.is_empty() => [0; 16],
         (None, Some(last)) => (u128::from_le_bytes(*last) >> (8 * (16 - rest.len()))).to_le_bytes(),
         (None, None) => {
@@ -44,14 +43,14 @@ pub(crate) fn block(text: &[u8], at: usize) -> Block {
     }
 }
 
-/// Where `byte` is first found from `at` on; the length of `text` if it is not.
+/// Index of the first `byte` at or after `at`; the length of `text` if there is none.
 #[inline]
 pub(crate) fn find(text: &[u8], at: usize, byte: u8) -> usize {
     let mut at = at;
     while at < text.len() {
         let found = equal(block(text, at), byte);
         if found != 0 {
-            // A byte behind the end may be it.
+            // The match may be in the padding after the end.
             return text.len().min(at + found.trailing_zeros() as usize);
         }
         at += 16;
@@ -59,10 +58,10 @@ pub(crate) fn find(text: &[u8], at: usize, byte: u8) -> usize {
     text.len()
 }
 
-/// True if two texts are equal. They are short, so that a call of `memcmp` costs as much as all the rest.
+/// Returns true if two texts are equal. They are short: calling `memcmp` would cost as much as everything else.
 ///
-/// Two blocks, the first and the last, hold all of a text that is no longer than both, so that
-/// nothing but its rough length chooses what is done.
+/// Two blocks, the first and the last bytes, cover any text up to their combined length, so that only the rough length
+/// causes a branch.
 #[inline]
 pub(crate) fn is_same(one: &[u8], other: &[u8]) -> bool {
     fn ends<const N: usize>(one: &[u8], other: &[u8]) -> Option<bool> {
@@ -81,7 +80,7 @@ pub(crate) fn is_same(one: &[u8], other: &[u8]) -> bool {
     ends.unwrap_or_else(|| one.iter().zip(other).all(|(a, b)| a == b))
 }
 
-/// Reads a number that is nothing but decimal digits.
+/// Parses a number; `None` unless it consists of decimal digits only and fits in 64 bits.
 #[inline]
 pub(crate) fn decimal(digits: &[u8]) -> Option<u64> {
     let number = digits.iter().try_fold(0u64, |number, &digit| {

@@ -1,10 +1,10 @@
-//! Which frame a function's name in a call tree stands for, looked for first among those that the same
+//! Cache of functions in call trees, by module and name. A function is looked up first among the functions that its
 //! caller called before.
 //!
-//! A function calls a few others, mostly the same ones. What is known of those stands with their caller,
-//! which was looked at a line before: so it is in the CPU's nearest cache, where a table of all functions
-//! is not. Names are compared in full either way; but as that comparison nearly always succeeds, the CPU
-//! does not wait for its memory.
+//! A function calls few others, mostly the same ones. The most recent callees are stored with their caller, which was
+//! accessed for the previous frame, and are therefore in the CPU's first-level cache, unlike a table of all functions.
+//! Names are compared in full in either case; but because that comparison nearly always succeeds, the CPU predicts it
+//! and does not wait for the memory of the name.
 
 use std::hash::{BuildHasher, Hasher};
 use std::num::NonZeroU32;
@@ -14,49 +14,49 @@ use hashbrown::HashTable;
 
 use crate::bytes;
 
-/// A function that is known, as a caller of others.
+/// A known function, used as a caller of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Function(u32);
 
 impl Function {
-    /// The caller of the outermost ones; also one that is not remembered.
+    /// Caller of the outermost functions; also used for functions that are not cached.
     pub const NONE: Self = Self(0);
 }
 
-/// The functions that were seen, each with a value, and whom each called.
+/// The functions seen so far, each with a value, and the recent callees of each.
 ///
-/// When their names have grown beyond a limit it forgets everything and starts anew. What was a caller
-/// before is then at worst another one, which calls others.
+/// When the names exceed the limit, everything is removed. A [`Function`] from before may then refer to another
+/// function; the only effect is that its list of callees is of no use.
 pub(crate) struct Callees<V> {
-    /// Those that each function called, the last one first.
+    /// The most recent callees of each function, the last one first.
     called: Vec<Called<V>>,
-    /// Of each the lengths of its name and its module, and these.
+    /// For each function: the lengths of its name and its module, then both texts.
     names: Vec<u8>,
-    /// All functions, with a part of their hashes for a key.
+    /// All functions; their keys are a part of the hash of name and module.
     index: HashTable<Known<V>>,
     hasher: RandomState,
     limit: usize,
 }
 
-/// With values of four bytes one line of the CPU's cache.
+/// With values of four bytes, this is one cache line.
 #[repr(align(64))]
 #[derive(Clone, Copy)]
 struct Called<V>([Option<Known<V>>; 4]);
 
-/// A function that was called. All that is needed to know it again and to go on, so that there is one
-/// more place to look at, its name, and nothing waits for that.
+/// A called function. Contains everything that is needed to recognize it and to continue, so that only one other place
+/// in memory is accessed, the name, and nothing waits for it.
 #[derive(Clone, Copy)]
 struct Known<V> {
     /// Equal for equal names.
     key: u32,
     function: Function,
     value: V,
-    /// Where in `names` it is, from 1, so that none needs no room of its own.
+    /// Offset in `names` plus 1, so that `None` takes no extra space.
     name: NonZeroU32,
 }
 
 impl<V: Copy> Callees<V> {
-    /// Of at most about `limit` bytes of names; no more than 1 GiB.
+    /// An empty cache for about `limit` bytes of names; at most 1 GiB.
     pub fn new(limit: usize) -> Self {
         Self {
             called: vec![Called([None; 4])],
@@ -67,8 +67,8 @@ impl<V: Copy> Callees<V> {
         }
     }
 
-    /// The function of this name in a module (`""`: not known) that `caller` called, and its value, which
-    /// `new` makes if it is not known.
+    /// Finds the function with this name in a module (`""` if unknown), called by `caller`, and its value; adds it with
+    /// the value that `new` returns if it is not cached.
     #[inline]
     pub fn find_or_add(
         &mut self,
@@ -83,7 +83,7 @@ impl<V: Copy> Callees<V> {
         })
     }
 
-    /// The same if it is known.
+    /// Finds the function with this name in a module, called by `caller`, if it is cached.
     #[inline]
     pub fn find(&mut self, caller: Function, name: &[u8], module: &[u8]) -> Option<(Function, V)> {
         let key = fingerprint(name);
@@ -99,7 +99,7 @@ impl<V: Copy> Callees<V> {
         Some((known.function, known.value))
     }
 
-    /// Looks among all functions.
+    /// Looks up a function in the table of all functions.
     fn look_up(&self, name: &[u8], module: &[u8]) -> Option<Known<V>> {
         let key = self.hash(name, module);
         let is_same =
@@ -121,8 +121,8 @@ impl<V: Copy> Callees<V> {
         }
     }
 
-    /// Adds a function that is not known, as called by `caller`. One whose name takes much of the room is
-    /// not remembered.
+    /// Adds a function that is not cached, called by `caller`. Not cached if its name is longer than a quarter of the
+    /// limit.
     pub fn add(&mut self, caller: Function, name: &[u8], module: &[u8], value: V) -> Function {
         let length = LENGTHS + name.len() + module.len();
         if length > self.limit / 4 {
@@ -134,7 +134,7 @@ impl<V: Copy> Callees<V> {
             self.index.clear();
             self.names.clear();
         }
-        // Both fit: the limit is at most 1 GiB.
+        // Both fit in 32 bits: the limit is at most 1 GiB.
         let function = Function(self.called.len() as u32);
         let key = self.hash(name, module);
         let known = Known {
@@ -153,15 +153,15 @@ impl<V: Copy> Callees<V> {
     }
 }
 
-/// Bytes of the lengths before a name.
+/// Number of bytes of the lengths before a name.
 const LENGTHS: usize = 8;
 
-/// The lengths of a name and of its module, as they stand before them.
+/// The lengths of a name and its module, as stored before them.
 fn lengths(name: &[u8], module: &[u8]) -> u64 {
     (name.len() as u64) << 32 | module.len() as u64
 }
 
-/// True if the name at `at` is this one, in this module.
+/// Returns true if the function at `at` has this name and module.
 #[inline]
 fn is_named(names: &[u8], at: NonZeroU32, name: &[u8], module: &[u8]) -> bool {
     let Some((length, text)) =
@@ -174,14 +174,14 @@ fn is_named(names: &[u8], at: NonZeroU32, name: &[u8], module: &[u8]) -> bool {
         && bytes::is_same(&text[name.len()..][..module.len()], module)
 }
 
-/// A hash for the table, whose lowest bits choose a place and whose highest distinguish neighbours, from the
-/// part that is kept.
+/// Expands the stored part of a hash for the table, whose lowest bits select a slot and whose highest bits distinguish
+/// neighbours.
 fn wide(part: u32) -> u64 {
     u64::from(part) << 32 | u64::from(part)
 }
 
-/// A key that most names differ in: a name's two ends and its length. Others with the same are compared, and
-/// found to differ.
+/// A key that differs for most names, made from a name's first and last bytes and its length. Names with equal keys are
+/// then compared in full.
 #[inline]
 fn fingerprint(name: &[u8]) -> u32 {
     let (first, last) = match (name.first_chunk(), name.last_chunk()) {

@@ -1,51 +1,51 @@
-//! Parts of a profile that a format has room for, so that the others can be named.
+//! Parts of a profile that a format has a place for, so that the others can be reported as lost.
 
 use pyrograph_profile::{Frame, FrameKind, Marker, Profile, Thread, ValueType};
 
 use crate::names::module_kind;
 
-/// Parts of a profile that files of a format have room for. `false` means that it is lost.
+/// Parts of a profile that files of a format have a place for. `false` means that the part is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
-    /// Whole stacks, not only who called whom.
+    /// Whole stacks, not only pairs of callers and callees.
     pub stacks: bool,
     /// More than one value type.
     pub columns: bool,
-    /// Values that are no whole numbers.
+    /// Values with decimals.
     pub decimals: bool,
-    /// When each sample was taken.
+    /// Time of each sample.
     pub times: bool,
-    /// On which CPU.
+    /// CPU of each sample.
     pub cpus: bool,
     /// Names of processes and threads.
     pub thread_names: bool,
-    /// Numbers of processes and threads.
+    /// IDs of processes and threads.
     pub thread_ids: bool,
     /// Names of machines.
     pub hosts: bool,
-    /// Programs and libraries.
+    /// Modules: programs and libraries.
     pub modules: bool,
     /// Source files.
     pub files: bool,
-    /// Lines in them.
+    /// Source lines.
     pub lines: bool,
-    /// The line where each function begins.
+    /// Line at which each function begins.
     pub start_lines: bool,
     /// Addresses within modules.
     pub addresses: bool,
-    /// The instruction at which each sample was taken.
+    /// Instruction at which each sample was taken.
     pub instructions: bool,
-    /// Which calls were inlined.
+    /// Marks of inlined calls.
     pub inlined: bool,
-    /// Kernel frames apart from those of user space.
+    /// Distinction of kernel and user frames.
     pub kernel: bool,
     /// Kinds of frames: JIT-compiled, interpreted, markers.
     pub kinds: bool,
-    /// The same of frames without a module.
+    /// Kinds of frames that have no module.
     pub bare_kinds: bool,
-    /// When the recording began.
+    /// Time at which the recording began.
     pub start: bool,
-    /// Remarks of its author.
+    /// Comments of the recording's author.
     pub comments: bool,
 }
 
@@ -98,7 +98,7 @@ impl Capabilities {
         comments: false,
     };
 
-    /// The parts of `profile` that have no place, in words.
+    /// Describes the parts of `profile` that the format has no place for.
     pub(crate) fn missing(self, profile: &Profile) -> Vec<String> {
         let mut missing = Vec::new();
         let mut check = |held: bool, there: bool, what: &str| {
@@ -108,7 +108,7 @@ impl Capabilities {
         };
         let any_frame = |test: &dyn Fn(Frame) -> bool| profile.frames.iter().any(test);
         let any_thread = |test: &dyn Fn(Thread) -> bool| profile.threads.iter().any(test);
-        // The names of some modules show the kind of their code.
+        // The names of some modules imply the kind of their code.
         let by_module = |frame: Frame| {
             self.modules && module_kind(profile.strings.get(frame.module)) == frame.kind
         };
@@ -117,7 +117,7 @@ impl Capabilities {
                 |frame: Frame| by_module(frame) || self.bare_kinds && frame.module.is_empty();
             any_frame(&|frame| is_one(frame.kind) && !is_held(frame))
         };
-        // The name of every other marker is its kind.
+        // Other markers are recognized by their names.
         let is_special = |kind| {
             matches!(
                 kind,
@@ -147,12 +147,12 @@ impl Capabilities {
             "numbers of processes and threads",
         );
         check(self.hosts, any_thread(&|thread| !thread.host.is_empty()), "names of machines");
-        // A frame without a name is called by its module and address.
+        // A frame without a name is labelled with its module and address.
         let named = |frame: Frame| !frame.function.is_empty();
         check(self.modules, any_frame(&|f| named(f) && !f.module.is_empty()), "modules");
         check(self.files, any_frame(&|f| !f.file.is_empty()), "source files");
         check(self.lines, any_frame(&|f| f.line > 0), "source lines");
-        // Without any lines that goes without saying.
+        // A format without lines cannot have start lines either: one message is enough.
         let lines_alone = self.lines && !self.start_lines;
         check(!lines_alone, any_frame(&|f| f.start_line > 0), "the lines where functions begin");
         check(self.addresses, any_frame(&|f| named(f) && f.address > 0), "addresses");
@@ -172,8 +172,8 @@ impl Capabilities {
         missing
     }
 
-    /// The names of the values that have no place beside the one that is shown. Formats of one value a sample are not
-    /// expected to say how many samples there were.
+    /// Names of the values that are lost because the format has one value only. The number of samples beside the shown
+    /// value is not reported.
     pub fn values_left_out(self, profile: &Profile) -> Vec<&str> {
         let beside = profile.numbers_beside(profile.shown);
         let is_other = |column| column != profile.shown && Some(column) != beside;
@@ -183,7 +183,7 @@ impl Capabilities {
     }
 }
 
-/// The values that are cut because a format has signed numbers of 64 bits, in words.
+/// Describes the values that are clamped because a format has signed 64-bit numbers; `None` if there are none.
 pub(crate) fn above_i64(profile: &Profile) -> Option<String> {
     let columns = profile.value_types.iter().enumerate();
     let above = |(column, of): (usize, &ValueType)| {

@@ -1,16 +1,16 @@
-//! An input cut into pieces that can be parsed apart from each other.
+//! An input split into chunks that can be parsed independently.
 
 use std::io::Read;
 use std::sync::{Mutex, PoisonError};
 
-/// Bytes of a piece, more or less: large enough that the lock costs nothing, small enough to stay
-/// in the second-level cache from being read to being parsed.
+/// Approximate size of a chunk in bytes: large enough that locking costs nothing, small enough to stay in the
+/// second-level cache between reading and parsing.
 const CHUNK: usize = 512 << 10;
 
-/// A piece is never longer than this, even if nothing in it looks like a place to cut.
+/// Maximum size of a chunk in bytes; a chunk of this size is cut even if `cut` finds no boundary.
 const LONGEST: usize = 64 << 20;
 
-/// Hands out the pieces of an input, in order, to any number of threads.
+/// Hands out the chunks of an input, in order, to any number of threads.
 pub(crate) struct Chunks {
     state: Mutex<State>,
     cut: fn(&[u8]) -> Option<usize>,
@@ -19,7 +19,7 @@ pub(crate) struct Chunks {
 
 struct State {
     source: Box<dyn Read + Send>,
-    /// Bytes that were read but belong to the next piece.
+    /// Bytes that were read but belong to the next chunk.
     carry: Vec<u8>,
     next: u64,
     ended: bool,
@@ -27,13 +27,13 @@ struct State {
 }
 
 impl Chunks {
-    /// Pieces of `source`, which is cut where `cut` says: it returns the last place in the bytes
-    /// given before which one piece may end and the next one begin.
+    /// Splits `source` at boundaries found by `cut`, which returns the last index in the given bytes at which a chunk
+    /// may end and the next one begin.
     pub fn new(source: Box<dyn Read + Send>, cut: fn(&[u8]) -> Option<usize>) -> Self {
         Self::with_size(source, cut, CHUNK)
     }
 
-    /// The same with another size of pieces.
+    /// Same as [`new`](Self::new), with chunks of about `size` bytes.
     pub fn with_size(
         source: Box<dyn Read + Send>,
         cut: fn(&[u8]) -> Option<usize>,
@@ -43,10 +43,10 @@ impl Chunks {
         Self { state: Mutex::new(state), cut, size: size.max(1) }
     }
 
-    /// Fills `buffer` with the next piece and returns its number, from 0; `None` after the last.
+    /// Fills `buffer` with the next chunk and returns its number, from 0; `None` after the last one.
     pub fn next(&self, buffer: &mut Vec<u8>) -> Option<u64> {
         buffer.clear();
-        // A thread that panicked while it read leaves nothing half done but the carry.
+        // If a thread panicked while it read, only `carry` may be incomplete.
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let state = &mut *state;
         buffer.append(&mut state.carry);
@@ -83,20 +83,19 @@ impl Chunks {
         Some(state.next - 1)
     }
 
-    /// The cause that ended the input early, if any.
+    /// The error that ended the input early, if any.
     pub fn into_error(self) -> Option<String> {
         self.state.into_inner().unwrap_or_else(PoisonError::into_inner).error
     }
 }
 
-/// Number of lines `text` has; a last one that has no end counts.
+/// Number of lines in `text`, including a last one without a line end.
 pub(crate) fn count_lines(text: &[u8]) -> u64 {
     let ends = memchr::memchr_iter(b'\n', text).count() as u64;
     ends + u64::from(text.last().is_some_and(|&last| last != b'\n'))
 }
 
-/// Turns each line end CR LF into LF, as the parsers want it, and any other CR into a blank: no
-/// name can hold one.
+/// Replaces each CR LF by LF, as the parsers expect, and any other CR by a blank: names contain no CR.
 pub(crate) fn drop_carriage_returns(text: &mut Vec<u8>) {
     let Some(first) = memchr::memchr(b'\r', text) else { return };
     let mut to = first;

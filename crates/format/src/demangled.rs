@@ -1,7 +1,7 @@
-//! Names that other tools printed as compilers made them, in readable form.
+//! Readable forms of mangled names that other tools printed.
 //!
-//! Where Pyrograph finds symbols itself, they are readable already; text holds what the tool that wrote it made of them:
-//! nothing, or what it got when it took a Rust name for one of C++.
+//! Names of symbols that Pyrograph looks up itself are readable already. Text has the names that another tool wrote:
+//! mangled ones, or the result of demangling a Rust name as C++.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -9,9 +9,9 @@ use std::fmt::Write;
 use pyrograph_profile::{Profile, StringId};
 use pyrograph_symbol::{demangle, demangle_with_parameters};
 
-/// The profile with readable names of functions, where its text holds them as compilers made them (C++, Rust).
+/// The profile with mangled names of functions (C++, Rust) replaced by readable ones.
 pub fn demangled(mut profile: Profile) -> Profile {
-    // By name, once it was looked at, its readable form.
+    // Readable form by name, once it was computed.
     let mut names: Vec<Option<StringId>> = vec![None; profile.strings.len()];
     let mut any_is_mangled = false;
     let functions: Vec<StringId> = profile.frames.iter().map(|frame| frame.function).collect();
@@ -40,7 +40,8 @@ pub fn demangled(mut profile: Profile) -> Profile {
     profile
 }
 
-/// The readable form of a name, if it is mangled, wholly or in part. A mark as of folded stacks, `_[k]`, stays.
+/// Readable form of a name that is mangled, wholly or in part; `None` if it is not. An annotation of folded stacks, such
+/// as `_[k]`, is kept.
 fn readable(name: &str) -> Option<String> {
     let (mangled, mark) = match name.len().checked_sub("_[k]".len()) {
         Some(at)
@@ -57,7 +58,7 @@ fn readable(name: &str) -> Option<String> {
     Some(whole + mark)
 }
 
-/// A legacy name of Rust that was demangled as one of C++, which leaves its hash and what stands for special characters:
+/// A legacy Rust name that was demangled as C++, which leaves its hash and the escapes of special characters:
 /// `core::ptr::drop_in_place$LT$alloc..string..String$GT$::h0123456789abcdef`.
 fn half_demangled(name: &str) -> Option<String> {
     const LONGEST: usize = 1 << 16;

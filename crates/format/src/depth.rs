@@ -1,7 +1,7 @@
-//! A limit to what stacks inside of each other come to.
+//! Limit for the total size of deeply nested stacks.
 //!
-//! A file of a few MB may hold 20,000 calls that each begin inside the one before, with a sample in each: 200 million
-//! frames, once they are written as text or pprof.
+//! A file of a few MB may contain 20,000 calls that are nested in each other, each with a sample: 200 million frames
+//! when they are written as text or pprof.
 
 use pyrograph_profile::{Frame, FrameKind, Marker, Profile};
 
@@ -9,16 +9,16 @@ use crate::read::calls::MOST_DEPTH;
 use crate::restack::restack;
 use crate::warnings::{WarningKind, Warnings};
 
-/// Frames of all stacks with samples together, up to which stacks are left as they are.
+/// Limit for the total number of frames in all stacks with samples; below it, stacks are not changed.
 const MOST_FRAMES: u64 = 1 << 26;
 
-/// Gives the samples of very deep stacks, where they are many, to a frame `[deeper calls]`.
+/// Cuts very deep stacks if all stacks together have too many frames, and puts a frame `[deeper calls]` in place of the rest.
 pub(crate) fn limit(profile: &mut Profile, warnings: &mut Warnings) {
     limit_to(profile, warnings, MOST_FRAMES);
 }
 
 fn limit_to(profile: &mut Profile, warnings: &mut Warnings, most_frames: u64) {
-    // The root first, and callers before what they call.
+    // Depth by stack: the root comes first, and callers before their callees.
     let mut depths = vec![0u64];
     for (caller, _) in profile.stacks.rows() {
         depths.push(depths[caller.index()] + 1);

@@ -1,9 +1,9 @@
-//! Recognizes formats by content, never by a file's name.
+//! Detection of formats by content, never by file name.
 
 use crate::read::READERS;
 use crate::reader::Reader;
 
-/// The reader of an input that begins with these bytes (decompressed; 64 KiB or more, or all there is).
+/// Finds the reader for an input that begins with these bytes (decompressed; at least 64 KiB, or the whole input).
 pub fn detect(head: &[u8]) -> Option<&'static dyn Reader> {
     READERS.iter().copied().find(|reader| reader.detect(head))
 }

@@ -1,4 +1,4 @@
-//! Reading every event of inputs that hold several, not one of them alone.
+//! Reads all events of inputs that contain several, instead of one event only.
 
 use pyrograph_profile::{Profile, ValueType};
 
@@ -8,17 +8,16 @@ use crate::read::{read_with, reader_of};
 use crate::reader::{Count, Options, ReadError, Reading};
 use crate::warnings::{Warning, WarningKind, Warnings};
 
-/// Reads inputs into one profile with a column for each event, in the order in which they were
-/// found. Each sample counts as one, since what events count cannot be compared: cycles are
-/// thousands of millions where page faults are thousands. An input without events is one event,
-/// called after what it counts.
+/// Reads inputs into one profile with a column for each event, in the order in which they are found. Each sample counts
+/// as 1, because the counts of different events are not comparable: cycles are thousands of millions where page faults
+/// are thousands. An input without named events becomes one event, named after its values.
 ///
-/// `perf script`'s text, of which people have most, is read once. Other inputs are read once for each of
-/// their events: what is no file is kept in a temporary one.
+/// Text of `perf script`, the most common input, is read once. Other inputs are read once for each of their events; if
+/// the input is not a file, it is copied into a temporary one.
 ///
 /// # Errors
 ///
-/// If an input cannot be read at all, is empty or of no known format.
+/// If an input cannot be read at all, is empty or of an unknown format.
 pub fn read_each_event(
     inputs: Vec<Input>,
     options: &Options,
@@ -38,7 +37,7 @@ pub fn read_each_event(
             }
             for warning in said {
                 match &warning.kind {
-                    // These are of each event's samples; everything else comes up every time.
+                    // These are about the samples of each event; all others are repeated every time.
                     WarningKind::CutStack | WarningKind::BrokenStack => {
                         warnings.add(warning.kind, warning.count, warning.places);
                     }
@@ -59,10 +58,11 @@ pub fn read_each_event(
     Ok((side_by_side(&columns), warnings))
 }
 
-/// Events by name, each with a profile whose only column counts its samples.
+/// Profiles by name of the event, each with one column that counts its samples.
 type ByEvent = Vec<(String, Profile)>;
 
-/// Reads one event, or, where none is named, as many as can be read at once. Returns the names of the others, too.
+/// Reads one event; if `event` is `None`, as many as the reader can read at once. Also returns the names of other
+/// events.
 fn read_some(
     input: &Kept,
     event: Option<String>,
@@ -101,7 +101,7 @@ fn read_some(
     Ok((read, other_events.into_keys().collect(), warnings.iter().cloned().collect()))
 }
 
-/// Profiles of one column each as one of many.
+/// Joins profiles with one column each into one profile with all columns.
 fn side_by_side(columns: &[(String, Profile)]) -> Profile {
     let types: Vec<ValueType> =
         columns.iter().flat_map(|(_, profile)| profile.value_types.clone()).collect();
@@ -113,14 +113,14 @@ fn side_by_side(columns: &[(String, Profile)]) -> Profile {
     joined
 }
 
-/// Adds a profile whose columns are the same.
+/// Adds a profile with the same columns to another one.
 #[expect(clippy::expect_used, reason = "both were made with these columns, a few lines above")]
 fn add(to: &mut Profile, profile: &Profile) {
     to.merge(profile).expect("the same columns");
 }
 
-/// The profile with these value types, of which `to` has the values of its column `from`, and the
-/// others none.
+/// A copy of the profile with the value types `types`: column `to` has the values of its column `from`, other columns
+/// are 0.
 fn with_column(profile: &Profile, from: usize, types: &[ValueType], to: usize) -> Profile {
     let mut out = Profile {
         strings: profile.strings.clone(),

@@ -1,8 +1,8 @@
-//! Single events with their fields, in the order of time: what block I/O, scheduler and other
-//! tracepoints hold beyond a stack.
+//! Single events with their fields, in order of time: the data of block I/O, scheduler and other tracepoints beyond the
+//! stack.
 //!
-//! A `perf.data` file and the text that `perf script` makes of it give the same names and the same
-//! text of values, so that one can be used in place of the other:
+//! A `perf.data` file and the output of `perf script` for it yield the same names and the same text of values, so that
+//! one can replace the other:
 //!
 //! ```
 //! use pyrograph_format::{Input, events};
@@ -25,15 +25,14 @@ use crate::read::reader_of;
 use crate::reader::ReadError;
 use crate::warnings::Warnings;
 
-/// Hands over each event of an input, of all kinds that it has. Those of `perf.data` come in the
-/// order of time, those of text in the text's, which as `perf script` writes it is the same.
+/// Calls `on_event` for each event of an input, of all kinds. Events of `perf.data` come in order of time, events of
+/// text in the order of the text, which is the same if `perf script` wrote it.
 ///
-/// Only what is needed for that is kept in memory: nothing of text, and of `perf.data` an index.
+/// Needs little memory: nothing of a text is kept, and only an index of a `perf.data` file.
 ///
 /// # Errors
 ///
-/// If the input cannot be read at all, is empty or of no known format, or if its format does not
-/// hold single events.
+/// If the input cannot be read at all, is empty or of an unknown format, or if its format contains no single events.
 pub fn events(
     head: Head,
     on_event: &mut dyn FnMut(&TraceEvent<'_>),

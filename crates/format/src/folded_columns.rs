@@ -1,4 +1,4 @@
-//! Folded text of two sides as one text with two counts, by whole lines.
+//! Merges folded text of two sides into one text with two counts, line by line.
 //!
 //! ```text
 //! before: java;read 14     after: java;read 17     both: java;read 14 17
@@ -6,9 +6,9 @@
 //!                                                        java;sort 9 0
 //! ```
 //!
-//! Where only the counts change, frames need not be known: a stack is the text before its count. That takes less than
-//! half of the time of two trees. It is for plain text, whose lines come out as they are. Lines that are rewritten on the
-//! way (mangled names, decimals, frames without a name, bytes that are not UTF-8) or cause a warning are left to the
+//! If only the counts change, frames need not be parsed: a stack is the text before its count. This takes less than half
+//! of the time of two trees. It works for plain text whose lines are written unchanged. Lines that would be rewritten
+//! (mangled names, decimals, frames without a name, bytes that are not UTF-8) or that cause a warning need the
 //! [reader](crate::Reader): [`FoldedColumns::of_files`] then returns `None`.
 
 use std::cmp::Ordering;
@@ -29,7 +29,7 @@ use crate::read::reader_of;
 /// Stacks of folded text, each with its count before and after.
 #[derive(Debug)]
 pub struct FoldedColumns {
-    /// A line end, and the stacks, each with the blank after it and a line end, which sorts before all that is in them.
+    /// A line end, then the stacks, each followed by its blank and a line end, which sorts before all bytes of a stack.
     text: HugeText,
     rows: Vec<Row>,
     /// Hash and row of each stack.
@@ -51,35 +51,35 @@ struct Line<'a> {
     value: u64,
 }
 
-/// Lines that are looked up at once: enough for the memory of many to be on its way, and few enough for it to be there
-/// still when it is needed.
+/// Number of lines that are looked up at once: enough to have many memory accesses in flight, and few enough that the
+/// data is still in the cache when it is used.
 const BATCH: usize = 128;
 
-/// Bytes that are written at once.
+/// Size of the output buffer in bytes.
 const BUFFER: usize = 256 << 10;
 
-/// Room for text that may not be needed.
+/// Maximum number of bytes that are reserved for text in advance.
 const MOST_ROOM: usize = 64 << 20;
 
-/// Bytes that are checked at once.
+/// Number of bytes that are checked at once.
 const BLOCK: usize = 32;
 
-/// Line ends after a text, so that it ends with a whole block and what follows each of its bytes.
+/// Number of line ends appended to a text, so that it ends with a whole block and each of its bytes has successors.
 const AFTER: usize = BLOCK + 3;
 
-/// Stacks that are sorted by comparing their texts.
+/// Maximum number of stacks that are sorted by comparing their texts.
 const FEW: usize = 16;
 
 impl FoldedColumns {
-    /// The stacks of files of both sides. `None` if one of them is not plain folded text in a regular file, or cannot be
-    /// read: what is wrong then is found where they are read as any other input.
+    /// Reads the stacks of the files of both sides. `None` if a file is not plain folded text in a regular file, or
+    /// cannot be read: the error is then reported when the file is read like any other input.
     pub fn of_files(before: &[PathBuf], after: &[PathBuf]) -> Option<Self> {
-        // Most stacks are on both sides.
+        // Most stacks are in both sides.
         let length = |path: &PathBuf| std::fs::metadata(path).map_or(0, |of| of.len() as usize);
         let mut stacks = Self::new(before.iter().map(length).sum())?;
         for (side, paths) in [before, after].into_iter().enumerate() {
             for path in paths {
-                // An input that can be read but once is left for the reader.
+                // An input that can be read only once is left to the reader.
                 let is_file = path.as_os_str() != "-" && path.is_file();
                 stacks.add(is_file.then(|| Input::open(path).ok()).flatten()?, side)?;
             }
@@ -87,15 +87,15 @@ impl FoldedColumns {
         Some(stacks)
     }
 
-    /// None yet. `room` is how many bytes of text will come, more or less.
+    /// An empty table. `room` is the expected number of bytes of text.
     fn new(room: usize) -> Option<Self> {
         let mut text = HugeText::with_room(room.min(MOST_ROOM)).ok()?;
         text.push(b"\n").ok()?;
         Some(Self { text, rows: Vec::new(), index: HashTable::new(), totals: [0; 2] })
     }
 
-    /// Adds the counts of an input before (0) or after (1). `None` if it is not plain folded text in a regular file, or
-    /// cannot be read: then the whole is of no use.
+    /// Adds the counts of an input of side 0 (before) or 1 (after). `None` if it is not plain folded text in a regular
+    /// file, or cannot be read; the table must then be discarded.
     fn add(&mut self, input: Input, side: usize) -> Option<()> {
         let head = input.begin().ok()?;
         let reader = reader_of(&head, None).ok()?;
@@ -115,7 +115,8 @@ impl FoldedColumns {
         (is_whole && self.totals[side] > before).then_some(())
     }
 
-    /// `next` is the row after that of the line before: two files are often in the same order.
+    /// Adds the counts of lines of text. `next` is the row after the row of the previous line: two files are often in
+    /// the same order.
     fn add_lines(&mut self, text: &[u8], side: usize, next: &mut usize) -> Option<()> {
         let hasher = FixedState::with_seed(0);
         let mut batch = Vec::with_capacity(BATCH);
@@ -144,10 +145,10 @@ impl FoldedColumns {
         self.look_up(&mut batch, side, next)
     }
 
-    /// Counts lines. `None` if there are too many.
+    /// Counts a batch of lines. `None` if there are too many stacks.
     fn look_up(&mut self, batch: &mut Vec<Line<'_>>, side: usize, next: &mut usize) -> Option<()> {
-        // Looks at the memory that will be needed. Nothing waits for these looks, so that the CPU goes on to
-        // the next one meanwhile.
+        // Prefetches the memory that will be needed: these loads do not depend on each other, so that the CPU overlaps
+        // them.
         let known = |line: &Line<'_>| {
             let found = self.index.find(spread(line.hash), |&(hash, _)| hash == line.hash);
             found.map_or(0, |&(_, row)| self.text[self.rows[row as usize].start])
@@ -177,22 +178,23 @@ impl FoldedColumns {
         Some(())
     }
 
-    /// True if the trees, too, would write the stacks from `known` to the end of the text without a change.
+    /// Returns true if the stacks from offset `known` to the end of the text would be written unchanged by the trees,
+    /// too.
     fn is_plain_from(&mut self, known: usize) -> Option<bool> {
         let length = self.text.len();
         self.text.push(&[b'\n'; AFTER]).ok()?;
-        // From the line end before the first one on.
+        // Begins with the line end before the first stack.
         let is_plain = is_plain(&self.text[known - 1..]);
         self.text.truncate(length);
         Some(is_plain)
     }
 
-    /// The sums of the counts before and after.
+    /// Sums of the counts before and after.
     pub fn totals(&self) -> [u64; 2] {
         self.totals
     }
 
-    /// Makes another number of each count before.
+    /// Replaces each count before by `new` of it.
     pub fn map_before(&mut self, new: impl Fn(u64) -> u64) {
         for row in &mut self.rows {
             row.values[0] = new(row.values[0]);
@@ -203,7 +205,7 @@ impl FoldedColumns {
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// If writing to `out` fails.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut order = self.sorted();
         let mut lines = Vec::with_capacity(BUFFER + (BUFFER >> 2));
@@ -213,7 +215,8 @@ impl FoldedColumns {
                 near = order.len().min(at + BATCH);
                 self.fetch(&order[at..near]);
             }
-            // A stack may begin with all of another one and its blank, `f` and `f 1;g`: then counts decide.
+            // A stack may begin with the whole text of another one and its blank (`f ` and `f 1;g `): then the counts
+            // decide.
             let first = self.stack(order[at].row);
             let is_alike = |sorted: &&Sorted| {
                 let stack = self.stack(sorted.row);
@@ -240,7 +243,7 @@ impl FoldedColumns {
         out.write_all(&lines)
     }
 
-    /// Looks at the memory that will be needed to write these lines, as [`look_up`](Self::look_up) does.
+    /// Prefetches the memory that is needed to write these lines, as [`look_up`](Self::look_up) does.
     fn fetch(&self, lines: &[Sorted]) {
         const CACHE_LINE: usize = 64;
         let look = |seen, sorted: &Sorted| {
@@ -264,7 +267,7 @@ impl FoldedColumns {
         lines.push(b'\n');
     }
 
-    /// A stack and the blank after it.
+    /// Text of a stack, including the blank after it.
     fn stack(&self, row: usize) -> &[u8] {
         &self.text[self.rows[row].place()]
     }
@@ -273,7 +276,7 @@ impl FoldedColumns {
     fn sorted(&self) -> Vec<Sorted> {
         let sorted = |(row, of): (usize, &Row)| Sorted { word: 0, start: of.start, row };
         let mut order: Vec<Sorted> = self.rows.iter().enumerate().map(sorted).collect();
-        // Not recursive: stacks may have as much in common as the input likes.
+        // Not recursive: the input decides how long the common prefixes of stacks are.
         let mut to_sort = vec![(0..order.len(), 0)];
         while let Some((range, from)) = to_sort.pop() {
             let stacks = &mut order[range.clone()];
@@ -282,7 +285,7 @@ impl FoldedColumns {
                 continue;
             }
             let from = self.next_words(stacks, from);
-            // Finds what is in order already.
+            // This sort is fast if the stacks are already in order.
             stacks.sort_by_key(|sorted| sorted.word);
             let mut at = range.start;
             for equal in stacks.chunk_by(|a, b| a.word == b.word) {
@@ -295,7 +298,7 @@ impl FoldedColumns {
         order
     }
 
-    /// Compares what is left of two stacks from places in the text on.
+    /// Compares two stacks from given offsets in the text on.
     fn cmp(&self, mut a: usize, mut b: usize) -> Ordering {
         while a != b {
             let order = word(&self.text[a..]).cmp(&word(&self.text[b..]));
@@ -308,8 +311,8 @@ impl FoldedColumns {
         Ordering::Equal
     }
 
-    /// Gives these stacks, which have their first bytes in common, the next word that they have not, and returns where
-    /// it is.
+    /// Loads the next word in which these stacks, which have equal bytes before offset `from`, differ. Returns its
+    /// offset in the stacks.
     fn next_words(&self, stacks: &mut [Sorted], mut from: usize) -> usize {
         loop {
             for sorted in &mut *stacks {
@@ -324,10 +327,10 @@ impl FoldedColumns {
     }
 }
 
-/// A row, while it is brought in order.
+/// A row while it is sorted.
 #[derive(Clone, Copy)]
 struct Sorted {
-    /// Bytes of its stack as a number that sorts as they do.
+    /// 16 bytes of the stack as a number with the same sort order.
     word: u128,
     start: usize,
     row: usize,
@@ -339,12 +342,13 @@ impl Row {
     }
 }
 
-/// The hash for the table, which looks at its highest and its lowest bits.
+/// Hash for the table, which uses the highest and the lowest bits.
 fn spread(hash: u32) -> u64 {
     u64::from(hash) << 32 | u64::from(hash)
 }
 
-/// The next bytes as a number that sorts as they do. Those after a stack make no difference: no other one ends there.
+/// The next bytes as a number with the same sort order. Bytes after the end of the stack make no difference: no other
+/// stack ends at the same position.
 fn word(text: &[u8]) -> u128 {
     let bytes = text.first_chunk().copied().unwrap_or_else(|| {
         let mut bytes = [0; 16];
@@ -354,13 +358,13 @@ fn word(text: &[u8]) -> u128 {
     u128::from_be_bytes(bytes)
 }
 
-/// A line that is not written as it is read.
+/// Flag: a line would be rewritten.
 const REWRITTEN: u8 = 1;
 const NOT_ASCII: u8 = 2;
 const MAY_END_IN_HASH: u8 = 4;
 
-/// True if all stacks come out as they are: no name is rewritten. Names that only look as if they were mangled are none
-/// of these, either. The text begins with a line end and ends in [`AFTER`] of them.
+/// Returns true if all stacks are written unchanged: no name is rewritten. Returns false also for names that only look
+/// mangled. The text must begin with a line end and end in [`AFTER`] line ends.
 fn is_plain(text: &[u8]) -> bool {
     let seen = flags(text);
     let is_text = || {
@@ -374,9 +378,9 @@ fn is_plain(text: &[u8]) -> bool {
         && (seen & MAY_END_IN_HASH == 0 || !has_hash(text))
 }
 
-/// Flags of the kinds of bytes in a text. The last [`AFTER`] bytes count only as what follows the others.
+/// Flags of the kinds of bytes in a text. The last [`AFTER`] bytes are only examined as successors of other bytes.
 fn flags(text: &[u8]) -> u8 {
-    // A byte and some after it, without a branch, so that the compiler does a block at once.
+    // Examines a byte and its successors without a branch, so that the compiler vectorizes a block.
     let blocks = |from: usize| text[from..].as_chunks::<BLOCK>().0;
     let next = blocks(1).iter().zip(blocks(2)).zip(blocks(3));
     let mut all = [0; BLOCK];
@@ -387,7 +391,7 @@ fn flags(text: &[u8]) -> u8 {
             let is_trimmed = ((a == b' ') & (b == b';')) | ((a == b';') & (b == b' '));
             let is_nameless = begins_name & (b == b';');
             let is_tag = |byte: u8| (byte == b'Z') | (byte == b'R');
-            // On macOS names have one `_` more.
+            // On macOS, names have an additional leading `_`.
             let is_mangled = begins_name & (b == b'_') & (is_tag(c) | ((c == b'_') & is_tag(d)));
             let is_control = ((a < b' ') & (a != b'\n')) | (a == 0x7f);
             let is_hex = |byte: u8| (byte.wrapping_sub(b'0') < 10) | (byte.wrapping_sub(b'a') < 6);
@@ -401,13 +405,13 @@ fn flags(text: &[u8]) -> u8 {
     all.iter().fold(0, |seen, one| seen | one)
 }
 
-/// True if a text has control characters beyond ASCII, of two bytes each.
+/// Returns true if a text contains control characters beyond ASCII (C1), of two bytes each.
 fn has_control(text: &[u8]) -> bool {
     let is_control = |at: usize| matches!(text.get(at + 1), Some(0x80..=0x9f));
     memchr::memchr_iter(0xc2, text).any(is_control)
 }
 
-/// True if a name may end in a hash of a Rust compiler, `::h0123456789abcdef`.
+/// Returns true if a name may end in a hash of the Rust compiler, `::h0123456789abcdef`.
 fn has_hash(text: &[u8]) -> bool {
     let is_hash = |at: usize| {
         let hash = text.get(at + 3..at + 19);
@@ -416,9 +420,9 @@ fn has_hash(text: &[u8]) -> bool {
     memchr::memmem::find_iter(text, b"::h").any(is_hash)
 }
 
-/// A stack with the blank after it, and its count. `None` if the line is not just that.
+/// Splits a line into the stack, including the blank after it, and the count. `None` if the line has another form.
 fn split(line: &[u8]) -> Option<(&[u8], u64)> {
-    // Any more might not fit.
+    // More digits might not fit in 64 bits.
     const MOST_DIGITS: usize = 19;
 
     let digits = line.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();

@@ -1,8 +1,8 @@
-//! Refuses what was taken for a format by its first lines, and is something else.
+//! Rejects inputs whose first lines looked like a format that they are not in.
 //!
-//! Source code has lines that look like frames of `perf script`, and a table's lines end in numbers as
-//! those of folded text do. A reader skips what it cannot read and counts it; where that is most of a text,
-//! the rest is no profile either.
+//! Source code has lines that look like frames of `perf script`, and tables have lines that end in numbers, like folded
+//! text. A reader skips and counts the lines that it cannot read; if most of a text was skipped, the rest is not a
+//! profile either.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,10 +11,10 @@ use crate::input::Head;
 use crate::reader::{ReadError, Reading};
 use crate::warnings::Warnings;
 
-/// How many lines are shown of a text that is refused.
+/// Number of lines of a rejected text that are shown.
 const SHOWN: usize = 3;
 
-/// What a text begins with, which is lost once it is read.
+/// The beginning of a text, kept for error messages: it is not available after the text was read.
 pub(crate) struct Gate {
     name: String,
     format: &'static str,
@@ -23,7 +23,7 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    /// Before `input` is read as `format`.
+    /// Creates the gate before `input` is read as `format`.
     pub fn new(input: &Head, format: &'static str) -> Self {
         const KEPT: usize = 64 << 10;
         let bytes = input.bytes();
@@ -31,11 +31,11 @@ impl Gate {
         Self { name: input.name().to_owned(), format, head, lines: input.lines() }
     }
 
-    /// After it was read.
+    /// Checks the result after the input was read.
     ///
     /// # Errors
     ///
-    /// If more than half of its lines were not, or there is no sample in it.
+    /// If more than half of its lines were skipped, or if it contains no samples.
     pub fn check(&self, reading: &Reading) -> Result<(), ReadError> {
         if !reading.profile.samples.is_empty() || !reading.other_events.is_empty() {
             return self.check_lines(&reading.warnings);
@@ -46,7 +46,7 @@ impl Gate {
         Err(ReadError::Nothing { name: self.name.clone(), reason })
     }
 
-    /// Refuses a text most of which was not read.
+    /// Rejects a text if most of its lines were skipped.
     fn check_lines(&self, warnings: &Warnings) -> Result<(), ReadError> {
         let unread = warnings.unread_lines();
         if unread == 0 {
@@ -65,10 +65,9 @@ impl Gate {
         })
     }
 
-    /// Number of lines that are neither blank nor remarks: of a long text as many as if all of it were as its
-    /// beginning.
+    /// Number of lines that are neither blank nor comments. Extrapolated from the beginning of a long text.
     fn lines_with_text(&self) -> u64 {
-        // `#` and a tab begin lines of Go's profiles.
+        // Lines that begin with `#` and a tab are part of Go's profiles.
         let is_remark = |line: &[u8]| line.starts_with(b"#") && line.get(1) != Some(&b'\t');
         let is_blank = |line: &[u8]| line.trim_ascii().is_empty() || is_remark(line);
         let (mut blank, mut all) = (0u64, 0u64);
@@ -76,13 +75,13 @@ impl Gate {
             blank += u64::from(is_blank(line));
             all += 1;
         }
-        // What follows the last line's end is no line, unless it has no end.
+        // The text after the last line end is a line only if it is not empty.
         let lines = self.lines.load(Ordering::Relaxed) + 1;
         let share = u128::from(lines) * u128::from(all - blank) / u128::from(all);
         u64::try_from(share).unwrap_or(u64::MAX).max(1)
     }
 
-    /// The first lines that were not read.
+    /// The first lines that were skipped, as text.
     fn first(&self, warnings: &Warnings) -> String {
         let places = warnings.iter().filter(|warning| warning.kind.is_of_lines());
         let mut numbers: Vec<u64> =

@@ -1,4 +1,4 @@
-//! Growing text in huge pages, where the system has them. With ordinary ones 20 MB take 5,000 page faults: 8 % of the
+//! A growing text in huge pages, if the system has them. With ordinary pages, 20 MB cause 5,000 page faults: 8 % of the
 //! time of [`FoldedColumns`](crate::FoldedColumns).
 
 use std::io;
@@ -6,22 +6,22 @@ use std::ops::Deref;
 
 use memmap2::{Advice, MmapMut};
 
-/// See the module.
+/// A growing text in an anonymous mapping with huge pages.
 #[derive(Debug)]
 pub(crate) struct HugeText {
     map: MmapMut,
     length: usize,
 }
 
-/// Least room, in bytes: a huge page.
+/// Minimum capacity in bytes: one huge page.
 const ROOM: usize = 2 << 20;
 
 impl HugeText {
-    /// An empty text that can grow to `bytes` without being moved. Room that is not used takes no memory.
+    /// An empty text that can grow to `bytes` without being moved. Unused capacity takes no memory.
     ///
     /// # Errors
     ///
-    /// If there is not so much.
+    /// If so much memory cannot be mapped.
     pub fn with_room(bytes: usize) -> io::Result<Self> {
         let map = MmapMut::map_anon(bytes.max(ROOM))?;
         // Not every kernel has huge pages.
@@ -29,11 +29,11 @@ impl HugeText {
         Ok(Self { map, length: 0 })
     }
 
-    /// Adds to its end.
+    /// Appends text.
     ///
     /// # Errors
     ///
-    /// If there is not so much memory.
+    /// If there is not enough memory.
     pub fn push(&mut self, text: &[u8]) -> io::Result<()> {
         let end = self.length + text.len();
         if end > self.map.len() {
@@ -46,7 +46,7 @@ impl HugeText {
         Ok(())
     }
 
-    /// Forgets what comes after the first `length` bytes.
+    /// Removes everything after the first `length` bytes.
     pub fn truncate(&mut self, length: usize) {
         self.length = self.length.min(length);
     }

@@ -1,4 +1,4 @@
-//! Inlined calls, for inputs that were made without them.
+//! Inlined calls for inputs that were recorded without them.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,20 +10,20 @@ use pyrograph_symbol::{Module, Options as SymbolOptions, Source, Symbolized};
 use crate::names::tidy_name;
 use crate::warnings::{WarningKind, Warnings};
 
-/// A call at an address: the function that the code belongs to, or one that was inlined there.
+/// A call at an address: the function that contains the code, or a function inlined there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Call {
-    /// Function, demangled; empty if not known.
+    /// Demangled name of the function; empty if unknown.
     function: String,
-    /// Source file; empty if not known.
+    /// Source file; empty if unknown.
     file: String,
-    /// Source line; 0 if not known.
+    /// Source line; 0 if unknown.
     line: u32,
 }
 
-/// Replaces each frame that has an address (see [`Options::addresses`](crate::Options::addresses))
-/// by the calls that debug information has there, and takes the address away. `on_warning` gets a line for each file that
-/// could not be read, and for what was damaged in others. The function keeps the name that the input gave it, if it did.
+/// Replaces each frame that has an address (see [`Options::addresses`](crate::Options::addresses)) by the calls that
+/// debug information lists there, and removes the address. `on_warning` gets a line for each file that could not be
+/// read, and for damaged parts of others. The outermost function keeps the name from the input, if it has one.
 pub fn expand_inlined(profile: &Profile, lines: bool, mut on_warning: impl FnMut(&str)) -> Profile {
     expand_calls(profile, |path, addresses| {
         calls(path, addresses, lines, &mut on_warning).unwrap_or_else(|error| {
@@ -33,8 +33,8 @@ pub fn expand_inlined(profile: &Profile, lines: bool, mut on_warning: impl FnMut
     })
 }
 
-/// The calls at each address of a file, outermost first. perf prints addresses in files as offsets,
-/// but those of programs that are not position-independent, in old versions, as they were linked.
+/// Looks up the calls at each address of a file, outermost first. perf prints addresses as file offsets; old versions
+/// print link-time addresses for programs that are not position-independent.
 fn calls(
     path: &str,
     addresses: &[u64],
@@ -65,11 +65,11 @@ fn file_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// Replaces each frame that has an address by the calls that `resolve` finds there.
+/// Replaces each frame that has an address by the calls that `resolve` returns for it.
 ///
-/// `resolve` is asked once for each module: it gets the path and the distinct addresses, sorted,
-/// and returns for each of them the calls, outermost first: the function itself, then what was
-/// inlined into it. Where it returns none, the frame stays.
+/// `resolve` is called once for each module with its path and its distinct addresses, sorted. For each address it
+/// returns the calls, outermost first: the function itself, then the functions inlined into it. If it returns no calls,
+/// the frame is kept without its address.
 fn expand_calls(
     profile: &Profile,
     mut resolve: impl FnMut(&str, &[u64]) -> Vec<Vec<Call>>,
@@ -91,7 +91,7 @@ fn expand_calls(
 
     let mut stacks = vec![StackId::ROOT; profile.stacks.len()];
     for index in 1..stacks.len() {
-        // Parents come first.
+        // Parents come before their children.
         let Some((parent, id)) = profile.stacks.get(StackId::from_index(index)) else { continue };
         stacks[index] = expanded[id.index()]
             .iter()
@@ -107,7 +107,7 @@ fn expand_calls(
     out
 }
 
-/// The distinct addresses of each module, in a fixed order.
+/// Distinct addresses of each module, in a fixed order.
 fn addresses_by_module(profile: &Profile) -> BTreeMap<StringId, Vec<u64>> {
     let mut by_module: BTreeMap<StringId, Vec<u64>> = BTreeMap::new();
     let with_address = profile.frames.iter().filter(|frame| frame.address != 0);
@@ -121,7 +121,7 @@ fn addresses_by_module(profile: &Profile) -> BTreeMap<StringId, Vec<u64>> {
     by_module
 }
 
-/// The frames that stand for a frame of the input, outermost first.
+/// The frames that replace `frame`, outermost first.
 fn expand(
     out: &mut Profile,
     frame: Frame,

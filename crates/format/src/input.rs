@@ -1,4 +1,4 @@
-//! Where bytes come from: files, standard input, memory; decompressed on the way.
+//! Inputs: files, standard input or bytes in memory, decompressed while they are read.
 
 use std::fs::File;
 use std::io::{self, Cursor, Read};
@@ -9,23 +9,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::utf16::Utf16;
 use crate::warnings::{WarningKind, Warnings};
 
-/// Size of the part of an input that its format is detected by.
+/// Number of bytes from which the format is detected.
 const HEAD: usize = 64 << 10;
 
-/// The same if that is not even one line of text.
+/// Limit of the head's size in bytes if it holds no complete line of text.
 const LONGEST_LINE: usize = 16 << 20;
 
-/// Size of the part of an input that is held in memory at once.
+/// Maximum number of bytes that are held in memory for a format that can only be read as a whole.
 const MOST_WHOLE: u64 = 8 << 30;
 
-/// A file in a compressed file in a compressed file: no more than that.
+/// Maximum number of nested compressions (a compressed file in a compressed file).
 const LAYERS: usize = 3;
 
-/// An input that was opened but not looked into yet.
+/// An input that is open, but of which nothing was read yet.
 ///
-/// Files are read, not mapped. A mapping would save a seventh of the time that text takes (0.04 s a
-/// GB); but so the memory in use does not grow with the file, a file that is cut short meanwhile
-/// cannot kill the process, and pipes and compressed files take the same way.
+/// Files are read, not mapped. Mapping would save a seventh of the time that text takes (0.04 s per GB). But with
+/// reading, memory use does not grow with the file, truncating the file meanwhile cannot kill the process, and pipes and
+/// compressed files share the code path.
 pub struct Input {
     name: String,
     label: Option<String>,
@@ -34,11 +34,11 @@ pub struct Input {
 }
 
 impl Input {
-    /// Opens a file, or the file `data` in a directory, as `perf record --threads` writes it.
+    /// Opens a file. If `path` is a directory, opens the file `data` in it, as `perf record --threads` writes it.
     ///
     /// # Errors
     ///
-    /// As [`File::open`].
+    /// If [`File::open`] fails.
     pub fn open(path: &Path) -> io::Result<Self> {
         let name = path.display().to_string();
         let in_folder = path.join("data");
@@ -49,42 +49,42 @@ impl Input {
         Ok(Self { file: is_file.then(|| path.to_owned()), ..input })
     }
 
-    /// Standard input.
+    /// Reads standard input.
     pub fn stdin() -> Self {
         Self::stream("standard input", io::stdin())
     }
 
-    /// Bytes in memory, with a name for warnings.
+    /// Reads bytes in memory; `name` is used in warnings.
     pub fn bytes(name: &str, bytes: impl Into<Vec<u8>>) -> Self {
         Self::stream(name, Cursor::new(bytes.into()))
     }
 
-    /// Anything that can be read, with a name for warnings.
+    /// Reads any source; `name` is used in warnings.
     pub fn stream(name: &str, source: impl Read + Send + 'static) -> Self {
         Self { name: name.to_owned(), label: None, source: Box::new(source), file: None }
     }
 
-    /// Its name in warnings and errors.
+    /// Name of the input in warnings and errors.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Gives it a label, which becomes the host of all its threads.
+    /// Sets the label, which becomes the host of all threads of this input.
     #[must_use]
     pub fn labelled(self, label: &str) -> Self {
         Self { label: Some(label.to_owned()), ..self }
     }
 
-    /// Its label, if it was given one.
+    /// Label of the input, if one was set.
     pub fn label(&self) -> Option<&str> {
         self.label.as_deref()
     }
 
-    /// Lets it be read several times. What is no file becomes a temporary one.
+    /// Makes the input readable several times: a source that is not a file is copied into a temporary file.
     ///
     /// # Errors
     ///
-    /// Those of the source and of the temporary file.
+    /// If the source cannot be read or the temporary file cannot be written.
     pub(crate) fn keep(mut self) -> io::Result<Kept> {
         let (file, temporary) = match self.file {
             Some(file) => (file, None),
@@ -97,13 +97,12 @@ impl Input {
         Ok(Kept { name: self.name, label: self.label, file, _temporary: temporary })
     }
 
-    /// Reads the beginning. gzip and zstd are recognized by their first bytes, whatever the file is
-    /// called, and decompressed.
+    /// Reads the first bytes. gzip and zstd are recognized by their magic numbers, whatever the file's name, and
+    /// decompressed.
     ///
     /// # Errors
     ///
-    /// Those of the source, if not even the first byte could be read; if it is compressed in
-    /// another way.
+    /// If the first byte cannot be read, or if the input is compressed in a format other than gzip and zstd.
     pub fn begin(self) -> io::Result<Head> {
         let Self { name, mut source, mut file, .. } = self;
         for _ in 0..LAYERS {
@@ -122,17 +121,18 @@ impl Input {
                     Box::new(zstd::stream::read::Decoder::new(Cursor::new(head).chain(rest))?)
                 }
                 [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => return Err(compressed_with("xz")),
-                // The digits of pi begin a block, those of its square root the end.
+                // Magic numbers of a block (digits of pi) and of the end of the stream (digits of the square root of
+                // pi).
                 [b'B', b'Z', b'h', b'1'..=b'9', b'1', b'A', b'Y', b'&', b'S', b'Y', ..]
                 | [b'B', b'Z', b'h', b'1'..=b'9', 0x17, b'r', b'E', b'8', b'P', 0x90, ..] => {
                     return Err(compressed_with("bzip2"));
                 }
-                // The byte order mark, as PowerShell writes it: `perf script > FILE`.
+                // The byte order mark of UTF-16, in which PowerShell writes `perf script > FILE`.
                 [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
                     Box::new(Utf16::new(Box::new(Cursor::new(head).chain(rest))))
                 }
                 _ => {
-                    // The same of UTF-8, which says nothing.
+                    // The byte order mark of UTF-8 carries no information.
                     if head.starts_with(b"\xef\xbb\xbf") {
                         head.drain(..3);
                     }
@@ -145,8 +145,8 @@ impl Input {
     }
 }
 
-/// The inputs, each with a label: the beginning of its file's name up to the last dot if it has
-/// none yet, or the whole path where several begin alike.
+/// Gives each input without a label one: its file name up to the last dot, or its full path if several inputs would get
+/// the same label.
 pub fn label_all(inputs: Vec<Input>) -> Vec<Input> {
     let stem = |input: &Input| {
         let stem = Path::new(input.name()).file_stem().and_then(|stem| stem.to_str());
@@ -173,16 +173,16 @@ pub(crate) struct Kept {
     name: String,
     label: Option<String>,
     file: PathBuf,
-    /// Removes the file when it goes.
+    /// Deletes the temporary file on drop.
     _temporary: Option<tempfile::NamedTempFile>,
 }
 
 impl Kept {
-    /// The input, from its beginning.
+    /// Opens the input at its beginning.
     ///
     /// # Errors
     ///
-    /// As [`File::open`].
+    /// If [`File::open`] fails.
     pub(crate) fn open(&self) -> io::Result<Input> {
         let input = Input::open(&self.file)?;
         Ok(Input { name: self.name.clone(), label: self.label.clone(), ..input })
@@ -194,8 +194,8 @@ fn compressed_with(program: &str) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, reason)
 }
 
-/// The first bytes of a source, whether that is all, and the error that ended it. Of text there is
-/// at least one line, for less does not show its format.
+/// Returns the first bytes of a source, whether they are the whole source, and the error that ended reading. The head of
+/// a text contains at least one line (up to [`LONGEST_LINE`] bytes), because less does not show the format.
 fn read_head(source: &mut dyn Read) -> (Vec<u8>, bool, Option<io::Error>) {
     let mut head = Vec::with_capacity(HEAD);
     loop {
@@ -206,14 +206,14 @@ fn read_head(source: &mut dyn Read) -> (Vec<u8>, bool, Option<io::Error>) {
             Ok(_) => {}
             Err(error) => return (head, false, Some(error)),
         }
-        // Text holds no NUL.
+        // Text contains no NUL: a NUL means binary data, which needs no complete line.
         if head.len() >= LONGEST_LINE || memchr::memchr2(b'\n', 0, &head[before..]).is_some() {
             return (head, false, None);
         }
     }
 }
 
-/// Repeats an error that came after some bytes that are still to be read.
+/// A source that returns an error once, after the bytes that were read before it.
 struct Failing(Option<io::Error>);
 
 impl Read for Failing {
@@ -222,7 +222,7 @@ impl Read for Failing {
     }
 }
 
-/// Counts the lines that are read. That takes a fiftieth of the time that parsing them does.
+/// Counts the lines that are read. This takes a fiftieth of the time of parsing them.
 struct Counted {
     source: Box<dyn Read + Send>,
     lines: Arc<AtomicU64>,
@@ -240,7 +240,7 @@ fn count_lines(bytes: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', bytes).count() as u64
 }
 
-/// An input whose first bytes are known.
+/// An input whose first bytes were read.
 pub struct Head {
     name: String,
     head: Vec<u8>,
@@ -263,18 +263,18 @@ impl Head {
         Self { name, head, complete, rest, file, lines }
     }
 
-    /// Number of line ends among the bytes that were read so far.
+    /// Number of line ends in the bytes read so far; grows while the input is read.
     pub(crate) fn lines(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.lines)
     }
 
-    /// Its name in warnings and errors.
+    /// Name of the input in warnings and errors.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The first bytes, decompressed: 64 KiB, or all there are; more if the first line is longer,
-    /// up to 16 MiB.
+    /// The first bytes, decompressed: 64 KiB, or all of them if there are fewer; up to 16 MiB if the first line is
+    /// longer.
     pub fn bytes(&self) -> &[u8] {
         &self.head
     }
@@ -284,14 +284,13 @@ impl Head {
         self.complete
     }
 
-    /// Where the same bytes are in a regular file that is not compressed, for formats that do not
-    /// read from the first byte to the last.
+    /// Path of a regular, uncompressed file with the same bytes, for formats that need random access.
     pub fn file(&self) -> Option<&Path> {
         self.file.as_deref()
     }
 
-    /// All bytes, decompressed, and a warning if they end early. For formats that can only be
-    /// read as a whole: a compressed file may hold any number of bytes, so there is a limit.
+    /// Reads all bytes, decompressed; adds a warning if they end early. For formats that can only be read as a whole.
+    /// Since a compressed file may expand to any size, there is a limit of [`MOST_WHOLE`] bytes.
     pub(crate) fn into_bytes(self) -> (Vec<u8>, Warnings) {
         let mut bytes = self.head;
         let mut warnings = Warnings::default();
@@ -313,7 +312,7 @@ impl Head {
         (bytes, warnings)
     }
 
-    /// All bytes from the first one on, decompressed.
+    /// Stream of all bytes from the first one on, decompressed.
     pub fn into_stream(self) -> Box<dyn Read + Send> {
         Box::new(Cursor::new(self.head).chain(self.rest))
     }

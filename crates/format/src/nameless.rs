@@ -1,9 +1,9 @@
-//! Names for frames of which an input has only module, build ID and address: one mechanism for all formats that hold
+//! Symbolization of frames for which an input has only module, build ID and address; shared by all formats that contain
 //! these.
 //!
-//! The address is looked up in the file at the module's path if its build ID is that of the input, or in the file of that
-//! build ID in a cache, or in its debug file, which debuginfod may have. An input without build IDs can only be looked up by paths; a line says that
-//! the files may be others by now.
+//! The address is looked up in the file at the module's path if its build ID matches, otherwise in the file with that
+//! build ID in a cache, or in its debug file, which may come from debuginfod. For inputs without build IDs, only paths
+//! can be used; a warning says that the files may have changed since.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,19 +17,19 @@ use crate::reader::Options;
 use crate::restack::restack;
 use crate::warnings::{WarningKind, Warnings};
 
-/// The origin of frame addresses.
+/// Origin of the addresses of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Base {
-    /// The file's first byte.
+    /// The beginning of the file.
     File,
-    /// The first byte that is mapped of it, as in the Firefox Profiler.
+    /// The beginning of the mapped image, as in the Firefox Profiler.
     Image,
 }
 
-/// Files of an input: the build ID of each, where it is known. In files that are not among them nothing is looked up.
+/// Modules whose frames may be symbolized, with the build ID of each if known. Frames in other modules are left alone.
 pub(crate) type Files = HashMap<StringId, Option<BuildId>>;
 
-/// Names the frames without a function in these files.
+/// Symbolizes the frames without a function in these modules.
 pub(crate) fn name(
     profile: &mut Profile,
     files: &Files,
@@ -40,7 +40,7 @@ pub(crate) fn name(
     let mut nameless: BTreeMap<StringId, Vec<(u64, FrameId)>> = BTreeMap::new();
     for (id, frame) in profile.frames.iter().enumerate() {
         let is_of_file = profile.strings.get(frame.module).starts_with('/');
-        // Code of interpreters and JIT compilers is in no file.
+        // Code of interpreters and JIT compilers is not in a file.
         let is_machine_code = matches!(frame.kind, FrameKind::User | FrameKind::Kernel);
         if frame.function.is_empty() && frame.address != 0 && is_of_file && is_machine_code {
             let place = (frame.address, FrameId(id as u32));
@@ -90,7 +90,7 @@ pub(crate) fn name(
     });
 }
 
-/// Says which files gave names though only their paths were known: one may be another by now.
+/// Warns about files that were found by path only, without a build ID: they may have changed since the recording.
 pub(crate) fn say_by_path(paths: &[String], warnings: &mut Warnings) {
     if let Some(said) = said_of_paths(paths) {
         warnings.add(WarningKind::Symbols(said), 1, []);
@@ -108,7 +108,7 @@ fn said_of_paths(paths: &[String]) -> Option<String> {
     (!paths.is_empty()).then(|| format!("{said} {shown}{more}"))
 }
 
-/// The file of a build ID, or else its debug file; without one, the file at a path.
+/// Opens the file with a build ID, or else its debug file; without a build ID, the file at the path.
 pub(crate) fn open(path: &str, build_id: Option<&BuildId>, options: &Options) -> Option<Module> {
     let locator = &options.symbols.locator;
     let file = locator.open_module(Path::new(path), build_id).ok();
@@ -117,7 +117,7 @@ pub(crate) fn open(path: &str, build_id: Option<&BuildId>, options: &Options) ->
     Module::open(&file, source).ok()
 }
 
-/// The frames at an address, outermost first; none if no function is known there.
+/// The frames at an address, outermost first; empty if no function is known there.
 pub(crate) fn frames(profile: &mut Profile, unnamed: Frame, at: &Symbolized) -> Vec<FrameId> {
     let mut frames = Vec::new();
     for (depth, call) in at.frames.iter().rev().enumerate() {

@@ -1,4 +1,4 @@
-//! Names as profilers print them: of functions, as a flame graph shows them, and of modules, which show the kind of
+//! Names as profilers print them: of functions, for labels in flame graphs, and of modules, which imply the kind of
 //! their code.
 
 use std::borrow::Cow;
@@ -6,14 +6,13 @@ use std::borrow::Cow;
 use pyrograph_names::without_parameters;
 use pyrograph_profile::FrameKind;
 
-/// A function's name without its parameters, and without what folded text cannot hold.
+/// Shortens a function's name for folded text: without parameters and without characters that it cannot hold.
 ///
-/// - `;` parts frames, so it becomes `:`; quotation marks are dropped. Both as the established
-///   collapser does.
-/// - Java: the parameters and result of a method are dropped, and the `L` before a class.
-/// - Otherwise a list of parameters is dropped only if it is whole and at the end, so that
-///   `std::function<void ()>`, `operator()`, `f(int)::{lambda(int)#1}`, `(anonymous namespace)::f`
-///   and Go's `pkg.(*T).Method` stay what they are.
+/// - `;` separates frames, so it becomes `:`; quotation marks are removed. Both as in `stackcollapse-perf.pl`.
+/// - Java: parameters and result of a method are removed, and the `L` before a class.
+/// - Otherwise a parameter list is removed only if it is complete and at the end, so that `std::function<void ()>`,
+///   `operator()`, `f(int)::{lambda(int)#1}`, `(anonymous namespace)::f` and Go's `pkg.(*T).Method` are kept as they
+///   are.
 pub fn tidy_name(symbol: &str) -> Cow<'_, str> {
     let short = match java_method(symbol) {
         Some(method) => method,
@@ -26,24 +25,23 @@ pub fn tidy_name(symbol: &str) -> Cow<'_, str> {
     Cow::Owned(kept.map(|c| if c == ';' { ':' } else { c }).collect())
 }
 
-/// Java methods that were inlined into one another stand in one line of a perf map, parted by
-/// `->`. Whether this is such a line: C++ and Rust names may hold `->`, too.
+/// Returns true if a symbol is a Java method. In a perf map, Java methods that were inlined into one another share a
+/// line, separated by `->`; names in C++ and Rust may contain `->`, too.
 pub fn is_java(symbol: &str) -> bool {
     java_class(symbol).is_some()
 }
 
-/// `Lio/netty/Loop;.run(Ljava/lang/Object;)V` is `io/netty/Loop;.run`. The list may be cut off, as
-/// agents do with long names.
+/// Shortens `Lio/netty/Loop;.run(Ljava/lang/Object;)V` to `io/netty/Loop;.run`. The parameter list may be incomplete,
+/// because agents truncate long names.
 fn java_method(symbol: &str) -> Option<&str> {
     let class = java_class(symbol)?;
     let method = &symbol[..symbol.find('(').unwrap_or(symbol.len())];
-    // A class without a package keeps its `L`: the established collapser strips it only before a
-    // path.
+    // A class without a package keeps its `L`: `stackcollapse-perf.pl` removes it only before a path.
     Some(if class.contains('/') { &method[1..] } else { method })
 }
 
-/// The class in `Lpackage/Class;…`. Agents cut long names off, maybe within the class, and people
-/// edit them: without the semicolon it is a class if it has a package.
+/// The class in `Lpackage/Class;…`. Agents truncate long names, possibly within the class, and people edit them: without
+/// the semicolon, it counts as a class if it has a package.
 fn java_class(symbol: &str) -> Option<&str> {
     let class = symbol.strip_prefix('L')?;
     let end = class.find([';', '(', ' ', '<', ':']).unwrap_or(class.len());
@@ -56,8 +54,8 @@ fn java_class(symbol: &str) -> Option<&str> {
     is_class.then_some(class)
 }
 
-/// Names in square brackets that are not kernel modules, as the kernel's `arch_vma_name` and perf
-/// print them.
+/// Prefixes of names in square brackets that are not kernel modules, as the kernel's `arch_vma_name` and perf print
+/// them.
 const NOT_KERNEL: &[&str] = &[
     "[vdso",
     "[vsyscall",
@@ -71,7 +69,7 @@ const NOT_KERNEL: &[&str] = &[
     "[unknown",
 ];
 
-/// The kind of code in a module, by its name.
+/// Kind of the code in a module, determined by the module's name.
 pub fn module_kind(module: &str) -> FrameKind {
     let file = module.rsplit('/').next().unwrap_or(module);
     let is_kernel = if module.starts_with('[') {
@@ -91,8 +89,8 @@ pub fn module_kind(module: &str) -> FrameKind {
     }
 }
 
-/// `perf-PID.map`, which a JIT compiler writes, and `jitted-PID-N.so`, which `perf inject --jit`
-/// makes of its dump.
+/// Returns true for `perf-PID.map`, which a JIT compiler writes, and `jitted-PID-N.so`, which `perf inject --jit`
+/// generates from a jitdump file.
 fn is_jit(file: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let map = file.strip_prefix("perf-").and_then(|file| file.strip_suffix(".map"));

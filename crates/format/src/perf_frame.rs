@@ -1,4 +1,4 @@
-//! Frames as `perf script` prints them: the lines of a sample after its first.
+//! Frames as `perf script` prints them: the lines of a sample after its first line.
 //!
 //! ```text
 //!     ffffffff815eba2a __handle_mm_fault+0x7a ([kernel.kallsyms])
@@ -12,35 +12,35 @@
 //!             10b2
 //! ```
 //!
-//! The two lines that begin with two blanks are what `-F +srcline` adds to the frame before them.
+//! The two lines that begin with two blanks are printed by `-F +srcline` for the frame before them.
 
 use memchr::memmem;
 
-/// A frame as it is printed.
+/// A printed frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameLine<'a> {
     /// The digits of [`address`](Self::address).
     digits: &'a [u8],
-    /// The function without the offset in it; empty if not known.
+    /// Function without the offset in it; empty if unknown.
     pub symbol: &'a [u8],
-    /// The module that holds the code; empty if not known.
+    /// Module that contains the code; empty if unknown.
     pub module: &'a [u8],
-    /// Source file; empty if not known.
+    /// Source file; empty if unknown.
     pub file: &'a [u8],
-    /// Source line; 0 if not known.
+    /// Source line; 0 if unknown.
     pub line: u32,
-    /// True if it is a call that the compiler inlined into the next frame.
+    /// True if the call was inlined into the next frame by the compiler.
     pub inlined: bool,
 }
 
 impl FrameLine<'_> {
-    /// The instruction's address: relative to the file for an ELF file, else absolute.
+    /// Address of the instruction: relative to the file for an ELF file, otherwise absolute.
     pub fn address(&self) -> u64 {
         self.digits.iter().fold(0, |number, &digit| number << 4 | hex_value(digit))
     }
 }
 
-/// Reads a frame; `text` may have a second line, with the source.
+/// Parses a frame; `text` may have a second line with the source location.
 pub fn parse(text: &[u8]) -> Option<FrameLine<'_>> {
     let (line, source) = match memchr::memchr(b'\n', text) {
         Some(end) => (&text[..end], &text[end + 1..]),
@@ -64,8 +64,8 @@ pub fn parse(text: &[u8]) -> Option<FrameLine<'_>> {
     Some(frame)
 }
 
-/// True if a line that does not begin with a tab could be a frame: `ffffffff8103d0ca f (...)`.
-/// Old versions print frames so, and `-F` without `dso` leaves out the brackets.
+/// Returns true if a line that does not begin with a tab could be a frame: `ffffffff8103d0ca f (...)`. Old versions of
+/// perf print frames without a tab, and `-F` without `dso` omits the brackets.
 pub fn is_likely(line: &[u8]) -> bool {
     let line = line.trim_ascii();
     let digits = hex_digits(line);
@@ -76,32 +76,32 @@ pub fn is_likely(line: &[u8]) -> bool {
     }
 }
 
-/// True if a line is what `-F +srcline` prints below a frame.
+/// Returns true if a line has the form that `-F +srcline` prints below a frame.
 pub fn is_source(line: &[u8]) -> bool {
     line.starts_with(b"  ") && !is_likely(line)
 }
 
-/// The text after the address of a frame.
+/// Text after the address of a frame; `None` if the line does not begin with an address.
 #[inline]
 pub fn after_address(line: &[u8]) -> Option<&[u8]> {
     after_columns(line).or_else(|| split_address(line).map(|(_, after)| after))
 }
 
-/// The same in the form of all present versions: a tab, and the address right-aligned in 16
-/// columns.
+/// Same as [`after_address`] for the form that all current versions of perf print: a tab, and the address right-aligned
+/// in 16 columns.
 fn after_columns(line: &[u8]) -> Option<&[u8]> {
     let (field, after) = line.strip_prefix(b"\t")?.split_first_chunk::<16>()?;
     let after = after.strip_prefix(b" ")?;
     let columns = u128::from_le_bytes(*field);
     let blanks = (columns ^ u128::from_le_bytes([b' '; 16])).trailing_zeros() & !7;
     let digits = columns.checked_shr(blanks)?;
-    // Zeros came in for the blanks: any digit will do there.
+    // The shift filled the blanks with zero bytes: any digit passes the check there.
     let digits = digits | u128::from_le_bytes([b'0'; 16]).checked_shl(128 - blanks).unwrap_or(0);
     are_hex_digits(digits).then_some(after)
 }
 
-/// True if all 16 bytes are hexadecimal digits. In each byte, `high - low` borrows from the highest
-/// bit, which is set in `high` beforehand, only where `low` is greater.
+/// Returns true if all 16 bytes are hexadecimal digits. In each byte, `high - low` borrows from the highest bit, which
+/// is set in `high` beforehand, only if `low` is greater.
 fn are_hex_digits(bytes: u128) -> bool {
     const HIGH: u128 = u128::from_le_bytes([0x80; 16]);
     const fn all(byte: u8) -> u128 {
@@ -118,7 +118,7 @@ fn are_hex_digits(bytes: u128) -> bool {
     (is_digit | is_letter) & HIGH == HIGH
 }
 
-/// Parts the address from what follows it, and drops the blanks around both.
+/// Splits a line into the address and the text after it, without the blanks around both.
 fn split_address(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let line = line.trim_ascii();
     let digits = hex_digits(line);
@@ -131,14 +131,14 @@ fn split_address(line: &[u8]) -> Option<(&[u8], &[u8])> {
     ((1..=16).contains(&digits) && ends_there).then_some(address)
 }
 
-/// True if a line, without blanks before it, is an instruction as `-F +brstackinsn` prints it: an address of 16 digits, a
-/// tab, and `insn: 48 83 ec 08` or `push %rbp`.
+/// Returns true if a line, without leading blanks, is an instruction as `-F +brstackinsn` prints it: an address of 16
+/// digits, a tab, and `insn: 48 83 ec 08` or `push %rbp`.
 fn begins_instruction(line: &[u8]) -> bool {
     hex_digits(line) == 16 && line.get(16) == Some(&b'\t')
 }
 
-/// True if a line stands among the instructions of a branch, which follow a sample's frames: one of them, or the function
-/// that they are in.
+/// Returns true if a line belongs to the disassembly of a branch stack, which follows the frames of a sample: an
+/// instruction, or the name of the function that contains the next ones.
 pub fn is_of_branch(line: &[u8]) -> bool {
     let Some(text) = line.strip_prefix(b"\t") else { return false };
     begins_instruction(text)
@@ -149,17 +149,16 @@ fn hex_digits(text: &[u8]) -> usize {
     text.iter().take_while(|byte| byte.is_ascii_hexdigit()).count()
 }
 
-/// The value of a hexadecimal digit: letters follow 9 in their low four bits, after a gap.
+/// Value of a hexadecimal digit: letters follow 9 in their low four bits, after a gap.
 fn hex_value(digit: u8) -> u64 {
     u64::from((digit & 0xf) + (digit >> 6) * 9)
 }
 
-/// Parts `symbol (module)`. The module's path may hold blanks and brackets, and so may the symbol:
-/// the module begins at the bracket that the last one closes. Where the brackets do not match, it
-/// begins at the first ` (/` or ` ([`.
+/// Splits `symbol (module)`. The module's path may contain blanks and brackets, and so may the symbol: the module begins
+/// at the bracket that matches the last one. If the brackets do not match, it begins at the first ` (/` or ` ([`.
 pub fn split_module(text: &[u8]) -> (&[u8], &[u8]) {
     let Some(inner) = text.strip_suffix(b")") else { return (text, b"") };
-    // Nearly always there are no other brackets.
+    // Nearly always, there are no other brackets.
     if let Some(open) = memchr::memrchr2(b'(', b')', inner)
         && open > 0
         && &inner[open - 1..=open] == b" ("
@@ -170,7 +169,7 @@ pub fn split_module(text: &[u8]) -> (&[u8], &[u8]) {
     match last_open_bracket(inner) {
         Some(at) => match inner[..at].last() {
             None | Some(b' ') => (&text[..at], &inner[at + 1..]),
-            // A parameter list: there is no module.
+            // The bracket begins a parameter list: there is no module.
             Some(_) => (text, b""),
         },
         None => {
@@ -183,7 +182,8 @@ pub fn split_module(text: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Where the bracket stands that one after the end of `text` would close, if all others match.
+/// Index of the opening bracket that matches a closing one after the end of `text`; `None` if other brackets do not
+/// match.
 fn last_open_bracket(text: &[u8]) -> Option<usize> {
     let mut depth = 1;
     let mut open = None;
@@ -200,7 +200,7 @@ fn last_open_bracket(text: &[u8]) -> Option<usize> {
     open.filter(|_| depth == 0)
 }
 
-/// Drops `+0x7a` from the end.
+/// Removes an offset such as `+0x7a` from the end.
 pub fn without_offset(text: &[u8]) -> &[u8] {
     let digits = text.iter().rev().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let (before, digits) = text.split_at(text.len() - digits);
@@ -210,8 +210,8 @@ pub fn without_offset(text: &[u8]) -> &[u8] {
     }
 }
 
-/// Reads `w.c:9`, `w.c:9 (discriminator 3)`, `w.c:9 (inlined)`. Where the source is not known, perf
-/// prints the module and the address again: `[kernel.kallsyms][ffffffff815eba2a]`.
+/// Parses `w.c:9`, `w.c:9 (discriminator 3)`, `w.c:9 (inlined)`. If the source is unknown, perf prints the module and
+/// the address again: `[kernel.kallsyms][ffffffff815eba2a]`.
 fn add_source<'a>(frame: &mut FrameLine<'a>, source: &'a [u8]) {
     let mut source = source.trim_ascii();
     if let Some(before) = source.strip_suffix(b" (inlined)") {

@@ -1,7 +1,8 @@
-//! Perfetto's traces, of the scheduler's events: `.perfetto-trace`, as ui.perfetto.dev and `trace_processor` open them.
+//! Perfetto traces with scheduler events: `.perfetto-trace`, for ui.perfetto.dev and `trace_processor`.
 //!
-//! Source: `perfetto_trace.proto` in Perfetto's documentation; a test decodes what is written by messages that are declared as there.
-//! Events are those of ftrace, in bundles of a CPU each; processes and threads with their names stand at the end.
+//! Source: `perfetto_trace.proto` in Perfetto's documentation; a test decodes the output with messages that are declared
+//! as in that file. Events are ftrace events, in bundles for one CPU each; processes and threads with their names are
+//! written at the end.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -10,15 +11,15 @@ use pyrograph_profile::{SchedAction, SchedEvent, SchedTasks, TaskId, TaskState, 
 
 use crate::protobuf::Writer;
 
-/// The endings of such files, without the dot in front; the usual one first.
+/// File name endings of the format, without the leading dot; the usual one first.
 pub const PERFETTO_ENDINGS: [&str; 2] = ["perfetto-trace", "pftrace"];
 
-/// Returns true if a file of this name is such a trace.
+/// Returns true if a file name has one of these endings.
 pub fn is_perfetto(file_name: &str) -> bool {
     file_name.rsplit_once('.').is_some_and(|(_, ending)| PERFETTO_ENDINGS.contains(&ending))
 }
 
-/// The bytes of a bundle from which on it is written.
+/// Size in bytes at which a bundle is written.
 const BUNDLE: usize = 64 * 1024;
 
 /// `Trace.packet`.
@@ -32,7 +33,7 @@ mod packet {
     pub const SEQUENCE: u32 = 10;
 }
 
-/// Fields of `FtraceEvent`: those of every event, then one for each kind.
+/// Fields of `FtraceEvent`: the fields of every event, then one for each kind.
 mod ftrace {
     pub const TIMESTAMP: u32 = 1;
     pub const TID: u32 = 2;
@@ -49,19 +50,19 @@ mod ftrace {
     pub const SCHED_MIGRATE_TASK: u32 = 491;
 }
 
-/// All packets are one sequence.
+/// All packets belong to one sequence.
 const SEQUENCE: u64 = 1;
-/// The priority of tasks without another one; the events here have none.
+/// Default priority of tasks: the events here have no priority.
 const PRIORITY: u64 = 120;
 
-/// A trace that is being written. What it keeps in memory is a bundle for each CPU.
+/// Writer of a trace. Keeps at most one bundle for each CPU in memory.
 pub struct PerfettoTrace<'a> {
     out: &'a mut dyn Write,
-    /// By CPU, its events that are not written yet.
+    /// Events that are not written yet, by CPU.
     bundles: BTreeMap<u32, Writer>,
-    /// By CPU, the task that it runs.
+    /// The running task, by CPU.
     running: BTreeMap<u32, TaskId>,
-    /// By task, the time from which on it waits for a disk.
+    /// By task: true if it waits for a disk.
     waits_for_disk: Vec<bool>,
     last: u64,
 }
@@ -73,11 +74,11 @@ impl<'a> PerfettoTrace<'a> {
         Self { out, bundles, running, waits_for_disk: Vec::new(), last: 0 }
     }
 
-    /// Adds an event; times do not go back on a CPU. `tasks` are those that are known so far.
+    /// Adds an event; the times of a CPU's events must not decrease. `tasks` contains the tasks known so far.
     ///
     /// # Errors
     ///
-    /// Those of the output.
+    /// If writing to the output fails.
     pub fn push(&mut self, tasks: &SchedTasks, event: &SchedEvent) -> io::Result<()> {
         self.last = self.last.max(event.time);
         let running = self.running.get(&event.cpu).copied().unwrap_or(TaskId::IDLE);
@@ -122,7 +123,7 @@ impl<'a> PerfettoTrace<'a> {
         Ok(())
     }
 
-    /// Adds an event that is neither a switch nor a wake-up.
+    /// Adds an event that is neither a context switch nor a wake-up.
     fn push_rare(&mut self, tasks: &SchedTasks, event: &SchedEvent, running: TaskId) {
         match &event.action {
             &SchedAction::Migrate { task: moved, from, to } => {
@@ -156,7 +157,7 @@ impl<'a> PerfettoTrace<'a> {
             }
             SchedAction::Idle { state } => {
                 self.add(tasks, event, TaskId::IDLE, ftrace::CPU_IDLE, |of| {
-                    // All ones: the CPU leaves its state.
+                    // All ones: the CPU leaves its idle state.
                     of.number(1, state.unwrap_or(u32::MAX).into());
                     of.number(2, event.cpu.into());
                 });
@@ -167,18 +168,18 @@ impl<'a> PerfettoTrace<'a> {
                     of.number(2, event.cpu.into());
                 });
             }
-            // Perfetto has no such event: run times are those between switches.
+            // Perfetto has no such event: it computes run times from context switches.
             SchedAction::Runtime { .. }
             | SchedAction::Switch { .. }
             | SchedAction::Wakeup { .. } => {}
         }
     }
 
-    /// Writes what is left, and the processes and threads.
+    /// Writes the remaining events, and the processes and threads.
     ///
     /// # Errors
     ///
-    /// Those of the output.
+    /// If writing to the output fails.
     pub fn finish(mut self, tasks: &SchedTasks) -> io::Result<()> {
         let cpus: Vec<u32> = self.bundles.keys().copied().collect();
         cpus.into_iter().try_for_each(|cpu| self.write_bundle(cpu))?;
@@ -248,18 +249,18 @@ impl<'a> PerfettoTrace<'a> {
     }
 }
 
-/// A number of 32 bits with a sign, which takes 64 on the wire.
+/// Encodes a signed 32-bit number, which is sign-extended to 64 bits on the wire.
 fn number(value: i32) -> u64 {
     i64::from(value) as u64
 }
 
-/// The process of a task; where it is not known, the task is one of its own.
+/// Process of a task; if unknown, the task is treated as a process of its own.
 fn process(tasks: &SchedTasks, task: TaskId) -> i32 {
     let task = tasks.get(task);
     if task.pid < 0 { task.tid } else { task.pid }
 }
 
-/// Writes name, number and priority of a task.
+/// Writes name, thread ID and priority of a task.
 fn task(of: &mut Writer, tasks: &SchedTasks, task: TaskId, (name, tid, priority): (u32, u32, u32)) {
     let row = tasks.get(task);
     of.put(name, row.name.as_bytes());

@@ -1,4 +1,4 @@
-//! Numbers over time, as text: what heat maps are made from.
+//! Numbers over time as text, the input of heat maps.
 //!
 //! ```text
 //! TIMEus DELTAus
@@ -6,8 +6,8 @@
 //! 9339835827 712
 //! ```
 //!
-//! A time, then a value; blanks or a comma between them. What follows on the line is not looked at,
-//! lines that begin with `#` are comments, and a first line without a number is a header.
+//! Each line has a time and a value, separated by blanks or a comma. The rest of the line is ignored, lines that begin
+//! with `#` are comments, and a first line without numbers is a header.
 //!
 //! ```
 //! use pyrograph_format::{Input, TimeUnit, read_points};
@@ -29,19 +29,19 @@ use crate::warnings::{WarningKind, Warnings};
 /// Numbers over time, in the order of the input.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Points {
-    /// The first line's time in nanoseconds.
+    /// Time of the first point, in nanoseconds.
     pub start: i128,
-    /// Nanoseconds from there, each exact within 104 days. Time may go back.
+    /// Nanoseconds since `start`, each exact within 104 days. Times may decrease.
     pub times: Vec<f64>,
-    /// The values, one a time, all finite.
+    /// Values, one for each time, all finite.
     pub values: Vec<f64>,
 }
 
-/// Reads inputs, one after the other. Lines that do not fit are counted.
+/// Reads inputs one after the other. Invalid lines are counted.
 ///
 /// # Errors
 ///
-/// If there is not one line with a time and a value.
+/// If no line has a time and a value.
 pub fn read_points(
     inputs: impl IntoIterator<Item = Head>,
     unit: TimeUnit,
@@ -89,12 +89,12 @@ fn read_one(input: Head, unit: TimeUnit, points: &mut Points) -> Warnings {
     lines.warnings
 }
 
-/// `inf` and `NaN` are none.
+/// Parses a finite number: `inf` and `NaN` are rejected.
 fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// A time, exactly: a float cannot hold the nanoseconds of today's date.
+/// Parses a time exactly: a float cannot hold today's date in nanoseconds.
 fn nanoseconds(text: &str, unit: TimeUnit) -> Option<i128> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
@@ -104,7 +104,7 @@ fn nanoseconds(text: &str, unit: TimeUnit) -> Option<i128> {
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     if !is_number(whole) || !is_number(fraction) || whole.is_empty() || whole.len() > 24 {
-        // `1.5e9`, `.5`; a number too large for its digits to matter.
+        // `1.5e9`, `.5`, or a number that is too large for its digits to matter.
         let nanoseconds = number(text)? * 10f64.powi(places as i32);
         return (nanoseconds.abs() < 1e36).then_some(nanoseconds as i128);
     }

@@ -1,24 +1,25 @@
-//! Our extensions of pprof, shared by its writer and its reader. Other programs skip a field that they do not know, and
-//! show the names of mappings as they are.
+//! Our extensions of pprof, shared by the writer and the reader. Other programs skip unknown fields, and show the names
+//! of mappings unchanged.
 //!
-//! A frame's kind decides its colour, and the format has no place for it. Most kinds follow from the name of the module
-//! (`[kernel.kallsyms]`, `perf-12.map`), or from a stand-in where there is none; [`KIND_FIELD`] has the rest.
+//! The kind of a frame decides its colour, and pprof has no field for it. Most kinds follow from the module's name
+//! (`[kernel.kallsyms]`, `perf-12.map`), or from a stand-in mapping if there is no module; [`KIND_FIELD`] holds the
+//! others.
 
 use pyrograph_profile::{FrameKind, Marker};
 
 use crate::names::module_kind;
 
-/// The field of a location that is 1 if it was found by a guess, for want of an unwind table.
+/// Field of a location that is 1 if the location was guessed because there was no unwind table.
 pub(crate) const GUESSED_FIELD: u32 = 1001;
 
-/// The field of a location with the kind of the code of its outermost frame, where no name shows it: one more than
-/// [`FrameKind::code`], for 0 is what an absent field means.
+/// Field of a location with the kind of its outermost frame, if no name implies it: [`FrameKind::code`] plus 1, because
+/// an absent field reads as 0.
 pub(crate) const KIND_FIELD: u32 = 1002;
 
-/// The label of a sample that has guessed locations: how many.
+/// Label of a sample: the number of its guessed locations.
 pub(crate) const GUESSED_LABEL: &str = "guessed_frames";
 
-/// The names of mappings for frames without a module, by the kind of their code.
+/// Names of mappings for frames without a module, by kind of code.
 const STAND_INS: [(FrameKind, &str); 4] = [
     (FrameKind::Kernel, "[kernel]"),
     (FrameKind::Jit, "[jit]"),
@@ -26,19 +27,19 @@ const STAND_INS: [(FrameKind, &str); 4] = [
     (FrameKind::Marker(Marker::Remark), "[remark]"),
 ];
 
-/// The mapping of frames without a module; `None` where they need none.
+/// Name of the mapping for frames without a module; `None` if they need none.
 pub(crate) fn stand_in(kind: FrameKind) -> Option<&'static str> {
     let is_it = |known| std::mem::discriminant(known) == std::mem::discriminant(&kind);
     STAND_INS.iter().find(|(known, _)| is_it(known)).map(|(_, name)| *name)
 }
 
-/// The content of [`KIND_FIELD`] for a frame of this kind in this module; 0 where names show it.
+/// Content of [`KIND_FIELD`] for a frame of this kind in this module; 0 if names imply the kind.
 pub(crate) fn kind_field(kind: FrameKind, module: &str) -> u64 {
     let shown = match module {
         "" => stand_in(kind).and_then(stand_in_kind).unwrap_or_default(),
         module => module_kind(module),
     };
-    // A marker is known by its name.
+    // Markers are recognized by their names.
     let is_marker = |kind| matches!(kind, FrameKind::Marker(_));
     match kind == shown || is_marker(kind) && is_marker(shown) {
         true => 0,
@@ -46,12 +47,12 @@ pub(crate) fn kind_field(kind: FrameKind, module: &str) -> u64 {
     }
 }
 
-/// The kind that such a field names.
+/// Decodes the content of [`KIND_FIELD`].
 pub(crate) fn field_kind(content: u64) -> Option<FrameKind> {
     FrameKind::of_code(u8::try_from(content.checked_sub(1)?).ok()?)
 }
 
-/// The kind of code in the mapping of this name, if it is a stand-in.
+/// Kind of the code in a mapping, if the mapping is a stand-in.
 pub(crate) fn stand_in_kind(mapping: &str) -> Option<FrameKind> {
     STAND_INS.iter().find(|(_, name)| *name == mapping).map(|(kind, _)| *kind)
 }

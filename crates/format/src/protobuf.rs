@@ -1,24 +1,24 @@
-//! The wire format of Protocol Buffers: as much as profile files need.
+//! The wire format of Protocol Buffers, as far as profile files need it.
 //!
-//! Source: "Encoding" in the documentation of Protocol Buffers. Messages are read in place, field
-//! by field: nothing is copied, and no length makes anything be allocated. That is why this is not
-//! a code generator's: a profile's samples go straight into columns.
+//! Source: "Encoding" in the documentation of Protocol Buffers. Messages are read in place, field by field: nothing is
+//! copied, and a length in the input never causes an allocation. This is why no code generator is used: the samples of a
+//! profile go straight into columns.
 
-/// A message is not well formed from here on.
+/// Error: the message is malformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Damaged;
 
-/// A field's content.
+/// Content of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Value<'a> {
-    /// Wire type 0, which holds integers of all sizes; also the fixed ones, types 1 and 5.
+    /// Wire type 0 (varint, integers of all sizes), and the fixed-size types 1 and 5.
     Number(u64),
-    /// Wire type 2: a string, a message, or packed numbers.
+    /// Wire type 2: a string, a nested message, or packed numbers.
     Bytes(&'a [u8]),
 }
 
 impl<'a> Value<'a> {
-    /// As a number; 0 if it is none.
+    /// The number; 0 if the field contains bytes.
     pub fn number(self) -> u64 {
         match self {
             Self::Number(number) => number,
@@ -26,7 +26,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// As bytes; none if it is a number.
+    /// The bytes; empty if the field contains a number.
     pub fn bytes(self) -> &'a [u8] {
         match self {
             Self::Number(_) => &[],
@@ -34,12 +34,12 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// As a message.
+    /// The content as a nested message.
     pub fn message(self) -> Message<'a> {
         Message(self.bytes())
     }
 
-    /// Adds the numbers of a repeated field, packed or not, to a list.
+    /// Appends the numbers of a repeated field, packed or not, to a list.
     pub fn numbers(self, list: &mut Vec<u64>) -> Result<(), Damaged> {
         match self {
             Self::Number(number) => list.push(number),
@@ -52,7 +52,7 @@ impl<'a> Value<'a> {
         Ok(())
     }
 
-    /// The same for numbers of a fixed size of eight bytes.
+    /// Same for 64-bit numbers of fixed size.
     pub fn fixed_numbers(self, list: &mut Vec<u64>) -> Result<(), Damaged> {
         match self {
             Self::Number(number) => list.push(number),
@@ -68,12 +68,12 @@ impl<'a> Value<'a> {
     }
 }
 
-/// The rest of a message.
+/// The part of a message that was not read yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message<'a>(pub &'a [u8]);
 
 impl<'a> Message<'a> {
-    /// The next field's number and content; `None` at the end.
+    /// Reads the number and content of the next field; `None` at the end.
     #[inline]
     pub fn next(&mut self) -> Result<Option<(u32, Value<'a>)>, Damaged> {
         if self.0.is_empty() {
@@ -94,7 +94,7 @@ impl<'a> Message<'a> {
                 Value::Bytes(bytes)
             }
             5 => Value::Number(u32::from_le_bytes(*self.split::<4>()?).into()),
-            // Groups (3 and 4) were given up before profiles were written.
+            // Groups (3 and 4) were deprecated before profiles were written.
             _ => return Err(Damaged),
         };
         Ok(Some((number, value)))
@@ -107,7 +107,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// A number of one to ten bytes, seven bits each, the lowest first.
+/// Decodes a varint: one to ten bytes of seven bits each, lowest first.
 #[inline]
 fn varint(bytes: &mut &[u8]) -> Result<u64, Damaged> {
     if let [byte @ 0..0x80, rest @ ..] = *bytes {
@@ -116,7 +116,7 @@ fn varint(bytes: &mut &[u8]) -> Result<u64, Damaged> {
     }
     let mut number = 0u64;
     for (index, &byte) in bytes.iter().take(10).enumerate() {
-        // The tenth byte's upper bits are beyond 64, and dropped, as other decoders do.
+        // Bits of the tenth byte beyond 64 are dropped, as other decoders do.
         number |= u64::from(byte & 0x7f) << (7 * index);
         if byte < 0x80 {
             *bytes = &bytes[index + 1..];
@@ -126,14 +126,14 @@ fn varint(bytes: &mut &[u8]) -> Result<u64, Damaged> {
     Err(Damaged)
 }
 
-/// A message that is being written.
+/// Encoder of a message.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Writer {
     pub bytes: Vec<u8>,
 }
 
 impl Writer {
-    /// A number; 0 is what an absent field means.
+    /// Writes a number. 0 is not written: it is the default of an absent field.
     pub fn number(&mut self, field: u32, number: u64) {
         if number != 0 {
             self.key(field, 0);
@@ -141,13 +141,13 @@ impl Writer {
         }
     }
 
-    /// A number, also 0: where it is one of several things that a field may be.
+    /// Writes a number even if it is 0, for a field of a `oneof`.
     pub fn explicit_number(&mut self, field: u32, number: u64) {
         self.key(field, 0);
         push_varint(&mut self.bytes, number);
     }
 
-    /// A number of fixed size.
+    /// Writes a 64-bit number of fixed size, unless it is 0.
     pub fn fixed(&mut self, field: u32, number: u64) {
         if number != 0 {
             self.key(field, 1);
@@ -155,20 +155,20 @@ impl Writer {
         }
     }
 
-    /// A string or message, also an empty one.
+    /// Writes a string or message, even an empty one.
     pub fn put(&mut self, field: u32, bytes: &[u8]) {
         self.key(field, 2);
         push_varint(&mut self.bytes, bytes.len() as u64);
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// A message that `fill` fills.
+    /// Writes a nested message whose content `fill` writes.
     pub fn message(&mut self, field: u32, fill: impl FnOnce(&mut Self)) {
         self.key(field, 2);
         self.with_length(fill);
     }
 
-    /// Packed numbers; none is what an absent field means.
+    /// Writes packed numbers; nothing if there are none.
     pub fn packed(&mut self, field: u32, numbers: impl IntoIterator<Item = u64>) {
         let mut numbers = numbers.into_iter().peekable();
         if numbers.peek().is_some() {
@@ -177,7 +177,7 @@ impl Writer {
         }
     }
 
-    /// The same for numbers of fixed size.
+    /// Same for 64-bit numbers of fixed size.
     pub fn packed_fixed(&mut self, field: u32, numbers: impl IntoIterator<Item = u64>) {
         let packed: Vec<u8> = numbers.into_iter().flat_map(u64::to_le_bytes).collect();
         if !packed.is_empty() {
@@ -185,7 +185,8 @@ impl Writer {
         }
     }
 
-    /// Writes the length of what `fill` writes, and that. One byte is reserved for the length; if it needs more, the content moves.
+    /// Writes the length of the content that `fill` writes, and the content. One byte is reserved for the length; if it
+    /// needs more, the content is moved.
     fn with_length(&mut self, fill: impl FnOnce(&mut Self)) {
         let at = self.bytes.len();
         self.bytes.push(0);

@@ -1,4 +1,4 @@
-//! The table of readers, one file a format, and reading by it.
+//! The table of readers, one file per format, and functions that read with them.
 
 mod ahead;
 mod aix_procstack;
@@ -99,16 +99,14 @@ use crate::input::{Head, Input};
 use crate::reader::{Advice, Options, ReadError, Reader, Reading, same_name};
 use crate::warnings::{WarningKind, Warnings};
 
-/// The reader of the format that is called `name`. Case, blanks and punctuation do not matter:
-/// `perf-script` is "perf script".
+/// Finds the reader of a format by name. Case, blanks and punctuation are ignored: `perf-script` is "perf script".
 pub fn reader_named(name: &str) -> Option<&'static dyn Reader> {
     READERS.iter().copied().find(|reader| same_name(reader.name(), name))
 }
 
-/// Every format that can be read; the first that recognizes an input gets it.
+/// All formats that can be read; the first one that recognizes an input reads it.
 ///
-/// Those whose first bytes are unmistakable come first, folded text, which nearly any text could
-/// be, last.
+/// Formats with unmistakable first bytes come first; folded text, which matches nearly any text, comes last.
 pub static READERS: &[&dyn Reader] = &[
     // Profile files.
     #[cfg(feature = "perf-data")]
@@ -185,14 +183,14 @@ pub static READERS: &[&dyn Reader] = &[
     &papyrus::Papyrus,
     &wall_clock::WallClock,
     &lightweight_java::LightweightJava,
-    // Only by name.
+    // Never detected, only selected by name.
     &perf_script::PerfSched,
-    // After all others: lines that look like frames of `perf script` are in many a text.
+    // After all others: many texts contain lines that look like frames of `perf script`.
     &perf_script::PerfScript,
     &folded::Folded,
 ];
 
-/// Reads one input with a reader, and does what is the same for all readers.
+/// Reads one input with a reader, and applies the steps that all readers have in common.
 pub(crate) fn read_with(
     reader: &dyn Reader,
     head: Head,
@@ -213,22 +211,22 @@ pub(crate) fn read_with(
     Ok(reading)
 }
 
-/// Reads inputs of any known formats into one profile. The first input that has events chooses
-/// which one is counted, unless the options do.
+/// Reads inputs of any known formats into one profile. Unless the options specify an event, the first input that has
+/// events determines which one is counted.
 ///
 /// # Errors
 ///
-/// If an input cannot be read at all, is empty or of no known format, or counts something else
-/// than those before it; if the event asked for is nowhere, or nothing fits the format asked for.
+/// If an input cannot be read at all, is empty or of an unknown format, or counts something else than the inputs before
+/// it; if the requested event is in none of them, or if nothing is in the requested format.
 pub fn read(inputs: Vec<Input>, options: &Options) -> Result<(Profile, Warnings), ReadError> {
     read_each(inputs, options, &mut |_| {})
 }
 
-/// The same; `each` is given the profile of each input, before it becomes a part of the whole.
+/// Same as [`read`]; calls `each` with the profile of each input before it is merged.
 ///
 /// # Errors
 ///
-/// As [`read`].
+/// Same as [`read`].
 pub fn read_each(
     inputs: Vec<Input>,
     options: &Options,
@@ -274,7 +272,7 @@ pub fn read_each(
     }
 }
 
-/// The reader for an input: `wanted`, or the first that recognizes it.
+/// The reader for an input: `wanted`, or else the first one that recognizes it.
 pub(crate) fn reader_of(
     head: &Head,
     wanted: Option<&'static dyn Reader>,
@@ -286,7 +284,7 @@ pub(crate) fn reader_of(
     found.ok_or_else(|| unknown_format(head.name(), head.bytes()))
 }
 
-/// Shows the first lines that hold anything, so that a user sees what was taken for input.
+/// Error with the first lines that are not blank, so that users see what was read as input.
 fn unknown_format(name: &str, head: &[u8]) -> ReadError {
     let lines = head.split(|&byte| byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
     let shown = lines.take(3).map(|line| format!("\n  {}", shown_line(line)));
@@ -298,7 +296,7 @@ fn unknown_format(name: &str, head: &[u8]) -> ReadError {
     }
 }
 
-/// Advice for an input of no known format.
+/// Advice for an input of an unknown format, if any.
 fn advice(head: &[u8]) -> Option<Advice> {
     let begins_with =
         |text: &[u8]| memchr::memmem::find(&head[..head.len().min(64)], text).is_some();
@@ -311,7 +309,7 @@ fn advice(head: &[u8]) -> Option<Advice> {
     folded::mostly_counted(head).then_some(Advice::CountedLines)
 }
 
-/// Says what the values of a profile count that does not say so itself. An error is what it says.
+/// Sets the unit of values that have none. The error contains the value types of a profile that specifies all its units.
 pub(crate) fn name_unit(profile: &mut Profile, unit: &ValueType) -> Result<(), String> {
     if !profile.value_types.iter().any(ValueType::is_unnamed) && !profile.samples.is_empty() {
         return Err(value_names(profile));
@@ -326,7 +324,7 @@ pub(crate) fn name_unit(profile: &mut Profile, unit: &ValueType) -> Result<(), S
     Ok(())
 }
 
-/// `alloc_space (bytes), samples (count)`.
+/// Text of the value types: `alloc_space (bytes), samples (count)`.
 fn value_names(profile: &Profile) -> String {
     let name = |of: &ValueType| match of.unit.as_str() {
         "" => format!("{} (no unit)", of.name),
@@ -335,8 +333,8 @@ fn value_names(profile: &Profile) -> String {
     profile.value_types.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
-/// Adds a profile to those before it. One that is empty, as that of a file which has nothing of
-/// the event asked for, fits to every other.
+/// Merges a profile into those before it. An empty profile, such as one of a file without the requested event, can be
+/// merged with any other.
 fn add(merged: &mut Profile, profile: Profile, name: String) -> Result<(), ReadError> {
     if profile.samples.is_empty() {
         return Ok(());

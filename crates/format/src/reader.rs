@@ -1,4 +1,4 @@
-//! Readers of formats: the trait, its options and its errors. [`READERS`](crate::READERS) lists them.
+//! The trait for readers of formats, their options and errors. [`READERS`](crate::READERS) lists all readers.
 
 use std::collections::BTreeMap;
 
@@ -11,37 +11,37 @@ use crate::warnings::Warnings;
 
 /// A format that can be read.
 pub trait Reader: Sync {
-    /// Name of the format, in the words of its users.
+    /// Name of the format as its users write it.
     fn name(&self) -> &'static str;
 
-    /// The tool or command that writes it, as a user would type it, for a list of formats.
+    /// Tool or command that writes the format, as a user would type it, for a list of formats.
     fn written_by(&self) -> &'static str;
 
-    /// True if an input that begins with `head` (as [`Head::bytes`]) is of this format.
+    /// Returns true if an input that begins with `head` (see [`Head::bytes`]) is of this format.
     fn detect(&self, head: &[u8]) -> bool;
 
     /// Reads an input.
     ///
     /// # Errors
     ///
-    /// Only if nothing at all can be read; everything less is a warning.
+    /// Only if nothing at all can be read; smaller defects are warnings.
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError>;
 
-    /// True if an input without a sample is a whole one: a recording of nothing.
+    /// Returns true if an input without samples is valid: a recording in which nothing happened.
     fn may_be_empty(&self) -> bool {
         false
     }
 
-    /// True if it heeds [`Options::each_event`].
+    /// Returns true if the reader supports [`Options::each_event`].
     fn reads_each_event(&self) -> bool {
         false
     }
 
-    /// Hands over each event of an input, as [`events`](crate::events) says, which see.
+    /// Calls `on_event` for each event of an input, see [`events`](crate::events).
     ///
     /// # Errors
     ///
-    /// If nothing at all can be read, or the format does not hold single events.
+    /// If nothing at all can be read, or if the format contains no single events.
     fn events(
         &self,
         input: Head,
@@ -58,7 +58,7 @@ impl std::fmt::Debug for dyn Reader {
     }
 }
 
-/// True if a format is called so: case, blanks and punctuation do not matter.
+/// Returns true if a format has this name; case, blanks and punctuation are ignored.
 pub(crate) fn same_name(format: &str, name: &str) -> bool {
     let plain = |name: &str| -> String {
         name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
@@ -71,21 +71,21 @@ pub(crate) fn same_name(format: &str, name: &str) -> bool {
 pub struct Reading {
     /// The profile.
     pub profile: Profile,
-    /// Parts that were not read, and why.
+    /// Warnings about parts that were not read.
     pub warnings: Warnings,
-    /// The event that was counted, where the input names events.
+    /// Name of the event that was counted, if the input names events.
     pub event: Option<String>,
-    /// The other events of the input, which are not counted, with the numbers of their samples.
+    /// Other events of the input, which are not counted, with their numbers of samples.
     pub other_events: BTreeMap<String, u64>,
 }
 
 impl Reading {
-    /// A reading of an input that does not name events.
+    /// Result for an input that does not name events.
     pub fn new(profile: Profile, warnings: Warnings) -> Self {
         Self { profile, warnings, ..Self::default() }
     }
 
-    /// The warnings, and one for each of the other events.
+    /// All warnings, including one for each of the other events.
     pub fn all_warnings(&self) -> Warnings {
         let mut warnings = self.warnings.clone();
         warnings.add_other_events(&self.other_events);
@@ -93,7 +93,7 @@ impl Reading {
     }
 }
 
-/// Parts of an input to keep. The default keeps totals of the first event, by process name.
+/// Options for reading. By default, totals of the first event are kept, by process name.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Totals or single samples.
@@ -102,28 +102,28 @@ pub struct Options {
     pub threads: ThreadDetail,
     /// Value of a sample.
     pub count: Count,
-    /// The format of every input; the default is to look.
+    /// Format of all inputs; by default, it is detected.
     pub from: Option<&'static dyn Reader>,
-    /// The event to count, as the input spells it, with or without modifiers (`cycles` also
-    /// takes `cycles:u`); the default is the first.
+    /// Event to count, as the input spells it, with or without modifiers (`cycles` also selects `cycles:u`); the default
+    /// is the first event.
     pub event: Option<String>,
-    /// Read all events, each into a column of its own that counts samples. For readers that
-    /// [can](Reader::reads_each_event).
+    /// Read all events, each into a column of its own that counts samples. Only for readers that [support
+    /// this](Reader::reads_each_event).
     pub each_event: bool,
-    /// Type of the values of an input that does not say so, as folded text; the default is to leave it open.
+    /// Type of the values of inputs that do not specify it, such as folded text; by default, it stays unknown.
     pub unit: Option<ValueType>,
     /// Name functions without a symbol by their address, as `[libc.so.6 <1f3a0>]`.
     pub unknown_addresses: bool,
     /// Keep the address of every frame of an ELF file, for [`expand_inlined`](crate::expand_inlined).
     pub addresses: bool,
-    /// Keep which instruction each sample was taken at ([`Sample::address`](pyrograph_profile::Sample::address)), of
-    /// formats that hold addresses.
+    /// Keep the instruction at which each sample was taken ([`Sample::address`](pyrograph_profile::Sample::address)),
+    /// for formats that contain addresses.
     pub instructions: bool,
-    /// Options of the reader of folded text; the others ignore them.
+    /// Options for the reader of folded text; other readers ignore them.
     pub folded: FoldedOptions,
-    /// Number of threads that may parse; 0 for as many as there are CPUs.
+    /// Maximum number of parser threads; 0 for the number of CPUs.
     pub workers: usize,
-    /// Where to find symbols, for formats that hold addresses, and whether to add inlined calls.
+    /// Options for the lookup of symbols and inlined calls, for formats that contain addresses.
     pub symbols: SymbolOptions,
 }
 
@@ -142,17 +142,17 @@ impl Default for Options {
             instructions: false,
             folded: FoldedOptions::default(),
             workers: 0,
-            // Nothing that is written so far shows lines.
+            // No output shows lines by default.
             symbols: SymbolOptions { lines: false, ..SymbolOptions::default() },
         }
     }
 }
 
-/// Options of the reader of folded text, which sees sooner than a filter what they leave out.
+/// Options for the reader of folded text, which can apply them earlier than a filter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FoldedOptions {
-    /// Of [`Detail::Samples`], the order does not matter, and neither does each one: those of a stack may be added up
-    /// where there are very many.
+    /// With [`Detail::Samples`]: neither the order of samples nor each single one matters. Samples with the same stack
+    /// may be added up if there are very many.
     pub any_order: bool,
     /// Leave out frames of a function that calls itself directly.
     pub fold_recursion: bool,
@@ -164,29 +164,29 @@ pub enum Detail {
     /// One row for each stack of each thread: memory grows with the distinct stacks only.
     #[default]
     Totals,
-    /// One row a sample, in the input's order, with CPU and time where they are known.
+    /// One row per sample, in the order of the input, with CPU and time if known.
     Samples,
 }
 
 /// Value of a sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Count {
-    /// Its period where it has one, otherwise 1.
+    /// The sample's period if it has one, otherwise 1.
     #[default]
     Period,
-    /// 1.
+    /// Always 1.
     Samples,
 }
 
-/// Advice for an input of no known format.
+/// Advice for an input of an unknown format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Advice {
-    /// It is memray's own.
+    /// The input is a binary file of memray.
     Memray,
-    /// It is the log of `node --prof`.
+    /// The input is a log of `node --prof`.
     V8Log,
-    /// Its lines end in numbers: they may be stacks of one frame, as folded text has them.
+    /// The input's lines end in numbers: they may be folded stacks of one frame.
     CountedLines,
 }
 
@@ -204,111 +204,111 @@ impl Advice {
     }
 }
 
-/// Why nothing could be read.
+/// Reasons why nothing could be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// Not even the first byte.
+    /// Not even the first byte could be read.
     #[error("read {name}")]
     Io {
-        /// The input.
+        /// Name of the input.
         name: String,
-        /// Why.
+        /// Error of the source.
         source: std::io::Error,
     },
-    /// There is nothing in it.
+    /// The input is empty.
     #[error("read {name}: it is empty")]
     Empty {
-        /// The input.
+        /// Name of the input.
         name: String,
     },
-    /// It is what it should be, but there is nothing to show.
+    /// The input was read, but contains nothing to show.
     #[error("read {name}: {reason}")]
     Nothing {
-        /// The input.
+        /// Name of the input.
         name: String,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// It begins as a format does, but most of it is something else.
+    /// The input begins like a format, but most of its lines could not be read.
     #[error(
         "read {name}: it looks like {format}, but {unread} of its {lines} lines cannot be read as that:{first}"
     )]
     MostlyUnread {
-        /// The input.
+        /// Name of the input.
         name: String,
-        /// The name of the format.
+        /// Name of the format.
         format: &'static str,
         /// Number of lines that were not read.
         unread: u64,
-        /// Number of lines that are neither blank nor remarks.
+        /// Number of lines that are neither blank nor comments.
         lines: u64,
-        /// The first lines that were not read, cut to a few dozen characters each.
+        /// The first lines that were not read, truncated to a few dozen characters each.
         first: String,
     },
-    /// No reader knows it.
+    /// No reader recognizes the input.
     #[error(
         "read {name}: unrecognized format ({tried} were tried){}; it begins with: {beginning}",
         .advice.map_or("", Advice::text)
     )]
     UnknownFormat {
-        /// The input.
+        /// Name of the input.
         name: String,
-        /// Number of readers that looked at it.
+        /// Number of readers that were tried.
         tried: usize,
         /// Further advice.
         advice: Option<Advice>,
-        /// Its first lines, cut to a few dozen characters each.
+        /// First lines of the input, truncated to a few dozen characters each.
         beginning: String,
     },
-    /// It is of a known format, but not well formed, and no part of it can be separated.
+    /// The format is known, but the input is malformed, and no part of it can be used.
     #[error("read {name}: {reason}")]
     Malformed {
-        /// The input.
+        /// Name of the input.
         name: String,
-        /// The damage, and its place.
+        /// The damage and its position.
         reason: String,
     },
-    /// It is not of the one format that serves here.
+    /// The input is not of the only format that is accepted here.
     #[error("read {name}: not {wanted}")]
     OtherFormat {
-        /// The input.
+        /// Name of the input.
         name: String,
-        /// The format.
+        /// The accepted format.
         wanted: &'static str,
     },
-    /// Single events were asked for.
+    /// Single events were requested from a format that contains none.
     #[error("read {name}: {format} does not hold single events")]
     NoEvents {
-        /// The input.
+        /// Name of the input.
         name: String,
-        /// The name of its format.
+        /// Name of its format.
         format: &'static str,
     },
-    /// Adding up values of different things would be meaningless.
+    /// The values of the input cannot be added to those of earlier inputs, because they count different things.
     #[error("add {name}, which counts {theirs}, to what counts {ours}")]
     CountsDiffer {
-        /// The input.
+        /// Name of the input.
         name: String,
-        /// Value type of the earlier inputs.
+        /// Value types of the earlier inputs.
         ours: String,
-        /// Value type of this one.
+        /// Value types of this input.
         theirs: String,
     },
-    /// A unit was given for an input that names its own.
+    /// A unit was given for an input that specifies its own.
     #[error("read {name} as counting something else: it counts {theirs}")]
     HasUnit {
-        /// The input.
+        /// Name of the input.
         name: String,
-        /// Its value type.
+        /// Value types of the input.
         theirs: String,
     },
-    /// The event that was asked for is in none of the inputs.
+    /// The requested event is in none of the inputs.
     #[error("find event {wanted}; the input has {found}")]
     NoSuchEvent {
-        /// The event.
+        /// The requested event.
         wanted: String,
-        /// The events that are there.
+        /// The events in the inputs.
         found: String,
     },
 }

@@ -1,9 +1,9 @@
-//! Stacks of a profile, made anew.
+//! Rewriting of all stacks of a profile.
 
 use pyrograph_profile::{FrameId, Profile, Sample, Samples, StackId};
 
-/// Replaces each stack: `enter` gets its new caller, its frame, and its number, from 1, in the order of the old stacks,
-/// in which callers come before what they call.
+/// Replaces each stack by the stack that `enter` returns. `enter` gets the new stack of the caller, the frame, and the
+/// index of the old stack, from 1. It is called in the order of the old stacks: callers come before their callees.
 pub(crate) fn restack(
     profile: &mut Profile,
     mut enter: impl FnMut(&mut Profile, StackId, FrameId, usize) -> StackId,

@@ -1,5 +1,5 @@
-//! Events of the scheduler, from files: `perf.data` of `perf sched record`, the text that `perf script` makes of it, and
-//! the text of ftrace.
+//! Scheduler events from files: `perf.data` of `perf sched record`, the output of `perf script` for it, and the text of
+//! ftrace.
 
 use std::ops::ControlFlow;
 
@@ -17,10 +17,10 @@ use crate::read::perf_data;
 use crate::reader::{Options, ReadError};
 use crate::warnings::{WarningKind, Warnings};
 
-/// Takes each event; the tasks are those that were seen so far.
+/// Callback for each event; `SchedTasks` contains the tasks seen so far.
 pub type OnSchedEvent<'a> = dyn FnMut(&SchedTasks, SchedEvent) -> ControlFlow<()> + 'a;
 
-/// An input that holds events of the scheduler.
+/// An input with scheduler events.
 pub struct SchedInput {
     name: String,
     source: Source,
@@ -51,7 +51,7 @@ impl SchedInput {
         Ok(Self { name, source: Source::Text(head), warnings: Warnings::default() })
     }
 
-    /// The first and the last time, in nanoseconds, where that is known before all of it is read.
+    /// First and last timestamp in nanoseconds, if known before the whole input is read.
     pub fn time_span(&self) -> Option<(u64, u64)> {
         match &self.source {
             #[cfg(feature = "perf-data")]
@@ -60,24 +60,25 @@ impl SchedInput {
         }
     }
 
-    /// How many CPUs the machine has, where that is known.
+    /// Number of CPUs of the machine, if known.
     pub fn cpus(&self) -> Option<u32> {
         match &self.source {
             #[cfg(feature = "perf-data")]
-            // More than any kernel is built for are those of a damaged file.
+            // The file is damaged if the number is greater than any kernel supports.
             Source::Recording(recording) => recording.info().cpus.filter(|cpus| *cpus <= 1 << 13),
             Source::Text(_) => None,
         }
     }
 
-    /// Hands over each event, in the order of the input, until `on_event` has enough. With stacks, where it is a
-    /// `perf.data` file that has them. Of `options` only where to find symbols counts. Returns all tasks.
+    /// Calls `on_event` for each event, in the order of the input, until it breaks. Stacks are included if `with_stacks`
+    /// is set and the input is a `perf.data` file that contains them. Of `options`, only the symbol search paths and the
+    /// number of workers are used. Returns all tasks.
     ///
-    /// Nothing is kept in memory but the tasks, and of `perf.data` an index and the distinct stacks.
+    /// Only the tasks are kept in memory, and for `perf.data` an index and the distinct stacks.
     ///
     /// # Errors
     ///
-    /// If the input is empty, of no known format, or holds no switches of threads.
+    /// If the input is empty, of an unknown format, or contains no context switches.
     pub fn each(
         self,
         with_stacks: bool,
@@ -140,7 +141,7 @@ fn of_text(
     Ok((reader.threads.into_tasks(), warnings))
 }
 
-/// Reads events as text shows them: names and values of fields, by the kernel's `print fmt`.
+/// Reads events in text form: names and values of fields, in the form of the kernel's `print fmt`.
 #[derive(Default)]
 struct TextReader {
     threads: SchedThreads,
@@ -179,7 +180,7 @@ impl TextReader {
 
 type Read = for<'a> fn(&'a TextFields<'_>) -> Option<SchedFact<'a>>;
 
-/// How the event of this name is read; `None` if it is not of the scheduler.
+/// Parser for the event with this name; `None` if it is not a scheduler event.
 fn reader_of(point: &str) -> Option<Read> {
     Some(match point {
         "sched_switch" => |fields| {
@@ -215,7 +216,7 @@ fn reader_of(point: &str) -> Option<Read> {
             Some(SchedFact::Runtime { thread: fields.thread("pid", "comm")?, time })
         },
         "cpu_idle" => |fields| {
-            // The state in which a CPU leaves all states is −1, without a sign.
+            // The value for leaving an idle state is −1, printed without a sign.
             Some(SchedFact::Idle {
                 state: fields.number("state").filter(|state| *state != u32::MAX),
             })
@@ -232,7 +233,7 @@ fn wakeup<'a>(fields: &'a TextFields<'_>, is_new: bool, is_waking: bool) -> Opti
     Some(SchedFact::Wakeup { thread, target, is_new, is_waking })
 }
 
-/// The fields of an event as text.
+/// Fields of an event as text.
 struct TextFields<'a> {
     fields: Vec<(&'a str, String)>,
 }
@@ -250,7 +251,7 @@ impl<'a> TextFields<'a> {
 
     fn number(&self, name: &str) -> Option<u32> {
         let digits = self.text(name)?;
-        // Of CPUs there are three digits: 003.
+        // CPUs are printed with three digits: 003.
         digits.parse().ok()
     }
 

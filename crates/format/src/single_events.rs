@@ -1,7 +1,7 @@
-//! The events of an input one by one, with their stacks: what `perf script` prints.
+//! Single events of an input, with their stacks, as `perf script` prints them.
 //!
-//! Of a `perf.data` file all events come in the order of time. Of other formats that keep samples with their times, the
-//! samples are the events.
+//! A `perf.data` file yields all its events, in order of time. Other formats that keep timed samples yield each sample
+//! as an event.
 
 use std::ops::ControlFlow;
 
@@ -19,7 +19,7 @@ use crate::read::{read_with, reader_of};
 use crate::reader::{Detail, Options, ReadError, ThreadDetail};
 use crate::warnings::Warnings;
 
-/// An input that holds single events.
+/// An input with single events.
 pub struct EventInput {
     source: Source,
     kinds: Vec<EventKind>,
@@ -33,7 +33,7 @@ enum Source {
     Profile(Box<(Profile, Locations)>),
 }
 
-/// Some of the events of an input.
+/// The events of an input that a filter keeps.
 pub struct ChosenEvents<'a> {
     input: &'a EventInput,
     filter: EventFilter,
@@ -42,11 +42,12 @@ pub struct ChosenEvents<'a> {
 }
 
 impl EventInput {
-    /// Opens an input. Of `options` only the format and where to find symbols count.
+    /// Opens an input. Of `options`, only the format, the symbol options and the number of workers are used for `perf.data`;
+    /// other formats are read with all options except the level of detail, which is fixed.
     ///
     /// # Errors
     ///
-    /// If it cannot be read at all, is empty or of no known format, or if it does not hold single events.
+    /// If the input cannot be read at all, is empty or of an unknown format, or if it contains no single events.
     pub fn open(input: Input, options: &Options) -> Result<Self, ReadError> {
         let name = input.name().to_owned();
         let label = input.label().map(str::to_owned);
@@ -82,12 +83,12 @@ impl EventInput {
         Ok(Self { source, kinds, warnings, options })
     }
 
-    /// The kinds of events.
+    /// Kinds of events in the input.
     pub fn kinds(&self) -> &[EventKind] {
         &self.kinds
     }
 
-    /// Returns true if it may hold records beside samples.
+    /// Returns true if the input may contain records other than samples.
     pub fn has_records(&self) -> bool {
         match &self.source {
             #[cfg(feature = "perf-data")]
@@ -101,7 +102,7 @@ impl EventInput {
         &self.warnings
     }
 
-    /// The first and the last time, in nanoseconds.
+    /// First and last timestamp, in nanoseconds.
     pub fn time_span(&self) -> Option<(u64, u64)> {
         match &self.source {
             #[cfg(feature = "perf-data")]
@@ -113,7 +114,8 @@ impl EventInput {
         }
     }
 
-    /// The events that a filter keeps. `with_stacks`: by kind, whether its events are to have stacks, which cost the most.
+    /// Selects the events that `filter` keeps. `with_stacks`: for each kind, whether to resolve the stacks of its
+    /// events, which is the most expensive part.
     pub fn choose(&self, filter: EventFilter, with_stacks: &[bool]) -> ChosenEvents<'_> {
         #[cfg(feature = "perf-data")]
         let recorded = match &self.source {
@@ -157,7 +159,7 @@ fn kind_of(profile: &Profile, event: Option<String>) -> EventKind {
     }
 }
 
-/// Each frame is a place of its own.
+/// Makes each frame a location of its own.
 fn locate(profile: &Profile) -> Locations {
     let (strings, frames) = (profile.strings.clone(), profile.frames.clone());
     let rows: Vec<_> = (0..frames.len()).map(pyrograph_profile::FrameId::from_index).collect();
@@ -170,7 +172,7 @@ fn locate(profile: &Profile) -> Locations {
 }
 
 impl ChosenEvents<'_> {
-    /// The places that stacks lead through.
+    /// Locations of the frames in the stacks.
     pub fn locations(&self) -> &Locations {
         match &self.input.source {
             #[cfg(feature = "perf-data")]
@@ -183,8 +185,8 @@ impl ChosenEvents<'_> {
         }
     }
 
-    /// Hands over each event until `on_event` has enough; of `perf.data` in the order of time, otherwise in the
-    /// input's. `with_trace`: the fields of tracepoints, as text.
+    /// Calls `on_event` for each event until it breaks: for `perf.data` in order of time, otherwise in the order of the
+    /// input. `with_trace`: decode the fields of tracepoints to text.
     pub fn each(
         &self,
         with_trace: bool,

@@ -1,6 +1,6 @@
-//! The text of `strace`: what threads did, line by line.
+//! Parser for the output of `strace`.
 //!
-//! `strace` writes, with `-f`, `-tt` or `-ttt`, `-T` and `-Y` if these were given:
+//! Lines of `strace` if all of `-f`, `-tt` or `-ttt`, `-T` and `-Y` are given:
 //!
 //! ```text
 //! 7<sh> 12:30:01.000100 openat(AT_FDCWD, "/etc/hostname", O_RDONLY) = 3</etc/hostname> <0.000012>
@@ -19,7 +19,7 @@ use crate::input::Head;
 use crate::read::text::{Lines, first_lines};
 use crate::warnings::{WarningKind, Warnings};
 
-/// Hands over what threads did, by `strace`'s text, in the order of the file.
+/// Calls `on_event` for each event of a thread, in the order of the file.
 pub(crate) fn strace_events(head: Head, on_event: &mut dyn FnMut(ThreadEvent)) -> Warnings {
     let mut lines = Lines::new(head);
     let mut reader = StraceReader::default();
@@ -34,7 +34,7 @@ pub(crate) fn strace_events(head: Head, on_event: &mut dyn FnMut(ThreadEvent)) -
     lines.warnings
 }
 
-/// Returns true if text looks as `strace` writes it.
+/// Returns true if a text looks like the output of `strace`.
 pub(crate) fn is_strace(head: &[u8]) -> bool {
     let lines: Vec<&str> = first_lines(head).filter(|line| !line.is_empty()).take(20).collect();
     let is_it = |line: &&&str| {
@@ -51,12 +51,13 @@ pub(crate) fn is_strace(head: &[u8]) -> bool {
     known > 0 && known * 2 > lines.len()
 }
 
-/// A frame of a stack, of `strace -k` or our own.
+/// Returns true if a line is a frame of a stack, printed by `strace -k` or by Pyrograph.
 fn is_of_stack(line: &str) -> bool {
     line.starts_with(' ') && line.trim_start().starts_with("> ")
 }
 
-/// Parses events and page faults, which only our own lines have: `sched:sched_switch(...)`, `page fault (minor) at main+0x1 of 0x2 in heap`.
+/// Parses events and page faults, which only Pyrograph prints: `sched:sched_switch(...)`,
+/// `page fault (minor) at main+0x1 of 0x2 in heap`.
 fn own_event(text: &str) -> Option<ThreadAction> {
     if let Some(text) = text.strip_prefix("page fault (") {
         let (kind, text) = text.split_once(") at ")?;
@@ -79,10 +80,10 @@ fn own_event(text: &str) -> Option<ThreadAction> {
     is_event.then(|| ThreadAction::Event { name: name.to_owned(), text: text.to_owned() })
 }
 
-/// A line that is none of `strace`'s.
+/// Error: a line is not in the format of `strace`.
 struct Unreadable;
 
-/// Thread, name and time before a call.
+/// Thread, thread name and time before a call, and the rest of the line.
 struct Prefix<'a> {
     thread: i32,
     name: &'a str,
@@ -114,7 +115,7 @@ impl<'a> Prefix<'a> {
         Some(Self { thread, name, time, rest })
     }
 
-    /// A number, with a name behind it that may have blanks.
+    /// Splits off a number, including a name in angle brackets after it, which may contain blanks.
     fn first_word(text: &str) -> Option<(&str, &str)> {
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         match text.as_bytes().get(digits)? {
@@ -134,7 +135,7 @@ impl<'a> Prefix<'a> {
     }
 }
 
-/// Nanoseconds of `12:30:01.000100`, as if it were the first day, or of `1700000000.000100`.
+/// Parses a time to nanoseconds: `12:30:01.000100` counts from midnight, `1700000000.000100` from the epoch.
 fn parse_time(word: &str) -> Option<u64> {
     let (whole, fraction) = word.split_once('.').unwrap_or((word, ""));
     let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -154,14 +155,14 @@ fn parse_time(word: &str) -> Option<u64> {
     seconds.checked_mul(1_000_000_000)?.checked_add(fraction)
 }
 
-/// Name and what is behind the bracket.
+/// Splits a call into its name and the text after the opening bracket.
 fn split_call(text: &str) -> Option<(&str, &str)> {
     let (name, rest) = text.split_once('(')?;
     let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     (!name.is_empty() && name.bytes().all(is_name)).then_some((name, rest))
 }
 
-/// Calls that have not returned, by thread: when they began, the thread's name and what was written of them.
+/// Parser state: calls that have not returned, by thread, with their begin, the thread's name and their text so far.
 #[derive(Default)]
 struct StraceReader {
     begun: HashMap<i32, (u64, String, String)>,
@@ -202,7 +203,7 @@ impl StraceReader {
                 Some((time, _, begin)) if begin.starts_with(call) => {
                     (time, format!("{begin}{end}"))
                 }
-                // It began before the file did.
+                // The call began before the trace.
                 _ => (time, format!("{call}({}", end.trim_start())),
             };
             let call = call_of(&whole).ok_or(Unreadable)?;
@@ -212,7 +213,7 @@ impl StraceReader {
         Ok(Some(event(time, ThreadAction::Call(call))))
     }
 
-    /// The calls that had not returned when the file ended.
+    /// Calls that had not returned when the file ended.
     fn unfinished(self) -> impl Iterator<Item = ThreadEvent> {
         let mut begun: Vec<_> = self.begun.into_iter().collect();
         begun.sort_by_key(|(thread, (time, ..))| (*time, *thread));
@@ -253,7 +254,7 @@ fn signal(text: &str) -> Option<ThreadAction> {
     })
 }
 
-/// `name(arguments) = result <duration>`.
+/// Parses `name(arguments) = result <duration>`.
 fn call_of(text: &str) -> Option<TracedCall> {
     let (name, rest) = split_call(text)?;
     let (rest, duration) = match rest.trim_end().strip_suffix('>').and_then(|r| r.rsplit_once(" <"))
@@ -261,7 +262,7 @@ fn call_of(text: &str) -> Option<TracedCall> {
         Some((before, seconds)) if parse_time(seconds).is_some() => (before, parse_time(seconds)),
         _ => (rest, None),
     };
-    // The result has no bracket with this behind it, but its error text may have one.
+    // The result contains no `) = `, but its error text may contain brackets.
     let (arguments, result) = last_result(rest)?;
     let result = result.trim();
     let first = result.split([' ', '<', '(']).next().unwrap_or_default();
@@ -271,7 +272,7 @@ fn call_of(text: &str) -> Option<TracedCall> {
     };
     let error = (value == Some(-1)).then(|| result.split(' ').nth(1)).flatten();
     let error = error.filter(|name| name.starts_with('E')).map(|name| Cow::Owned(name.to_owned()));
-    // What is interrupted and begins again has no number: `? ERESTARTSYS`.
+    // An interrupted call that will be restarted has no number: `? ERESTARTSYS`.
     let value = value.or_else(|| result.starts_with("? E").then_some(-1));
     Some(TracedCall {
         name: name.to_owned().into(),
@@ -284,7 +285,7 @@ fn call_of(text: &str) -> Option<TracedCall> {
     })
 }
 
-/// Arguments and result: at the last `) = ` that is not in a text.
+/// Splits arguments and result at the first `) = ` outside of quoted strings.
 fn last_result(rest: &str) -> Option<(&str, &str)> {
     let mut in_text = false;
     let mut escaped = false;
@@ -305,11 +306,11 @@ fn last_result(rest: &str) -> Option<(&str, &str)> {
     Some((&rest[..at], rest[at + 1..].trim_start().strip_prefix("= ")?))
 }
 
-/// Arguments at commas outside of texts and brackets.
+/// Splits arguments at commas outside of quoted strings and brackets.
 fn split_arguments(text: &str) -> Vec<(Cow<'static, str>, String)> {
     let mut arguments = Vec::new();
     let (mut depth, mut in_text, mut escaped, mut begin) = (0_u32, false, false, 0);
-    // Inside of the name of a descriptor's file: `3</a, b>`.
+    // True within the file name of a descriptor: `3</a, b>`.
     let mut in_name = false;
     let mut push = |argument: &str| {
         let argument = argument.trim();
@@ -338,7 +339,8 @@ fn split_arguments(text: &str) -> Vec<(Cow<'static, str>, String)> {
     arguments
 }
 
-/// Returns true if the name of a file begins behind a number or `AT_FDCWD`: a shift (`1<<CAP_CHOWN`) has two of these signs.
+/// Returns true if `<` begins a file name after a number or `AT_FDCWD`. A shift (`1<<CAP_CHOWN`) has two of these
+/// characters.
 fn begins_name(text: &[u8], index: usize) -> bool {
     let before = index.checked_sub(1).and_then(|before| text.get(before));
     before.is_some_and(u8::is_ascii_alphanumeric) && text.get(index + 1) != Some(&b'<')

@@ -1,6 +1,7 @@
-//! Events of traced threads, from files: system calls of `strace`'s text and of tracepoints.
+//! Events of traced threads from files: system calls in the output of `strace` and in tracepoints.
 //!
-//! Of tracepoints, `raw_syscalls:sys_enter` and `sys_exit` are read, or those of single calls, `syscalls:sys_enter_openat`.
+//! Tracepoints that are read: `raw_syscalls:sys_enter` and `sys_exit`, or those of single calls, such as
+//! `syscalls:sys_enter_openat`.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -14,11 +15,12 @@ use crate::reader::ReadError;
 use crate::strace_text::{is_strace, strace_events};
 use crate::warnings::Warnings;
 
-/// Hands over what threads did, in the order of the file: `strace`'s text, or an input with tracepoints of system calls.
+/// Calls `on_event` for each event of a thread, in the order of the file. The input is the output of `strace`, or
+/// contains tracepoints of system calls.
 ///
 /// # Errors
 ///
-/// If the input cannot be read at all, is empty, or holds no system calls.
+/// If the input cannot be read at all, is empty, or contains no system calls.
 pub fn thread_events(
     input: Input,
     on_event: &mut dyn FnMut(ThreadEvent),
@@ -43,14 +45,14 @@ pub fn thread_events(
     Ok(warnings)
 }
 
-/// Begins of calls, which wait for their ends.
+/// Calls that have begun and not yet ended.
 #[derive(Default)]
 struct Pairs {
     begun: HashMap<i32, ThreadEvent>,
     seen: u64,
 }
 
-/// Names before the call's, where each call has tracepoints of its own.
+/// Prefixes of the call's name in tracepoints of single calls.
 const ENTER: &str = "sys_enter_";
 const EXIT: &str = "sys_exit_";
 
@@ -70,7 +72,7 @@ impl Pairs {
                 stack: Vec::new(),
             };
             let before = self.begun.insert(thread, begun)?;
-            // Its end is missing: it never returns, or that was lost.
+            // The end of the previous call is missing: the call never returns, or the event was lost.
             return Some(without_end(before));
         }
         if point != "sys_exit" && !point.starts_with(EXIT) {
@@ -86,7 +88,7 @@ impl Pairs {
                 thread,
                 thread_name: event.comm.to_owned(),
                 action: ThreadAction::Call(TracedCall {
-                    // They are in the other tracepoint.
+                    // Arguments are in the tracepoint of the call's begin, which is missing.
                     arguments: vec![("".into(), "...".to_owned())],
                     ..begin(event, point.strip_prefix(EXIT))?
                 }),
@@ -123,7 +125,7 @@ fn without_end(mut event: ThreadEvent) -> ThreadEvent {
     event
 }
 
-/// The call of an event: by its number, or by the name of its tracepoint.
+/// Decodes the call of an event, by its number or by the name of its tracepoint.
 fn begin(event: &TraceEvent<'_>, name: Option<&str>) -> Option<TracedCall> {
     if let Some(name) = name {
         // The first two are the kernel's own.

@@ -1,18 +1,18 @@
-//! Text of 16 bits a character, as PowerShell writes it, turned into UTF-8 while it is read.
+//! Conversion of UTF-16, as PowerShell writes it, to UTF-8 while it is read.
 
 use std::io::{self, Read};
 
-/// Bytes that are turned at once.
+/// Number of bytes that are converted at once.
 const PIECE: usize = 64 << 10;
 
-/// Reads UTF-16 that begins with a byte order mark as UTF-8. What is no character becomes U+FFFD.
+/// Reads UTF-16 with a byte order mark as UTF-8. Invalid code units become U+FFFD.
 pub(crate) struct Utf16 {
     source: Box<dyn Read + Send>,
     order: Option<fn([u8; 2]) -> u16>,
-    /// Bytes that end within a character.
+    /// Bytes of an incomplete character at the end of the last piece.
     carry: Vec<u8>,
     text: String,
-    /// Up to where `text` was handed out.
+    /// Offset in `text` up to which it was returned.
     at: usize,
     ended: bool,
 }
@@ -23,7 +23,7 @@ impl Utf16 {
         Self { source, order: None, carry, text, at: 0, ended: false }
     }
 
-    /// Turns the next piece.
+    /// Converts the next piece.
     fn piece(&mut self) -> io::Result<()> {
         let mut bytes = std::mem::take(&mut self.carry);
         let read = (&mut self.source).take(PIECE as u64).read_to_end(&mut bytes)?;
@@ -38,7 +38,7 @@ impl Utf16 {
             (None, None) => u16::from_le_bytes,
         };
         self.order = Some(order);
-        // The first half of a pair waits for the other one.
+        // The first half of a surrogate pair waits for the second half.
         let is_half = |unit: &[u8; 2]| matches!(order(*unit), 0xd800..0xdc00);
         let waits = usize::from(!self.ended && units.last().is_some_and(is_half));
         let odd = bytes.len() % 2;

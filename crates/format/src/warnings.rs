@@ -1,4 +1,4 @@
-//! Parts of inputs that readers could not use: how much, and where.
+//! Warnings of readers: parts of inputs that could not be used, how many, and where.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,65 +6,65 @@ use std::mem::discriminant;
 
 use crate::read::calls::MOST_DEPTH;
 
-/// Number of places of each kind that are named; the others are only counted.
+/// Number of places that are named for each kind of warning; further ones are only counted.
 const PLACES: usize = 3;
 
-/// Kind of a defect, or of something worth knowing.
+/// Kind of a defect of an input, or of a fact that the user should know.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum WarningKind {
-    /// The input ended early; what came before is kept. Holds the cause.
+    /// The input ended early; everything before that is kept. Holds the cause.
     Truncated(String),
-    /// The input is damaged. Holds what is wrong, and what was done about it.
+    /// The input is damaged. Holds what is wrong and how it was handled.
     Damaged(String),
-    /// The first line of a sample could not be read, so the sample was left out.
+    /// A sample was skipped because its first line could not be read.
     UnreadableSample,
-    /// A line within a sample is no frame, so the line was left out.
+    /// A line within a sample was skipped because it is not a frame.
     UnreadableLine,
-    /// A line of folded text without a count was left out.
+    /// A line of folded text was skipped because it has no count.
     NoCount,
-    /// A count that does not fit in 64 bits, or with more than nine decimals: the line was left out.
+    /// A line was skipped because its count does not fit in 64 bits or has more than nine decimals.
     CountOutOfRange,
-    /// A line that has no time and no number in its first two columns was left out.
+    /// A line was skipped because its first two columns are not a time and a number.
     NotTwoNumbers,
-    /// A line with one count, where the file has two, was left out.
+    /// A line was skipped because it has one count, while the file has two.
     OneCount,
-    /// Bytes that are not UTF-8 were replaced by U+FFFD. Nothing was left out.
+    /// Bytes that are not UTF-8 were replaced by U+FFFD. Nothing was skipped.
     InvalidUtf8,
-    /// The end of a call that did not begin in this file was left out.
+    /// The end of a call was skipped because the call did not begin in this file.
     UnmatchedEnd,
-    /// A call inside of so many others that its time is given to a marker.
+    /// A call is nested too deeply: its time is counted for a marker frame.
     TooDeep,
-    /// A thread that waited was left out, as profiles of running code leave it out.
+    /// An idle thread was left out, as usual in profiles of running code.
     IdleThread,
-    /// There are several events, and this one is counted, as none was asked for.
+    /// Name of the event that is counted: the input has several, and none was requested.
     OnlyEvent(String),
-    /// Samples of an event (this one) that was not chosen. They were read, but are not counted.
+    /// Samples of another event than the chosen one were read but not counted. Holds the event's name.
     OtherEvent(String),
-    /// A part of the input (this one) that holds values but no stacks was left out.
+    /// A part of the input was left out because it has values but no stacks. Holds its name.
     NoStacks(String),
-    /// Samples were lost while they were recorded.
+    /// Samples were lost during the recording.
     LostSamples,
-    /// A record that is damaged was left out.
+    /// A damaged record was skipped.
     UnreadableRecord,
-    /// A stack whose copy was too small to hold it whole. It ends in a frame that says so.
+    /// The copy of a stack was too small to hold all of it. The stack ends in a frame that says so.
     CutStack,
-    /// A stack that could not be unwound to its end. It ends in a frame that says so.
+    /// A stack could not be unwound completely. It ends in a frame that says so.
     BrokenStack,
-    /// A file that code ran in is not there, or not as it was. Functions in it have no names.
+    /// A file with executed code does not exist or has changed. Its functions have no names. Holds the path.
     MissingFile(String),
-    /// Something stood in the way of better symbols.
+    /// A problem with symbols, as a whole sentence.
     Symbols(String),
-    /// The kernel's symbols are hidden from this user.
+    /// The kernel hides its symbols from this user.
     KernelHidden,
-    /// A value below 0, as differences have, is no count: the sample was left out.
+    /// A sample was skipped because it has a value below 0, as differences have, which is not a count.
     NegativeValue,
-    /// Something that a profile, or the format that it is written as, has no place for. Holds its name.
+    /// A part of the profile has no place in the format that it is written to. Holds a whole sentence.
     NotHeld(String),
 }
 
 impl WarningKind {
-    /// Its subject, where one kind may be about many things.
+    /// Text that distinguishes warnings of the same kind, such as a path or an event; empty if the kind has none.
     fn subject(&self) -> &str {
         match self {
             Self::Truncated(subject)
@@ -79,7 +79,7 @@ impl WarningKind {
         }
     }
 
-    /// True if it is about lines of text that were not read.
+    /// Returns true if the warning counts lines of text that were not read.
     pub(crate) fn is_of_lines(&self) -> bool {
         matches!(
             self,
@@ -92,7 +92,7 @@ impl WarningKind {
         )
     }
 
-    /// True if something of the input is missing from the result though it was asked for.
+    /// Returns true if a part of the input is missing from the result although it was requested.
     pub fn is_loss(&self) -> bool {
         matches!(
             self,
@@ -125,14 +125,14 @@ impl fmt::Display for Place {
     }
 }
 
-/// One kind of warning: how often, and the first few places.
+/// All warnings of one kind and subject: their number and the first few places.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// What.
+    /// Kind of the warning.
     pub kind: WarningKind,
-    /// Number of times.
+    /// Number of occurrences.
     pub count: u64,
-    /// Where, the first few.
+    /// Places of the first few occurrences.
     pub places: Vec<Place>,
 }
 
@@ -203,7 +203,7 @@ impl fmt::Display for Warning {
     }
 }
 
-/// The first few of `count`, in brackets; empty if none is named.
+/// The first few names in brackets, with an ellipsis if `count` is larger; empty if there are none.
 fn in_brackets(named: &[String], count: u64, separator: &str) -> String {
     let shown = named.len().min(PLACES);
     let more = match (shown as u64) < count {
@@ -216,7 +216,7 @@ fn in_brackets(named: &[String], count: u64, separator: &str) -> String {
     }
 }
 
-/// Several warnings of one kind, about different things, in one sentence.
+/// Merges several warnings of one kind with different subjects into one sentence.
 fn together(warnings: &[Warning]) -> String {
     let count = warnings.len() as u64;
     let samples: u64 = warnings.iter().fold(0, |sum, of| sum.saturating_add(of.count));
@@ -246,28 +246,28 @@ fn together(warnings: &[Warning]) -> String {
             let reasons = in_brackets(&named, count, "; ");
             format!("{count} problems with symbols, so that functions may lack names{reasons}")
         }
-        // Of the other kinds there is one warning each, or each says something else.
+        // Other kinds have only one warning, or texts that cannot be merged.
         _ => warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
     }
 }
 
-/// All warnings of one reading, in a fixed order.
+/// All warnings from reading inputs, in a fixed order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Warnings {
     list: Vec<Warning>,
-    /// Lines of samples that were skipped, whose first lines are in `list`.
+    /// Lines of skipped samples beyond their first lines, which are counted in `list`.
     skipped: u64,
 }
 
 impl Warnings {
-    /// Counts the samples of events that are not counted.
+    /// Adds a warning for each event whose samples were not counted; `events` are numbers of samples by name.
     pub(crate) fn add_other_events(&mut self, events: &BTreeMap<String, u64>) {
         for (event, &samples) in events {
             self.add(WarningKind::OtherEvent(event.clone()), samples, []);
         }
     }
 
-    /// Counts `count` more of `kind`, at `places`, which are in the order of the input.
+    /// Adds `count` occurrences of `kind` at `places`, which must be in the order of the input.
     pub fn add(&mut self, kind: WarningKind, count: u64, places: impl IntoIterator<Item = Place>) {
         let at = match self.list.binary_search_by(|warning| warning.kind.cmp(&kind)) {
             Ok(at) => at,
@@ -282,7 +282,7 @@ impl Warnings {
         warning.places.extend(places.into_iter().take(room));
     }
 
-    /// Adds those of another input.
+    /// Adds the warnings of another input.
     pub fn extend(&mut self, other: Self) {
         for warning in other.list {
             self.add(warning.kind, warning.count, warning.places);
@@ -290,25 +290,25 @@ impl Warnings {
         self.skipped = self.skipped.saturating_add(other.skipped);
     }
 
-    /// Number of lines that were not read. Formats that do not consist of lines name none.
+    /// Number of lines that were not read. Formats that do not consist of lines report no places, and count as 0.
     pub(crate) fn unread_lines(&self) -> u64 {
         let of_lines = |of: &&Warning| of.kind.is_of_lines() && !of.places.is_empty();
         let counts = self.list.iter().filter(of_lines).map(|of| of.count);
         counts.fold(self.skipped, u64::saturating_add)
     }
 
-    /// True if something of the input is missing from the result though it was asked for.
+    /// Returns true if a part of the input is missing from the result although it was requested.
     pub fn any_loss(&self) -> bool {
         self.list.iter().any(|warning| warning.kind.is_loss())
     }
 
-    /// True if there is none.
+    /// Returns true if there are no warnings.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// One line for each kind, with the kind. Warnings of one kind about many things (files, events)
-    /// are one sentence, which names the first few.
+    /// One line for each kind, with the kind. Warnings of one kind with several subjects (files, events) are merged into
+    /// one sentence, which names the first few.
     pub fn lines(&self) -> impl Iterator<Item = (&WarningKind, String)> {
         let same = |a: &Warning, b: &Warning| discriminant(&a.kind) == discriminant(&b.kind);
         self.list.chunk_by(same).map(|of_kind| match of_kind {
@@ -317,7 +317,7 @@ impl Warnings {
         })
     }
 
-    /// All of them.
+    /// Iterates over all warnings.
     pub fn iter(&self) -> std::slice::Iter<'_, Warning> {
         self.list.iter()
     }
@@ -332,23 +332,22 @@ impl<'a> IntoIterator for &'a Warnings {
     }
 }
 
-/// Warnings of one thread that reads pieces of an input and does not know yet which line each piece
-/// begins at.
+/// Warnings of a thread that reads chunks of an input and does not know yet at which line each chunk begins.
 #[derive(Debug, Default)]
 pub(crate) struct LocalWarnings {
     kinds: BTreeMap<WarningKind, (u64, Vec<(u64, u64)>)>,
-    /// Lines of samples that were skipped, beside their first ones.
+    /// Lines of skipped samples beyond their first lines.
     pub skipped: u64,
 }
 
 impl LocalWarnings {
-    /// Counts one at a line (from 0) of piece `chunk`. A thread takes its pieces in order. `line` is
+    /// Adds one occurrence at a line (from 0) of chunk number `chunk`. A thread must take its chunks in order. `line` is
     /// called only if the place will be named.
     pub fn add(&mut self, kind: WarningKind, chunk: u64, line: impl FnOnce() -> u64) {
         self.add_many(kind, 1, chunk, line);
     }
 
-    /// Counts several at one line.
+    /// Adds several occurrences at one line.
     pub fn add_many(
         &mut self,
         kind: WarningKind,
@@ -363,7 +362,7 @@ impl LocalWarnings {
         }
     }
 
-    /// Puts the warnings of all threads together. `lines` are the lines of each piece.
+    /// Merges the warnings of all threads. `lines` has the number of lines of each chunk.
     pub fn gather(parts: Vec<Self>, name: &str, lines: &[u64]) -> Warnings {
         let mut before = Vec::with_capacity(lines.len() + 1);
         let mut sum = 0u64;

@@ -1,4 +1,4 @@
-//! The table of writers, one file a format.
+//! The table of writers, one file per format.
 
 mod callgrind;
 mod chrome_trace;
@@ -22,7 +22,7 @@ pub(crate) use otlp::GUESSED_ATTRIBUTE;
 
 pub use folded::{counts_of_folded, write_folded};
 
-/// Every format that can be written.
+/// All formats that can be written.
 pub static WRITERS: &[&dyn Writer] = &[
     &folded::Folded,
     &pprof::Pprof,
@@ -33,9 +33,9 @@ pub static WRITERS: &[&dyn Writer] = &[
     &otlp::Otlp,
 ];
 
-/// The format that a file of this name has, by its ending; the longest ending that fits decides.
+/// Chooses the format of a file by the ending of its name; the longest matching ending wins.
 pub fn writer_for(file_name: &str) -> Option<&'static dyn Writer> {
-    // As valgrind calls its files, and KCachegrind looks for them.
+    // File names as valgrind writes them and KCachegrind looks for them.
     if file_name.starts_with("callgrind.out") {
         return writer_named("callgrind");
     }
@@ -49,8 +49,8 @@ pub fn writer_for(file_name: &str) -> Option<&'static dyn Writer> {
     WRITERS.iter().filter_map(fits).max_by_key(|(length, _)| *length).map(|(_, writer)| writer)
 }
 
-/// Other formats whose files end like one that is called `file_name`, each with an ending that is its own, where the
-/// format of that file has none such: `x.json` is a Firefox profile, and `.speedscope.json` another.
+/// Other formats that share the last ending of `file_name`, each with its own longer ending. Empty if the chosen format
+/// was not selected by its last ending alone: `x.json` is a Firefox profile, and `.speedscope.json` another format.
 pub fn similar_endings(file_name: &str) -> Vec<(&'static str, &'static dyn Writer)> {
     let chosen = writer_for(file_name);
     let (Some(chosen), Some((_, last))) = (chosen, file_name.rsplit_once('.')) else {
@@ -65,8 +65,7 @@ pub fn similar_endings(file_name: &str) -> Vec<(&'static str, &'static dyn Write
     others.filter_map(|other| Some((*other.endings().iter().find(longer)?, *other))).collect()
 }
 
-/// The writer of the format that is called `name`, by its own name or one of those that it is also
-/// called. Case, blanks and punctuation do not matter.
+/// Finds a writer by its name or by one of its other names. Case, blanks and punctuation do not matter.
 pub fn writer_named(name: &str) -> Option<&'static dyn Writer> {
     WRITERS.iter().copied().find(|writer| names(*writer).any(|of| same_name(of, name)))
 }
@@ -75,8 +74,8 @@ fn names(writer: &dyn Writer) -> impl Iterator<Item = &'static str> {
     std::iter::once(writer.name()).chain(writer.also_called().iter().copied())
 }
 
-/// The parts of a profile that a format has no place for, in one warning, and how it changes the values, in
-/// another; none if it holds everything.
+/// Warnings about a profile that `writer` would write: one lists the parts that the format has no place for, one how its
+/// values change. Empty if the format holds everything.
 pub fn not_held(profile: &Profile, writer: &dyn Writer) -> Warnings {
     let mut warnings = Warnings::default();
     let missing = writer.capabilities().missing(profile);

@@ -1,4 +1,4 @@
-//! Writers of formats: the trait and its options. [`WRITERS`](crate::WRITERS) lists them.
+//! The trait for writers of formats, and their options. [`WRITERS`](crate::WRITERS) lists all writers.
 
 use std::io::{self, Write};
 
@@ -8,21 +8,21 @@ use crate::capabilities::Capabilities;
 
 /// A format that can be written.
 pub trait Writer: Sync {
-    /// Name of the format, in the words of its users.
+    /// Name of the format as its users write it.
     fn name(&self) -> &'static str;
 
-    /// The endings of files of this format, without the dot in front; the usual one first.
+    /// File name endings of the format, without the leading dot; the usual one first.
     fn endings(&self) -> &'static [&'static str];
 
-    /// Which programs open such files, for a list of formats.
+    /// Programs that open such files, for a list of formats.
     fn opened_by(&self) -> &'static str;
 
-    /// Other names of the format, mostly those of programs that open it.
+    /// Other names of the format, mostly names of programs that open it.
     fn also_called(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Parts of a profile that such files have room for.
+    /// Parts of a profile that the format has a place for.
     fn capabilities(&self) -> Capabilities;
 
     /// Differences of the written values from those of this profile, beyond its
@@ -33,7 +33,7 @@ pub trait Writer: Sync {
         None
     }
 
-    /// Why this profile cannot be written at all; `None` if it can.
+    /// Reason why this profile cannot be written at all; `None` if it can.
     fn refuses(&self, _profile: &Profile) -> Option<&'static str> {
         None
     }
@@ -42,7 +42,7 @@ pub trait Writer: Sync {
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// If writing to `out` fails.
     fn write(
         &self,
         profile: &Profile,
@@ -57,10 +57,10 @@ impl std::fmt::Debug for dyn Writer {
     }
 }
 
-/// Options of writing a profile.
+/// Options for writing a profile.
 #[derive(Clone, Debug, Default)]
 pub struct WriteOptions {
-    /// Labels of frames, in formats that have nothing but names.
+    /// Labels of frames, for formats that only have names.
     pub labels: LabelOptions,
     /// Description of the recording, for formats that have a title.
     pub title: String,

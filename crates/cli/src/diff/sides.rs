@@ -1,4 +1,4 @@
-//! The inputs of a comparison.
+//! Inputs of a comparison.
 
 use std::path::PathBuf;
 
@@ -13,10 +13,10 @@ use crate::found;
 use crate::reading::ReadArgs;
 use crate::streams::inputs;
 
-/// The inputs: a profile with its tree and name for each run.
+/// Inputs of a comparison: a profile with its tree and name for each run.
 pub struct Sides {
     before: Vec<Input>,
-    /// Empty if the only input holds both columns.
+    /// Empty if a single input contains both columns.
     after: Vec<Input>,
 }
 
@@ -40,7 +40,7 @@ impl Sides {
         Self::of_files(&args.reading, before, after)
     }
 
-    /// The runs of each side; or one file with both, of which there is none after.
+    /// Reads the runs of each side. `after` is empty if one file in `before` contains both sides.
     pub fn of_files(
         reading: &ReadArgs,
         before: &[PathBuf],
@@ -71,7 +71,7 @@ impl Sides {
         Ok(sides)
     }
 
-    /// A profile with both sides.
+    /// Sides of a profile that contains both.
     pub fn of_comparison(profile: Profile, name: &str) -> Self {
         let tree = Tree::new(&profile, &LabelOptions::default());
         let mut both = Input { name: name.to_owned(), profile, tree };
@@ -79,11 +79,12 @@ impl Sides {
         Self { before: vec![both], after: Vec::new() }
     }
 
-    /// The same with what a filter leaves, and with these functions alone. Percentages are of the same wholes.
+    /// A copy with both sides filtered, and with the functions that `code` selects. Percentages refer to the same totals
+    /// as before.
     ///
     /// # Errors
     ///
-    /// If it leaves nothing on either side.
+    /// If the filter leaves nothing on both sides.
     pub fn filtered(&self, filter: &Filter, code: Code) -> Result<Self, FilterError> {
         let mut empty = None;
         let mut all = 0;
@@ -123,7 +124,7 @@ impl Sides {
         (before, after)
     }
 
-    /// The files of each side.
+    /// File names of each side, for messages.
     pub fn names(&self) -> (String, String) {
         if self.after.is_empty() {
             let name = &self.before[0].name;
@@ -139,7 +140,7 @@ impl Sides {
 }
 
 impl Input {
-    /// Gives the columns of a file with both sides one name.
+    /// Gives both columns of a comparison the same name.
     fn name_columns(&mut self) {
         for of in self.profile.value_types.iter_mut().chain(&mut self.tree.value_types) {
             let name = if of.is_unnamed() { "value" } else { "samples" };
@@ -147,7 +148,7 @@ impl Input {
         }
     }
 
-    /// The same without samples.
+    /// A copy without samples, with the same totals for percentages.
     fn emptied(&self) -> Profile {
         let mut empty = Profile::new(self.profile.value_types.clone());
         empty.shown = self.profile.shown;
@@ -157,7 +158,7 @@ impl Input {
     }
 
     fn read(reading: &ReadArgs, path: &PathBuf) -> anyhow::Result<Self> {
-        // The noise of a value depends on the number of its samples.
+        // Needs each sample: the noise of a value depends on the number of its samples.
         let folded = FoldedOptions { any_order: true, ..FoldedOptions::default() };
         let options = Options { detail: Detail::Samples, folded, ..Options::default() };
         let (profile, _) = reading.read(inputs(std::slice::from_ref(path))?, options)?;

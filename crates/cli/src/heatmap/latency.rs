@@ -1,4 +1,4 @@
-//! Latencies of pairs of events in traces, and what to say of them.
+//! Latencies of pairs of events in traces, and messages about them.
 
 use anyhow::{anyhow, bail};
 use pyrograph_analyze::{Latencies, PairedEvents, Pairing};
@@ -7,7 +7,7 @@ use pyrograph_format::{Head, events};
 use crate::say::say;
 use crate::units::{counted, grouped};
 
-/// The latencies in all inputs, and a line that describes them.
+/// Reads the latencies in all inputs; also returns a line that describes them.
 pub fn read(pairing: &Pairing, heads: Vec<Head>) -> anyhow::Result<(Latencies, String)> {
     let mut paired = PairedEvents::new(pairing);
     for head in heads {

@@ -1,5 +1,5 @@
-//! Flags that choose among what runs, and the levels of frames that keep it apart. The verbs that read files have
-//! the same words.
+//! Flags that filter by thread name and control group, and that add levels of frames. Subcommands that read files use
+//! the same names.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ pub struct ChoiceArgs {
 }
 
 impl ChoiceArgs {
-    /// The filters.
+    /// Converts the flags to filters.
     pub fn read(self) -> anyhow::Result<Filters> {
         let group = self.cgroup.as_deref().map(control_group).transpose()?;
         Ok(Filters { names: self.comm, group, by_cpu: false })
@@ -44,14 +44,14 @@ pub struct FilterArgs {
 }
 
 impl FilterArgs {
-    /// The filters, and the levels.
+    /// Converts the flags to filters and levels.
     pub fn read(self) -> anyhow::Result<(Filters, Vec<Level>)> {
         let by_cpu = self.by.contains(&Level::Cpu);
         Ok((Filters { by_cpu, ..self.choice.read()? }, self.by))
     }
 }
 
-/// Checks that there is something of the names that are asked for.
+/// Checks that processes or threads with the requested names exist.
 pub fn check_names(filters: &Filters, target: &Target, inherit: bool) -> anyhow::Result<()> {
     filters.check_names(target, inherit).map_err(|error| match error {
         error @ Error::NoSuchName { .. } => anyhow::Error::from(error).context("--comm"),

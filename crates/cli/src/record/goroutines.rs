@@ -1,14 +1,15 @@
-//! Waits of Go: a goroutine that waits has no thread, and what waits instead says nothing of it.
+//! Waits in Go programs: a waiting goroutine has no thread, and the stacks of waiting threads do not show it.
 
 use pyrograph_recorder::Resolved;
 
 use super::share::share_of_stacks;
 
-/// Threads of Go's scheduler wait in these (runtime/proc.go) until there is a goroutine to run, or time to look at all.
+/// Functions of the runtime (runtime/proc.go) in which scheduler threads wait until a goroutine can run, or until it is
+/// time to check.
 const IDLE: [&str; 4] =
     ["runtime.stopm", "runtime.findRunnable", "runtime.findrunnable", "runtime.sysmon"];
 
-/// The part of the value that is of Go's threads that wait for work.
+/// Part of the shown value, 0 to 1, in Go's threads that wait for work.
 pub fn idle_share(resolved: &Resolved) -> f64 {
     let profile = &resolved.profile;
     let is_idle: Vec<bool> = profile

@@ -1,15 +1,15 @@
-//! Stacks of Haskell: code that GHC compiles keeps what calls it on a stack of its own, which is not read.
+//! Stacks of Haskell programs: code compiled by GHC keeps its callers on a separate stack, which is not read.
 
 use pyrograph_names::{Language, Name};
 use pyrograph_profile::{Frame, FrameKind, Marker, Profile};
 
 use super::share::share_of_stacks;
 
-/// The part of the value whose stacks could not be unwound further than to a function of Haskell.
+/// Part of the shown value, 0 to 1, whose stacks could not be unwound beyond a Haskell function.
 pub fn cut_share(profile: &Profile) -> f64 {
     let is_haskell = |frame: &Frame| {
         let name = profile.strings.get(frame.function);
-        // What GHC calls all code; taking each name apart takes longer.
+        // GHC's names for code have this suffix; checking it first is faster than parsing each name.
         name.ends_with("_info") && Name::of(name).language == Some(Language::Haskell)
     };
     let is_haskell: Vec<bool> = profile.frames.iter().map(|frame| is_haskell(&frame)).collect();

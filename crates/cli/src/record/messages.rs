@@ -1,4 +1,4 @@
-//! Messages about a recording, while it goes on and when it is over.
+//! Messages about a recording, during and after it.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use pyrograph_resolve::{FoundInterpreter, InterpreterVersion, Unknown, Warning};
 use crate::say::say;
 use crate::units::{counted, grouped, percent};
 
-/// Prints a message of the recorder; `verbose`: also those about the recording itself.
+/// Prints a message of the recorder; with `verbose`, also messages about the recording itself.
 pub fn print(message: &Message, verbose: bool) {
     match message {
         Message::FellBack(error) => {
@@ -31,7 +31,7 @@ pub fn print(message: &Message, verbose: bool) {
             missing.into_iter().for_each(print_lack);
         }
         Message::Engine(Engine::Perf) if verbose => say!("stacks are taken by perf_event_open"),
-        // All lacks are printed above.
+        // With `verbose`, all missing features are printed above.
         Message::Lacks(feature) if !verbose => print_lack(*feature),
         Message::LanguagesRefused { languages, error } => {
             let names: Vec<_> = languages.iter().map(|it| it.name()).collect();
@@ -105,7 +105,7 @@ fn print_lack(feature: Feature) {
     say!("the kernel lacks {} ({}): {}", feature.name(), feature.since(), without(feature));
 }
 
-/// Effect of the lack of a feature of the kernel.
+/// Consequence of a missing kernel feature.
 fn without(feature: Feature) -> &'static str {
     match feature {
         Feature::AttachCookies => "--alloc does not work",
@@ -131,7 +131,7 @@ fn without(feature: Feature) -> &'static str {
     }
 }
 
-/// The cost of allocations while they are recorded, in words.
+/// Message about the cost of recording allocations.
 fn allocation_cost(cost: Option<Duration>) -> String {
     let cost = match cost {
         Some(each) => format!("{:.1} µs, as measured here", each.as_secs_f64() * 1e6),
@@ -143,7 +143,7 @@ fn allocation_cost(cost: Option<Duration>) -> String {
     )
 }
 
-/// `412 unwind tables of 3,114,212 rows in 21 MiB, 310 of them from the cache, made in 35 ms`.
+/// Describes unwind tables: `412 unwind tables of 3,114,212 rows in 21 MiB, 310 of them from the cache, made in 35 ms`.
 fn unwind_tables(tables: &TableStats) -> String {
     let TableStats { tables, rows, bytes, cached, time, .. } = tables;
     format!(
@@ -156,7 +156,7 @@ fn unwind_tables(tables: &TableStats) -> String {
     )
 }
 
-/// Prints how a Java virtual machine was asked for names.
+/// Prints how names were requested from a Java virtual machine.
 fn java(report: &JvmReport, verbose: bool) {
     match report {
         JvmReport::Named { pid, release, names, took } if verbose => {
@@ -180,7 +180,7 @@ fn java(report: &JvmReport, verbose: bool) {
     }
 }
 
-/// How user stacks ended in the kernel.
+/// Describes how user stacks were unwound: in the kernel or in user space.
 fn stacks_taken(report: &EngineReport) -> String {
     format!(
         "{} unwound in the kernel, {} copied out and unwound in user space; {} not copied for lack of room",
@@ -190,7 +190,7 @@ fn stacks_taken(report: &EngineReport) -> String {
     )
 }
 
-/// Why events were lost.
+/// Reasons for lost events.
 fn lost(lost: &LostBy) -> String {
     let causes = [
         (lost.counts, "for want of room in the table of counts"),
@@ -204,7 +204,7 @@ fn lost(lost: &LostBy) -> String {
     format!("lost: {}", causes.join(", "))
 }
 
-/// The unwind tables for which there was no room, and the stacks that are incomplete for it.
+/// Describes unwind tables that were omitted for lack of memory, and the stacks that are incomplete because of it.
 fn tables_left_out(bytes: u64, omitted: u64, files: &[(String, u64)], all: bool) -> String {
     const MOST: usize = 5;
     let shown = if all { files.len() } else { MOST };
@@ -226,7 +226,7 @@ fn tables_left_out(bytes: u64, omitted: u64, files: &[(String, u64)], all: bool)
     )
 }
 
-/// `the command has ended, but 1 process that it started still runs: nginx (PID 12); -p 12 records it`.
+/// Message: `the command has ended, but 1 process that it started still runs: nginx (PID 12); -p 12 records it`.
 fn still_run(processes: &[(i32, String)]) -> String {
     const SHOWN: usize = 4;
     let named = |(pid, name): &(i32, String)| format!("{name} (PID {pid})");
@@ -247,16 +247,16 @@ fn still_run(processes: &[(i32, String)]) -> String {
     )
 }
 
-/// `memory: 60 MiB, of which 21 MiB are pages of files, and 70 MiB at most`.
+/// Describes memory use: `memory: 60 MiB, of which 21 MiB are pages of files, and 70 MiB at most`.
 pub fn memory(resident: &Resident) -> String {
     let Resident { all, files, peak } = resident;
     let [all, files, peak] = [all, files, peak].map(|bytes| bytes >> 20);
     format!("memory: {all} MiB, of which {files} MiB are pages of files, and {peak} MiB at most")
 }
 
-/// Says if there were so many events that stacks were sampled: `time` is at least as long as the recording.
+/// Reports if there were so many events that stacks were sampled; `time` is at least as long as the recording.
 pub fn thinned(events: u64, time: Duration, noun: &str) {
-    /// The limit for each CPU in the help of `--exact`.
+    /// Limit in events per second and CPU, as in the help of `--exact`.
     const MOST: f64 = 2000.0;
     if events as f64 > MOST * time.as_secs_f64() {
         say!(
@@ -266,7 +266,7 @@ pub fn thinned(events: u64, time: Duration, noun: &str) {
     }
 }
 
-/// Says which files and symbols could not be had.
+/// Reports files and symbols that were not available.
 pub fn files(resolved: &Resolved) {
     let names = &resolved.stats.names;
     if names.kernel_hidden {
@@ -304,7 +304,7 @@ pub fn files(resolved: &Resolved) {
     }
 }
 
-/// The first of many paths.
+/// The first few of many paths.
 fn first(paths: &[String]) -> String {
     const NAMED: usize = 3;
     let first = paths.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -312,8 +312,8 @@ fn first(paths: &[String]) -> String {
     format!("{first}{more}")
 }
 
-/// Memory of stacks when a recording ends: `stacks take 3 MiB of 256 MiB (--stack-memory); they got names 2
-/// times meanwhile, in 0.52 s`.
+/// Memory used by stacks when a recording ends:
+/// `stacks take 3 MiB of 256 MiB (--stack-memory); they got names 2 times meanwhile, in 0.52 s`.
 fn stacks_held(memory: &StackMemory) -> String {
     let StackMemory { bytes, limit, settled, took } = memory;
     let held = format!("stacks take {:.1} MiB", *bytes as f64 / f64::from(1 << 20));
@@ -328,7 +328,7 @@ fn stacks_held(memory: &StackMemory) -> String {
     }
 }
 
-/// The stacks for which there was no memory.
+/// Describes stacks that were left out for lack of memory; `None` if there are none.
 pub fn left_out(resolved: &Resolved, limit: usize) -> Option<String> {
     let left_out = resolved.stats.left_out;
     let share = percent(left_out, resolved.profile.samples.total(0));
@@ -341,8 +341,8 @@ pub fn left_out(resolved: &Resolved, limit: usize) -> Option<String> {
     })
 }
 
-/// CPU time of the recording itself: `own CPU time: 0.09 s to prepare, 0.01 s while it
-/// recorded, 0.12 s for names and writing`. The arguments are those of `Finished::cpu_time`.
+/// CPU time of the recorder: `own CPU time: 0.09 s to prepare, 0.01 s while it recorded, 0.12 s for names and writing`.
+/// The argument is `Finished::cpu_time`.
 pub fn cost((begun, ended): (Duration, Duration)) -> String {
     let seconds = |from: Duration, to: Duration| to.saturating_sub(from).as_secs_f64();
     format!(
@@ -353,8 +353,8 @@ pub fn cost((begun, ended): (Duration, Duration)) -> String {
     )
 }
 
-/// Says if much of the CPU time of what was recorded is in no sample. Where each thread has an event of its own on
-/// each CPU, its first sample comes after a period: a thread that runs for less is never seen.
+/// Reports if much of the target's CPU time is in no sample. If each thread has an event of its own on each CPU, its
+/// first sample comes after one period: a thread that runs for less than that is never sampled.
 pub fn too_short(summary: &Summary) {
     let Some((time, used)) = summary.unsampled.zip(summary.used) else { return };
     let (time, used) = (time.as_secs_f64(), used.as_secs_f64());

@@ -182,25 +182,25 @@ fn parse_stack_memory(text: &str) -> Result<usize, String> {
         _ => Err("must be 1M at least".to_owned()),
     }
 }
-/// A recording, and what becomes of it.
+/// A recording, and what is done with its result.
 pub(super) struct Plan {
     pub recording: pyrograph_recorder::Plan,
     pub outputs: Vec<Output>,
-    /// The picture is shown when it is written.
+    /// Open the picture after it is written.
     pub open: bool,
     /// Length of the beginning that is left out.
     pub delay: Option<Duration>,
     /// Levels of frames at the root.
     pub levels: Vec<Level>,
-    /// Frames that are shown where functions of interpreted languages are known.
+    /// Frames to show if functions of interpreted languages are known.
     pub view: StackView,
     pub verbose: bool,
     pub labels: LabelOptions,
-    /// The form of names that is asked for.
+    /// The requested form of names.
     pub names: Option<NameForm>,
     pub title: String,
     pub picture: Picture,
-    /// What pages have of code.
+    /// Options for source and instructions in pages.
     pub code: CodeArgs,
 }
 
@@ -284,18 +284,18 @@ impl Plan {
     }
 }
 
-/// The engine, if the flags leave no choice.
+/// The engine, if the flags determine it.
 fn engine(args: &Args, question: &Question, is_filtered: bool) -> anyhow::Result<Option<Engine>> {
     let is_of_perf = !args.tid.is_empty()
         || (args.every.is_some() || args.target.cpu.is_some())
             && matches!(question.trigger, Trigger::Tracepoint { .. });
-    // A choice of how stacks are found is a choice of the engine.
+    // Choosing how stacks are unwound implies an engine.
     let is_of_perf = is_of_perf || args.call_graph.is_some();
     let engine = args.engine.or(is_of_perf.then_some(Engine::Perf));
     possible_engine(engine, question.needs_in_kernel() || is_filtered)
 }
 
-/// Where the profile goes.
+/// The outputs for the profile.
 fn outputs(args: &Args) -> anyhow::Result<Vec<Output>> {
     let output = |path: &PathBuf| match (path.as_os_str() == "-", &args.to) {
         (true, Some(format)) => Ok(Output::named(None, format)?),
@@ -319,7 +319,7 @@ fn outputs(args: &Args) -> anyhow::Result<Vec<Output>> {
     Ok(outputs)
 }
 
-/// Target of the recording. A command that is only run meanwhile is left in `args`.
+/// Target of the recording. A command that only runs beside the target is left in `args`.
 fn target(args: &mut Args, filters: &Filters) -> anyhow::Result<Target> {
     if !args.tid.is_empty() {
         return Ok(Target::of_threads(&args.tid)?);
@@ -332,7 +332,7 @@ fn target(args: &mut Args, filters: &Filters) -> anyhow::Result<Target> {
     }
 }
 
-/// Refuses options that have no effect: whoever gives one expects something of it.
+/// Rejects options that would have no effect: a user who gives one expects an effect.
 fn refuse_what_has_no_effect(
     args: &Args,
     question: &Question,

@@ -1,4 +1,4 @@
-//! Flags that say what to count.
+//! Flags that select what is recorded.
 
 use std::time::Duration;
 
@@ -104,7 +104,7 @@ pub struct QuestionArgs {
 }
 
 impl QuestionArgs {
-    /// The question; `count`: how often things happen is asked for.
+    /// The selected question. `count`: measure the number of events, unless another measure is requested.
     pub fn question(&self, count: bool, target: &Target) -> anyhow::Result<Question> {
         let mut question = self.asked(count, target)?;
         let has_waits = matches!(question.waits, Waits::Alone | Waits::WithWakers);
@@ -163,8 +163,8 @@ impl QuestionArgs {
     }
 }
 
-/// Why the C library of the target was not found. Where it may not even be looked for, probes are not permitted
-/// either.
+/// Error for a C library of the target that was not found. If not even looking for it is permitted, probes are not
+/// permitted either.
 fn not_found(error: Error, live: bool) -> anyhow::Error {
     let unknown = Trigger::Allocations { path: std::path::PathBuf::new(), live };
     match error {
@@ -175,7 +175,7 @@ fn not_found(error: Error, live: bool) -> anyhow::Error {
     }
 }
 
-/// Adds to an error for lack of permission the command that would grant it. Other errors stay as they are.
+/// Adds the command that grants the missing permission to an error. Errors that are not about permissions are unchanged.
 fn with_remedy(error: Error, trigger: &Trigger) -> anyhow::Error {
     if !error.is_refusal() || rustix::process::geteuid().is_root() {
         return error.into();
@@ -191,7 +191,7 @@ fn with_remedy(error: Error, trigger: &Trigger) -> anyhow::Error {
     anyhow::anyhow!("{text}; without root: sudo setcap {capabilities}=ep {}", program.display())
 }
 
-/// An error, with the flag that asked for it and what would permit it, if it was not permitted.
+/// Adds to an error the flag that caused it, and what would permit it if permission was denied.
 pub fn refused(error: Error, question: &Question) -> anyhow::Error {
     if matches!(error, Error::NeedsInKernel) {
         return needs_in_kernel();
@@ -208,7 +208,7 @@ pub fn refused(error: Error, question: &Question) -> anyhow::Error {
     }
 }
 
-/// The engine that was asked for, if it can answer; that in the kernel, where only that can.
+/// The requested engine if it supports the question; the in-kernel engine if only that one does.
 pub fn possible_engine(
     asked: Option<Engine>,
     needs_kernel: bool,
@@ -220,15 +220,15 @@ pub fn possible_engine(
     }
 }
 
-/// The flags ask for what only the in-kernel engine can do, and for the other one.
+/// Error for flags that need the in-kernel engine combined with flags that need the other one.
 fn needs_in_kernel() -> anyhow::Error {
     let text =
         "only the in-kernel engine can record this: leave out --engine perf and --call-graph";
     crate::say::Usage(text.to_owned()).into()
 }
 
-/// The rate that was asked for. For what the kernel counts one by one there is no frequency: it would guess the period of the
-/// next samples from the last few, which happen in bursts, so that their sum is many times what happened.
+/// The requested sampling rate. Events that the kernel counts one by one have no frequency: the kernel would estimate
+/// the next period from the last few samples, which come in bursts, so that the sum would be many times the true count.
 pub fn rate(frequency: Option<u64>, every: Option<u64>, question: &Question) -> Option<Rate> {
     let counted = question.event.as_ref().filter(|event| event.is_counted_by_kernel());
     if let (Some(hertz), Some(event)) = (frequency, counted) {
@@ -238,7 +238,7 @@ pub fn rate(frequency: Option<u64>, every: Option<u64>, question: &Question) -> 
     frequency.map(Rate::Hertz).or(every.map(Rate::Every))
 }
 
-/// Object of what was counted, for the closing line: ` of cpu-clock`, ` for locks`.
+/// Object of the question for the closing line: ` of cpu-clock`, ` for locks`.
 pub fn of(question: &Question, event: &str) -> String {
     match question.trigger {
         Trigger::None if question.waits != Waits::None => String::new(),

@@ -1,5 +1,5 @@
-//! The end of a recording in words: one line that says what there is, then a line for each cause that makes it less than whole,
-//! where that matters.
+//! Summary of a recording: a line with the result, then a line for each cause that makes the result incomplete, if it
+//! matters.
 
 use pyrograph_event::counted::Cut;
 use pyrograph_profile::UnitKind;
@@ -12,11 +12,11 @@ use super::question;
 use crate::say::say;
 use crate::units::{counted, grouped, percent};
 
-/// The smallest share of a cause that is printed without `--verbose`.
+/// Minimum share at which a cause is printed without `--verbose`.
 const MATTERS: f64 = 0.01;
 
-/// Says what was sampled, and what makes the result less than whole; `verbose`: all of it, however little it is. `has_reason`:
-/// why there are no samples is said otherwise.
+/// Prints what was sampled, and causes that make the result incomplete; with `verbose`, all of them, however small.
+/// `has_reason`: the reason for having no samples is printed elsewhere.
 pub fn say_verdict(
     resolved: &Resolved,
     summary: &Summary,
@@ -54,7 +54,7 @@ pub fn say_verdict(
     }
 }
 
-/// The reason for a recording without samples.
+/// Reason why a recording has no samples.
 fn no_samples(summary: &Summary, question: &Question) -> String {
     let used = summary.used.unwrap_or_default().as_secs_f64();
     match question.noun() {
@@ -66,7 +66,7 @@ fn no_samples(summary: &Summary, question: &Question) -> String {
     }
 }
 
-/// `1,299 samples of cpu-clock (2.60 s), 0 lost, 99.8 % of stacks whole`.
+/// The first line: `1,299 samples of cpu-clock (2.60 s), 0 lost, 99.8 % of stacks whole`.
 fn verdict(
     resolved: &Resolved,
     summary: &Summary,
@@ -98,7 +98,7 @@ fn verdict(
     text
 }
 
-/// ` (2.60 s)`: the sum of the samples, if these are of time.
+/// Sum of the samples if their value is time: ` (2.60 s)`.
 fn time(resolved: &Resolved) -> String {
     let column = resolved.profile.shown;
     match resolved.profile.value_types.get(column).map(|of| of.unit_kind()) {
@@ -110,9 +110,9 @@ fn time(resolved: &Resolved) -> String {
     }
 }
 
-/// What makes the result less than whole, each with the part of it that is concerned.
+/// Causes that make the result incomplete, each with the share that is affected.
 ///
-/// `of_haskell`: the part whose callers are missing for a reason of its own.
+/// `of_haskell`: share whose callers are missing because of Haskell's own stack, which is reported separately.
 fn causes(stats: &Stats, summary: &Summary, of_haskell: f64) -> Vec<(f64, String)> {
     let mut all = Vec::new();
     let mut add = |count: u64, whole: u64, text: String| {
@@ -123,7 +123,7 @@ fn causes(stats: &Stats, summary: &Summary, of_haskell: f64) -> Vec<(f64, String
     let Stats {
         samples, user_stacks, completed, guessed, of_recursions, unreadable_stacks, ..
     } = *stats;
-    // Whatever it concerns.
+    // Denominator for causes that are printed regardless of their share.
     const ALWAYS: u64 = 1;
     if summary.lost > 0 {
         let text = "what was lost has its time as [lost]: the recorder did not get to it in time; a lower -F or fewer processes lose less";
@@ -191,7 +191,7 @@ fn causes(stats: &Stats, summary: &Summary, of_haskell: f64) -> Vec<(f64, String
         format!("{} gone with an exec or paged out", counted(unreadable_stacks, "user stack")),
     );
     let LanguageStats { stacks: with_calls, unpaired, nameless, frozen } = stats.languages;
-    // Of a call that begins or ends, the interpreter's frames are one more or less: that is not counted.
+    // At calls that begin or end, the number of interpreter frames is off by one: up to 2 % of stacks are not reported.
     if unpaired * 50 > with_calls {
         add(
             unpaired,
@@ -212,7 +212,7 @@ fn causes(stats: &Stats, summary: &Summary, of_haskell: f64) -> Vec<(f64, String
     );
     add(nameless, with_calls, format!("{} without a name", counted(nameless, "interpreted call")));
     add(stats.unreadable, ALWAYS, counted(stats.unreadable, "unreadable record"));
-    // No loss, or said of the files that have none.
+    // Not a loss, or reported with the files without symbols.
     let names = &stats.names;
     if completed > 0 {
         all.push((0.0, format!("{} completed from the running process", stacks(completed))));
@@ -224,7 +224,7 @@ fn causes(stats: &Stats, summary: &Summary, of_haskell: f64) -> Vec<(f64, String
     all
 }
 
-/// What helps against a cause.
+/// Remedy for a cause, if there is one.
 fn remedy(cut: Cut) -> Option<&'static str> {
     match cut {
         Cut::TablePending => Some("a second recording finds the tables made"),
@@ -234,13 +234,13 @@ fn remedy(cut: Cut) -> Option<&'static str> {
     }
 }
 
-/// `7 in code without unwind information, 3 in memory that could not be read`.
+/// List of causes: `7 in code without unwind information, 3 in memory that could not be read`.
 fn counts(cuts: &[(Cut, u64)]) -> String {
     let causes = cuts.iter().map(|(cut, count)| format!("{} {}", grouped(*count), cause(*cut)));
     causes.collect::<Vec<_>>().join(", ")
 }
 
-/// A reason in words that follow a number of stacks: `3 in code without unwind information`.
+/// A cause, worded to follow a number of stacks: `3 in code without unwind information`.
 fn cause(cut: Cut) -> &'static str {
     match cut {
         Cut::TooManyFrames => "with more frames than are kept",

@@ -1,4 +1,4 @@
-//! `pyrograph sched chart`: CPUs and threads over time as a picture, a page, or a trace for Perfetto.
+//! `pyrograph sched chart`: CPUs and threads over time as a picture, a page, or a Perfetto trace.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -42,7 +42,7 @@ pub struct ChartArgs {
     source: SourceArgs,
 }
 
-/// Draws the chart.
+/// Runs `pyrograph sched chart`.
 ///
 /// # Errors
 ///
@@ -59,7 +59,7 @@ pub fn run(args: ChartArgs) -> anyhow::Result<ExitCode> {
         _ => misuse!("give a name that ends in .svg, .html or .{} (-o FILE)", PERFETTO_ENDINGS[0]),
     };
     let source = args.source.open()?;
-    // The page has flame graphs; and of a file, stacks say what threads wait for.
+    // The page has flame graphs; for a file, stacks also show what threads wait for.
     let with_stacks = is_page || source.is_file();
     let (chart, end) = chart(source, with_stacks)?;
     let default = SchedChartLook::default();
@@ -82,7 +82,7 @@ fn chart(source: Source, with_stacks: bool) -> anyhow::Result<(SchedChart, Sourc
     end.say_remarks();
     let mut chart = builder.finish().shown(&end.filter, &end.tasks);
     if !end.is_whole {
-        // Between the target's events are others, which were not asked for.
+        // Gaps between the target's events are other tasks, which were not requested.
         chart.gaps = 0;
     }
     if chart.tasks.iter().all(|task| task.starts.is_empty()) {
@@ -91,7 +91,7 @@ fn chart(source: Source, with_stacks: bool) -> anyhow::Result<(SchedChart, Sourc
     Ok((chart, end))
 }
 
-/// Writes the events as a trace for Perfetto.
+/// Writes the events as a Perfetto trace.
 fn write_perfetto(source: Source, path: &Path) -> anyhow::Result<ExitCode> {
     perfetto::write(Some(path), |push| {
         let end = source.each(false, &mut |tasks, filter, event| {

@@ -1,4 +1,4 @@
-//! `pyrograph sched latency`: how long tasks ran, and how long they waited for a CPU.
+//! `pyrograph sched latency`: run times of tasks, and the times that they waited for a CPU.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -68,7 +68,7 @@ const BY: [(LatencyBy, &str, &str); 4] = [
     (LatencyBy::Total, "total", "All together"),
 ];
 
-/// Writes the table.
+/// Runs `pyrograph sched latency`.
 ///
 /// # Errors
 ///

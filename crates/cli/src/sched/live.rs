@@ -1,4 +1,4 @@
-//! The scheduler's events and counts of what runs.
+//! Live recording of scheduler events and counts.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -42,17 +42,17 @@ pub struct LiveArgs {
     buffer: Option<usize>,
 }
 
-/// Takes the counts of an interval, and when it began and ended, in nanoseconds from the beginning.
+/// Callback for the counts of an interval, with its begin and end in nanoseconds since the recording began.
 pub type OnInterval<'a> = dyn FnMut(Range<u64>, &[SchedCount]) -> anyhow::Result<()> + 'a;
 
-/// What is to be followed.
+/// A live recording that has not begun.
 pub struct Live {
     plan: SchedPlan,
 }
 
 impl LiveArgs {
-    /// What is to be followed; `None` if nothing is named, and a file is to be read. Of it only threads of some `names`, if
-    /// there are any.
+    /// Plan of the live recording; `None` if no target is given, so that a file is read. If `names` is not empty, only
+    /// threads with these names are recorded.
     pub fn plan(&mut self, names: &[String]) -> anyhow::Result<Option<Live>> {
         let target = match self.target.take() {
             Some(target) => target,
@@ -62,7 +62,7 @@ impl LiveArgs {
         let group = self.cgroup.as_deref().map(control_group).transpose()?;
         let filters = Filters { names: names.to_vec(), group, by_cpu: false };
         let beside = self.target.beside();
-        // What runs beside the target may get the name.
+        // The command beside the target may have one of the names.
         if beside.is_none() {
             filters.check_names(&target, !self.no_inherit)?;
         }
@@ -85,18 +85,19 @@ impl LiveArgs {
 }
 
 impl Live {
-    /// Sends the command's standard output to standard error.
+    /// Redirects the command's standard output to standard error.
     pub fn output_to_stderr(&mut self, is_wanted: bool) {
         self.plan.output_to_stderr = is_wanted;
     }
 
-    /// Returns true if all events of the machine are handed out.
+    /// Returns true if the events of the whole machine are recorded.
     pub fn is_whole(&self) -> bool {
         matches!(self.plan.target, Target::System) && !self.plan.filters.chooses()
     }
 
-    /// Hands out each event. `filter` is told whose tasks are shown: others are in the events, too. `with_stacks`: with the
-    /// stacks of tasks that stop to run. Returns the tasks, the exit code, and remarks on what was lost.
+    /// Calls `on_event` for each event. Sets `filter` to show the tasks of the target, because the events contain other
+    /// tasks, too. `with_stacks`: take the stacks of tasks when they stop running. Returns the tasks, the exit code, and
+    /// warnings about losses.
     pub fn each(
         mut self,
         with_stacks: bool,
@@ -105,7 +106,7 @@ impl Live {
     ) -> anyhow::Result<(SchedTasks, ExitCode, Vec<String>)> {
         self.plan.stacks = with_stacks;
         let mut recording = SchedRecording::open(&self.plan)?;
-        // Until here Ctrl-C ends this program and the command at once.
+        // Until here, Ctrl-C ends this program and the command immediately.
         let interrupt = Interrupt::catch()?;
         let stopper = recording.stopper();
         let _stops = interrupt.on_signal(move || stopper.stop())?;
@@ -129,8 +130,8 @@ impl Live {
         Ok((end.tasks, code, remarks))
     }
 
-    /// The counts of the kernel: those of each interval are handed to `on_interval`, with when it began and ended, in nanoseconds
-    /// from the beginning; those of the whole time are returned.
+    /// Counts in the kernel: calls `on_interval` with the counts of each interval and its begin and end, in nanoseconds
+    /// since the recording began. Returns the counts of the whole time.
     pub fn counts(
         mut self,
         key: SchedKey,
@@ -139,7 +140,7 @@ impl Live {
     ) -> anyhow::Result<(Vec<SchedCount>, ExitCode)> {
         (self.plan.counts, self.plan.interval) = (Some(key), interval);
         let mut recording = SchedRecording::open(&self.plan)?;
-        // Until here Ctrl-C ends this program and the command at once.
+        // Until here, Ctrl-C ends this program and the command immediately.
         let interrupt = Interrupt::catch()?;
         let stopper = recording.stopper();
         let _stops = interrupt.on_signal(move || stopper.stop())?;
@@ -168,7 +169,7 @@ impl Live {
     }
 }
 
-/// Remarks on what could not be followed.
+/// Warnings about events and tasks that were lost.
 fn lost(end: &SchedEnd) -> Vec<String> {
     let mut lines = Vec::new();
     if end.lost > 0 {

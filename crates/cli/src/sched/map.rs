@@ -1,4 +1,4 @@
-//! `pyrograph sched map`: the CPUs over time as letters.
+//! `pyrograph sched map`: the tasks on each CPU over time, as letters.
 
 use std::io::{IsTerminal, Write, stdout};
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ pub struct MapArgs {
     source: SourceArgs,
 }
 
-/// Writes the map.
+/// Runs `pyrograph sched map`.
 ///
 /// # Errors
 ///
@@ -61,7 +61,8 @@ pub fn run(args: MapArgs) -> anyhow::Result<ExitCode> {
     };
     let destination = source.destination(args.output.as_deref(), true);
     destination.check()?;
-    // Names are made safe for a terminal where lines are made, and colours are to reach it.
+    // Does not filter control characters: colours must reach the terminal, and names were made safe when the lines were
+    // built.
     let mut out: Box<dyn Write> = match to_terminal {
         true => Box::new(std::io::BufWriter::new(stdout())),
         false => destination.open()?,

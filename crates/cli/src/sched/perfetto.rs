@@ -1,4 +1,4 @@
-//! The scheduler's events as a trace for Perfetto.
+//! Scheduler events as a Perfetto trace.
 
 use std::path::Path;
 
@@ -8,15 +8,15 @@ use pyrograph_profile::{SchedEvent, SchedTasks};
 
 use crate::streams::write_output;
 
-/// Takes an event, and the tasks that are known so far.
+/// Callback for an event, with the tasks known so far.
 pub type OnEvent<'a> = dyn FnMut(&SchedTasks, &SchedEvent) -> anyhow::Result<()> + 'a;
 
-/// Writes the events that `read` hands over, or standard output where there is no path; `read` returns all tasks, and what is
-/// passed on.
+/// Writes a trace of the events that `read` passes to its callback, to `path` or to standard output. `read` returns all
+/// tasks, and a value that is passed on to the caller.
 ///
 /// # Errors
 ///
-/// Those of `read`, and if the trace cannot be written.
+/// If `read` fails, or if the trace cannot be written.
 pub fn write<T>(
     path: Option<&Path>,
     read: impl FnOnce(&mut OnEvent<'_>) -> anyhow::Result<(SchedTasks, T)>,
@@ -36,7 +36,7 @@ pub fn write<T>(
         }
     });
     match done {
-        // What could not be read is the cause of what could not be written.
+        // The read error is the cause of the write error.
         Some(Err(error)) => Err(error),
         Some(Ok(end)) => {
             written?;

@@ -1,4 +1,4 @@
-//! `pyrograph sched script`: the scheduler's events one by one.
+//! `pyrograph sched script`: prints scheduler events one by one.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -33,7 +33,7 @@ pub struct ScriptArgs {
     source: SourceArgs,
 }
 
-/// Prints the events.
+/// Runs `pyrograph sched script`.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Where the scheduler's events come from: a file, or what runs.
+//! Sources of scheduler events: a file, or a live recording.
 
 use std::ops::ControlFlow;
 use std::os::unix::fs::PermissionsExt;
@@ -51,12 +51,12 @@ pub struct SourceArgs {
     symbols: SymbolArgs,
 }
 
-/// Takes an event, with the tasks that were seen so far, and what is to be shown. `None`: there are no more for a while, and what
-/// was written is to be seen.
+/// Callback for an event, with the tasks seen so far and the filter of what to show. `None` means that no events will
+/// come for a while, so that buffered output should be flushed.
 pub type OnEvent<'a> =
     dyn FnMut(&SchedTasks, &SchedFilter, Option<SchedEvent>) -> anyhow::Result<()> + 'a;
 
-/// A file that is open, or what is to be followed.
+/// An open file, or a live recording that has not begun.
 pub struct Source {
     from: From,
     times: Option<Times>,
@@ -68,27 +68,27 @@ enum From {
     Live(Live),
 }
 
-/// The end of a source.
+/// Result of reading a source to its end.
 pub struct SourceEnd {
     /// All tasks.
     pub tasks: SchedTasks,
-    /// What was shown.
+    /// The filter of what was shown.
     pub filter: SchedFilter,
-    /// The exit code of the command, if one was run.
+    /// Exit code of the command, if one was run.
     pub exit_code: ExitCode,
-    /// All events of the machine were to be there.
+    /// True if the events of the whole machine were requested.
     pub is_whole: bool,
-    /// Remarks on what could not be read or followed.
+    /// Warnings about events that could not be read or followed.
     remarks: Vec<String>,
 }
 
 impl SourceEnd {
-    /// Says what could not be read or followed, once all lines are written: remarks would be between them.
+    /// Prints the warnings. Call this after all lines are written, because they would appear between them.
     pub fn say_remarks(&self) {
         self.remarks.iter().for_each(|line| say!("{line}"));
     }
 
-    /// The same, and how many switches are missing in the trace, if all were to be there.
+    /// Prints the warnings, and the number of context switches missing in the trace if it should contain all of them.
     pub fn say_missing(&self, missing: u64) {
         self.say_remarks();
         if missing > 0 && self.is_whole {
@@ -104,7 +104,7 @@ impl SourceEnd {
 }
 
 impl SourceArgs {
-    /// Opens the file, or finds out what is to be followed.
+    /// Opens the file, or prepares the live recording.
     pub fn open(mut self) -> anyhow::Result<Source> {
         let file = match self.input.take() {
             Some(file) => Some(file),
@@ -141,7 +141,8 @@ impl SourceArgs {
         Ok(Source { from: From::File(input, options), times, filter })
     }
 
-    /// The first word of the command, if it is a file that cannot be run.
+    /// Returns the first word of the command if it is a file that is not executable, as the input to read. Fails if more
+    /// words follow it.
     fn file_of_command(&mut self) -> anyhow::Result<Option<PathBuf>> {
         let command = &mut self.live.target.command;
         let Some(word) = command.first() else { return Ok(None) };
@@ -163,7 +164,7 @@ impl SourceArgs {
 }
 
 impl Source {
-    /// How many CPUs the machine has; 0 if that is not known.
+    /// Number of CPUs of the machine; 0 if unknown.
     pub fn cpus(&self) -> u32 {
         match &self.from {
             From::File(input, _) => input.cpus().unwrap_or(0),
@@ -172,12 +173,12 @@ impl Source {
         }
     }
 
-    /// Shows these CPUs alone.
+    /// Restricts the output to these CPUs.
     pub fn choose_cpus(&mut self, cpus: Cpus) {
         self.filter.cpus = cpus.0;
     }
 
-    /// Where to write: text of what runs, for a person, to standard error, beside what the command itself prints.
+    /// Destination of the output. Text of a live recording goes to standard error, apart from the output of the command.
     pub fn destination<'a>(&mut self, output: Option<&'a Path>, is_text: bool) -> Destination<'a> {
         let destination = Destination { path: output, is_text: is_text && !self.is_file() };
         if let From::Live(live) = &mut self.from {
@@ -186,13 +187,14 @@ impl Source {
         destination
     }
 
-    /// Returns true if it is a file.
+    /// Returns true if the source is a file.
     pub fn is_file(&self) -> bool {
         matches!(self.from, From::File(..))
     }
 
-    /// Counts in the kernel, if it can: all that `key` keeps apart is shown, of whatever runs. Counts of each interval are handed
-    /// to `on_interval`.
+    /// Counts events in the kernel if possible, that is, for a live recording without filters by CPU or thread;
+    /// otherwise returns the source back. `key` selects what is counted separately. `on_interval` gets the counts of
+    /// each interval.
     pub fn counts(
         self,
         key: SchedKey,
@@ -210,9 +212,9 @@ impl Source {
         }
     }
 
-    /// Hands over each event in the order of time, with the tasks that were seen so far, and what is to be shown: all
-    /// events are to be followed. `with_stacks`: with the stacks that were recorded, or are taken. The end has remarks, which
-    /// are to be said.
+    /// Calls `on_event` for each event in order of time. All events must be processed, even those that the filter does
+    /// not show. `with_stacks`: include recorded stacks, or take stacks. The caller must print the warnings in the
+    /// result.
     pub fn each(self, with_stacks: bool, on_event: &mut OnEvent<'_>) -> anyhow::Result<SourceEnd> {
         let Self { from, times, mut filter } = self;
         let (input, options) = match from {

@@ -1,4 +1,4 @@
-//! `pyrograph sched timehist`: a line for each switch.
+//! `pyrograph sched timehist`: a line for each context switch.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -74,7 +74,7 @@ pub struct TimehistArgs {
     source: SourceArgs,
 }
 
-/// Writes the history.
+/// Runs `pyrograph sched timehist`.
 ///
 /// # Errors
 ///

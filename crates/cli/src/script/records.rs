@@ -1,4 +1,4 @@
-//! Records beside samples: which are printed, and a remark on those that the input has none of.
+//! Records other than samples: which ones are printed, and messages about kinds that the input does not contain.
 
 use pyrograph_profile::RecordGroup;
 
@@ -31,7 +31,7 @@ pub struct RecordArgs {
 }
 
 impl RecordArgs {
-    /// The records that are wanted.
+    /// The requested kinds of records.
     pub fn groups(&self) -> Vec<RecordGroup> {
         let all = [
             (self.show_task_events, RecordGroup::Task),
@@ -45,7 +45,7 @@ impl RecordArgs {
     }
 }
 
-/// A line for each kind of records that was wanted, and that there was none of. Losses are rightly missing.
+/// A message for each kind of records that was requested but not found. Missing losses are no reason for a message.
 pub fn missing(wanted: &[RecordGroup], printed: &[RecordGroup]) -> Vec<String> {
     let missing = wanted.iter().filter(|group| !printed.contains(group));
     let line = |group: &RecordGroup| {

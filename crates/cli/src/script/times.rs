@@ -1,12 +1,12 @@
-//! Spans of time, as `perf script --time` takes them: `1.5,2`, `,2`, `10%-20%`, `10%/2`, several of them; and as other
-//! verbs do: `0.5..1.5`.
+//! Time ranges as in `perf script --time`: `1.5,2`, `,2`, `10%-20%`, `10%/2`, or several of them; and as in other
+//! subcommands: `0.5..1.5`.
 
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use pyrograph_analyze::{Moment, TimeRange};
 
-/// Spans of time.
+/// A list of time ranges.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Times(Vec<Span>);
 
@@ -14,13 +14,13 @@ pub struct Times(Vec<Span>);
 enum Span {
     /// Nanoseconds on the recording's clock.
     Clock(u64, u64),
-    /// Parts of the whole, in billionths of a percent.
+    /// Parts of the whole time, in billionths of a percent.
     Share(u64, u64),
-    /// As other verbs have it.
+    /// A range in the syntax of other subcommands.
     Range(TimeRange),
 }
 
-/// One percent.
+/// One percent, in the unit of [`Span::Share`].
 const PERCENT: u64 = 1_000_000_000;
 
 impl FromStr for Times {
@@ -41,7 +41,7 @@ impl FromStr for Times {
     }
 }
 
-/// `START,STOP`, each of which may be missing.
+/// Parses `START,STOP`, each of which may be missing.
 fn clock(text: &str) -> Result<Span, String> {
     let (from, to) = text.split_once(',').unwrap_or((text, ""));
     let moment = |text: &str, without: u64| match text {
@@ -55,7 +55,7 @@ fn clock(text: &str) -> Result<Span, String> {
     Ok(Span::Clock(from, to))
 }
 
-/// `10%-20%`; `10%/2` is the second tenth.
+/// Parses `10%-20%`, or `10%/2`, which is the second tenth.
 fn share(text: &str) -> Result<Span, String> {
     let wrong = || format!("'{text}' is neither A%-B% nor A%/N");
     let percent = |text: &str| {
@@ -78,7 +78,7 @@ fn share(text: &str) -> Result<Span, String> {
     Ok(Span::Share(from, to))
 }
 
-/// A number in billionths, exactly.
+/// Parses a decimal number to billionths, exactly.
 fn billionths(text: &str) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let is_number = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -91,12 +91,12 @@ fn billionths(text: &str) -> Option<u64> {
 }
 
 impl Times {
-    /// Returns true if some are parts of the whole.
+    /// Returns true if some ranges are parts of the whole time.
     pub fn has_shares(&self) -> bool {
         self.0.iter().any(|span| matches!(span, Span::Share(..)))
     }
 
-    /// The times in nanoseconds, of events that have these as the first and the last.
+    /// The ranges in nanoseconds, for events between these first and last times.
     pub fn ranges(&self, (first, last): (u64, u64)) -> Vec<RangeInclusive<u64>> {
         let at = |share: u64| {
             let whole = u128::from(last - first) * u128::from(share);
@@ -104,7 +104,7 @@ impl Times {
         };
         let range = |span: &Span| match span {
             Span::Clock(from, to) => *from..=*to,
-            // What lies between two parts is in one of them: the last moment of all is in the last.
+            // Each time is in one part only: the end of a part is exclusive, except the end of the last part.
             Span::Share(from, to) if *to == 100 * PERCENT => at(*from)..=last,
             Span::Share(from, to) => at(*from)..=at(*to).saturating_sub(1),
             Span::Range(range) => {

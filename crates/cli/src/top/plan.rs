@@ -1,4 +1,4 @@
-//! Flags of `top`, and the plan that they make.
+//! Flags of `top`, and the plan built from them.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -164,29 +164,29 @@ pub struct Args {
     graph: bool,
 }
 
-/// What is recorded, and how it is shown.
+/// What to record, and how to show it.
 pub struct Plan {
     pub recording: pyrograph_recorder::Plan,
     /// Name of the target.
     pub title: String,
     pub interval: Option<Duration>,
-    /// Tables to print; `None` for a terminal, if there is one.
+    /// Tables to print; `None` to use the terminal, if there is one.
     pub tables: Option<Tables>,
     pub entries: usize,
     pub by_total: bool,
     pub code: Code,
     pub grouping: Grouping,
-    /// The file that `w` writes.
+    /// File that the key `w` writes.
     pub output: PathBuf,
     pub verbose: bool,
 }
 
-/// Tables that are asked for.
+/// Options for printed tables.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tables {
-    /// How many; `None` for as long as it goes on.
+    /// Number of tables; `None` for no limit.
     pub count: Option<u64>,
-    /// As JSON.
+    /// Print JSON.
     pub json: bool,
 }
 
@@ -228,7 +228,7 @@ impl Plan {
                 inherit: !args.no_inherit,
                 beside: args.target.beside(),
                 duration: args.duration,
-                // Tables are on standard output.
+                // Tables go to standard output.
                 output_to_stderr: true,
                 question,
                 rate,
@@ -249,18 +249,19 @@ impl Plan {
         })
     }
 
-    /// Each snapshot is the whole: what is held at its moment, not what has come since the last one.
+    /// Returns true if each snapshot contains all memory held at its time, rather than what was recorded since the last
+    /// one.
     pub fn is_held(&self) -> bool {
         matches!(self.recording.question.trigger, Trigger::Allocations { live: true, .. })
     }
 
-    /// How often to show what is new.
+    /// Interval between updates.
     pub fn interval(&self, default: Duration) -> Duration {
         self.interval.unwrap_or(default)
     }
 }
 
-/// Target of the recording: the machine, if there is no other.
+/// Target of the recording: the whole machine if none is given.
 fn target(args: &mut Args) -> anyhow::Result<Target> {
     match args.tid.is_empty() {
         true => Ok(args.target.take().unwrap_or(Target::System)),

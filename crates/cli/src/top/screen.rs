@@ -1,4 +1,4 @@
-//! The view on a terminal.
+//! The view of `top` on a terminal.
 
 use std::process::ExitCode;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -17,17 +17,17 @@ use super::watch::{News, Opened, Order, Watch};
 use crate::interactive::{Desk, End, Happened, look, write_svg};
 use crate::say::say;
 
-/// How often to show what is new.
+/// Default interval between updates.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// How long the end of a recording may take that has shown nothing yet: files of the whole machine are read meanwhile, and
-/// tables made.
+/// Time that a recording which has shown nothing yet may take to end: it may still be reading files of the whole machine
+/// and building tables.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// How far back a range of time goes at most, but for all.
+/// Length of the longest limited time range, and of the history that is kept for it.
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// The ranges of time that a key goes through; what was recorded last comes after them.
+/// Time ranges that a key cycles through; the last one is the most recent snapshot only.
 const RANGES: [Recent; 4] = [
     Recent::Last(Duration::from_secs(10)),
     Recent::Last(LONGEST),
@@ -35,7 +35,7 @@ const RANGES: [Recent; 4] = [
     Recent::Last(Duration::from_nanos(1)),
 ];
 
-/// Shows a recording until the user has seen enough.
+/// Shows a recording until the user quits.
 pub fn run(plan: Plan) -> anyhow::Result<ExitCode> {
     let (sender, happened) = channel();
     let mut desk = Desk::take(&sender)?;
@@ -46,7 +46,7 @@ pub fn run(plan: Plan) -> anyhow::Result<ExitCode> {
     let mut view = View::new(plan);
     Desk::listen(sender)?;
     let end = view.show(&watch, &happened, &mut desk);
-    // The end may take a moment.
+    // Ending the recording may take a moment.
     desk.leave();
     watch.order(Order::Stop);
     let ended = match view.ended {
@@ -55,7 +55,7 @@ pub fn run(plan: Plan) -> anyhow::Result<ExitCode> {
             Some(ended) => ended,
             None => {
                 drop(desk);
-                // What the kernel holds for this process goes with it.
+                // Process exit frees everything that the kernel holds for this process.
                 std::process::exit(end.map_or(1, |end| end.code()));
             }
         },
@@ -74,7 +74,7 @@ pub fn run(plan: Plan) -> anyhow::Result<ExitCode> {
     })
 }
 
-/// Takes news until the recording is over; returns its command. `None` if it takes longer than `patience`.
+/// Processes news until the recording is over; returns its command. `None` if that takes longer than `patience`.
 fn wait_for_end(
     happened: &Receiver<Happened<News>>,
     patience: Option<Duration>,
@@ -95,15 +95,15 @@ fn wait_for_end(
     }
 }
 
-/// The view, and what it shows.
+/// The view and its state.
 struct View {
     app: App,
     history: History,
     range: usize,
     opened: Option<Opened>,
-    /// All that was recorded.
+    /// Totals of the whole recording.
     recorded: PartCounts,
-    /// Something was.
+    /// True once there was a snapshot.
     has_begun: bool,
     paused: bool,
     ended: bool,
@@ -136,7 +136,7 @@ impl View {
         }
     }
 
-    /// Shows what happens, until the end.
+    /// Handles input, news and signals, and draws, until the user quits or a signal ends the program.
     fn show(
         &mut self,
         watch: &Watch,
@@ -147,7 +147,7 @@ impl View {
         desk.draw(&mut self.app)?;
         while let Ok(first) = happened.recv() {
             let mut is_changed = false;
-            // All that has come up is shown at once.
+            // Everything that has arrived is handled before the next drawing.
             for what in std::iter::once(first).chain(happened.try_iter()) {
                 let action = match what {
                     Happened::Input(event) => self.app.handle(&event),
@@ -175,9 +175,9 @@ impl View {
     fn act(&mut self, action: Action, watch: &Watch) {
         match action {
             Action::None | Action::Draw | Action::Quit => return,
-            // Nothing is compared here.
+            // There are no comparisons in this view.
             Action::WriteComparison | Action::Compare(..) => return,
-            // It comes back as a signal, as one from elsewhere does.
+            // Comes back as a signal, like one from another process.
             Action::Suspend => return send_stop(),
             Action::Pause if self.ended => return,
             Action::Pause => {
@@ -224,7 +224,7 @@ impl View {
         Ok(Action::Draw)
     }
 
-    /// Hands what there is to the view.
+    /// Passes the current data to the view.
     fn update(&mut self) {
         let (profile, counts) = self.history.show(RANGES[self.range]);
         let event = self.opened.as_ref().map_or("", |opened| &opened.event);
@@ -245,14 +245,14 @@ impl View {
         self.app.update(profile, status);
     }
 
-    /// How long to wait for the end; `None` for as long as it takes, for commands have to be ended, and what was asked of
-    /// others taken back.
+    /// How long to wait for the end; `None` if there is no limit: a command must be ended, and changes to other
+    /// processes must be undone.
     fn patience(&self) -> Option<Duration> {
         let is_command = matches!(self.plan.recording.target, Target::Command(_));
         (!self.has_begun && !is_command).then_some(PATIENCE)
     }
 
-    /// `last 10 s`, `all 2:03`, `held after 10 s`.
+    /// Text of the shown time range: `last 10 s`, `all 2:03`, `held after 10 s`.
     fn span(&self, counts: PartCounts) -> String {
         let is_all = counts.span >= self.recorded.span;
         let word = match (self.plan.is_held(), is_all) {
@@ -271,7 +271,7 @@ impl View {
         }
     }
 
-    /// Writes a picture; returns what to say about it.
+    /// Writes a picture; returns the message about it.
     fn write(&self, profile: &Profile, labels: &LabelOptions) -> String {
         let event = self.opened.as_ref().map_or("", |opened| &opened.event);
         let title = format!("{event}: {}", self.plan.title);

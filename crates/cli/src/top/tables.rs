@@ -1,4 +1,4 @@
-//! Tables, one each interval, where there is no terminal.
+//! Output of `top` without a terminal: one table per interval.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -17,13 +17,13 @@ use super::plan::{Plan, Tables};
 use super::watch::{News, Order, Watch};
 use crate::say::say;
 
-/// How often a table is printed.
+/// Default interval between tables.
 const INTERVAL: Duration = Duration::from_secs(2);
 
-/// How often signals are looked for.
+/// Interval at which signals are checked.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Prints tables until the recording is over, or there are enough.
+/// Prints tables until the recording is over, or until enough are printed.
 pub fn run(plan: Plan) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::catch()?;
     let (sender, news) = channel();
@@ -32,7 +32,7 @@ pub fn run(plan: Plan) -> anyhow::Result<ExitCode> {
     let watch = Watch::start(&plan, interval, tell)?;
     let printed = print_all(&plan, &watch, &news, &interrupt);
     watch.order(Order::Stop);
-    // What ends the recording shows after it; without anybody to read tables it is what counts.
+    // How the recording ended is known only after it ended; but if printing failed, that error is returned.
     let child = match printed {
         Ok(child) => child,
         Err(error) => {
@@ -47,7 +47,7 @@ pub fn run(plan: Plan) -> anyhow::Result<ExitCode> {
     end_command(child)
 }
 
-/// Ends the command that was started for this, and returns its exit code if it ended by itself.
+/// Ends the command that was started for the recording; returns its exit code if it had ended by itself.
 pub fn end_command(child: Option<Child>) -> anyhow::Result<ExitCode> {
     let Some(mut child) = child else { return Ok(ExitCode::SUCCESS) };
     if child.try_wait()?.is_none() {
@@ -59,7 +59,7 @@ pub fn end_command(child: Option<Child>) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(child.exit_code()?))
 }
 
-/// Prints what comes; returns the command when it is over.
+/// Prints tables as they arrive; returns the command when the recording is over.
 fn print_all(
     plan: &Plan,
     watch: &Watch,
@@ -147,7 +147,7 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// `12:03:59`, local time.
+/// Local time of day: `12:03:59`.
 fn time_of_day() -> String {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let seconds = i64::try_from(now.as_secs()).unwrap_or(0) + i64::from(local_offset());

@@ -1,4 +1,4 @@
-//! A recording on a thread of its own, and the snapshots that come of it.
+//! A recording on a thread of its own, and its snapshots.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -17,21 +17,21 @@ use crate::record::question::refused;
 
 /// News of a recording.
 pub enum News {
-    /// It begins.
+    /// The recording begins.
     Opened(Opened),
-    /// What was recorded since the last one; of memory that is held, all of it, with the span since the beginning.
+    /// What was recorded since the last snapshot. For held memory: all of it, with the time since the beginning.
     Snapshot(Box<Profile>, PartCounts),
-    /// It is over; with the command that was started, if it was.
+    /// The recording is over. Contains the command if one was started.
     Ended(Option<Child>),
-    /// It failed.
+    /// The recording failed.
     Failed(anyhow::Error),
 }
 
-/// A recording that begins.
+/// Properties of a recording that begins.
 pub struct Opened {
-    /// Name of what is counted.
+    /// Name of the event that is counted.
     pub event: String,
-    /// What takes the stacks.
+    /// Engine that takes the stacks.
     pub engine: Engine,
 }
 
@@ -42,14 +42,14 @@ pub enum Order {
     Stop,
 }
 
-/// A recording on its thread.
+/// Handle of a recording that runs on its own thread.
 pub struct Watch {
     orders: Sender<Order>,
     thread: JoinHandle<()>,
 }
 
 impl Watch {
-    /// Begins to record; `tell` gets the news, on that thread.
+    /// Begins to record; `tell` is called with the news, on the new thread.
     pub fn start(
         plan: &top::Plan,
         interval: Duration,
@@ -70,12 +70,12 @@ impl Watch {
         Ok(Self { orders, thread: thread.context("failed to start a thread")? })
     }
 
-    /// Gives an order. If the recording is over already, that shows in the news.
+    /// Sends an order. No error if the recording is over already: the news report that.
     pub fn order(&self, order: Order) {
         self.orders.send(order).ok();
     }
 
-    /// Waits for the end of the thread; false if it has panicked.
+    /// Waits for the thread to end; returns false if it panicked.
     pub fn join(self) -> bool {
         self.thread.join().is_ok()
     }
@@ -103,7 +103,7 @@ fn record(
     meter.begin(Instant::now());
     let mut next = Instant::now() + interval;
     while recorder.step()? {
-        // Tables are made before it counts in the kernel.
+        // Unwind tables are built before counting in the kernel begins: the time starts now.
         if let Some(at) = started.take() {
             meter.begin(at);
             next = at + interval;
@@ -122,7 +122,7 @@ fn record(
         }
         if Instant::now() >= next {
             next = (next + interval).max(Instant::now());
-            // What is held goes on to change; what is shown does not.
+            // Held memory changes even in a pause; the view must not.
             if meter.is_held && meter.is_paused() {
                 continue;
             }
@@ -141,13 +141,13 @@ fn record(
     Ok(finished.child)
 }
 
-/// Counts since the last snapshot, or of what is held.
+/// Measures time, samples and losses between snapshots.
 struct Meter {
-    /// Snapshots are of what is held: each has the span since the beginning.
+    /// True if snapshots contain held memory: each then has the time since the beginning.
     is_held: bool,
-    /// When counting went on; `None` in a pause.
+    /// Time since which counting is active; `None` in a pause.
     since: Option<Instant>,
-    /// Before the last pause.
+    /// Active time before `since`.
     span: Duration,
     read: Progress,
 }

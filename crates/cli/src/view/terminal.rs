@@ -1,4 +1,4 @@
-//! A profile, or the difference of two, on the terminal.
+//! View of a profile, or of the difference of two, on the terminal.
 
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -19,13 +19,13 @@ use crate::diff::Sides;
 use crate::interactive::{Desk, End, Happened, free_name, look, message, write_svg};
 use crate::streams::inputs;
 
-/// The file that `w` writes.
+/// File that the key `w` writes.
 const PICTURE: &str = "flamegraph.svg";
 
-/// There are no news of a file.
+/// A file yields no news.
 type NoNews = std::convert::Infallible;
 
-/// Shows the files until the user has seen enough. Two of them are compared, unless `--merge` makes one of them.
+/// Shows the files until the user quits. Two files are compared, unless `--merge` makes one profile of them.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let title = args.title();
     let content = match &args.files[..] {
@@ -55,24 +55,24 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(u8::try_from(end?.code()).unwrap_or(1)))
 }
 
-/// What is shown.
+/// The data to show.
 enum Content {
-    /// A profile, until the view has it.
+    /// A profile, until it is passed to the view.
     Profile(Option<Box<Profile>>),
-    /// Both sides of a comparison, to compare them anew with other filters.
+    /// Both sides of a comparison, kept to compare them again with other filters.
     Sides(Sides),
 }
 
 struct View {
     app: App,
     content: Content,
-    /// Number of rows below each stack: processes, threads, hosts.
+    /// Number of levels at the root of each stack: processes, threads, hosts.
     levels: usize,
     title: String,
 }
 
 impl View {
-    /// Hands the content to the view.
+    /// Passes the content to the view.
     fn open(&mut self) -> anyhow::Result<()> {
         match &mut self.content {
             Content::Profile(profile) => {
@@ -85,7 +85,7 @@ impl View {
         }
     }
 
-    /// Compares both sides.
+    /// Compares both sides, filtered, and passes the result to the view.
     fn compare(&mut self, filter: &Filter, code: Code) -> anyhow::Result<()> {
         let Content::Sides(sides) = &self.content else { return Ok(()) };
         let filtered = match filter.is_empty() && code == Code::All {
@@ -103,7 +103,7 @@ impl View {
         Ok(())
     }
 
-    /// Shows what happens, until the end.
+    /// Handles input and signals, and draws, until the user quits or a signal ends the program.
     fn show(
         &mut self,
         happened: &Receiver<Happened<NoNews>>,
@@ -112,7 +112,7 @@ impl View {
         desk.draw(&mut self.app)?;
         while let Ok(first) = happened.recv() {
             let mut is_changed = false;
-            // All that has come up is shown at once.
+            // Everything that has arrived is handled before the next drawing.
             for what in std::iter::once(first).chain(happened.try_iter()) {
                 let action = match what {
                     Happened::Input(event) => self.app.handle(&event),
@@ -127,7 +127,7 @@ impl View {
                 is_changed |= !matches!(action, Action::None);
                 match action {
                     Action::Quit => return Ok(End::Quit),
-                    // It comes back as a signal, as one from elsewhere does.
+                    // Comes back as a signal, like one from another process.
                     Action::Suspend => send_stop(),
                     Action::Write(profile, labels) => {
                         let path = Path::new(PICTURE);
@@ -171,7 +171,7 @@ fn status(title: &str, profile: &Profile) -> Status {
     }
 }
 
-/// `before.folded → after.folded`, and where they count different things, that.
+/// `before.folded → after.folded`, and how they differ in kind if they count different things.
 fn differences(diff: &Diff, before: &str, after: &str) -> String {
     let unlike = diff.before.unlike(&diff.after).map(|unlike| format!(" · {unlike}"));
     format!("{before} → {after}{}", unlike.unwrap_or_default())

@@ -1,11 +1,10 @@
-//! callgrind's profile format, as KCachegrind and `callgrind_annotate` read it.
+//! Writer for callgrind's profile format, which KCachegrind and `callgrind_annotate` read.
 //! [`read::callgrind`](crate::read) describes it.
 //!
-//! The format has no stacks: it holds what each function's own code costs, line by line, and what
-//! each call of one function by another costs with all that it calls. So that a recursive function
-//! does not cost more than there is, a sample counts once for each call (caller, line, callee) in
-//! its stack. How often functions were called, a sampling profiler does not know: what stands there
-//! is in how many stacks the call was.
+//! The format has no stacks: it holds the self cost of each function by line, and the inclusive cost of each call of one
+//! function by another. A sample counts once for each distinct call (caller, line, callee) in its stack, so that a
+//! recursive function does not cost more than the total. A sampling profiler does not know call counts: they are
+//! replaced by the number of distinct stacks that contain the call.
 
 use std::io::{self, Write};
 
@@ -15,7 +14,7 @@ use pyrograph_profile::{LabelOptions, Labels, Profile, StackId, StringId};
 use crate::capabilities::Capabilities;
 use crate::writer::{WriteOptions, Writer};
 
-/// See the module.
+/// Writer for callgrind's profile format.
 pub(super) struct Callgrind;
 
 impl Writer for Callgrind {
@@ -73,7 +72,7 @@ impl Writer for Callgrind {
     }
 }
 
-/// The name of an event is one word.
+/// Name of an event as a single word, which the format requires.
 fn event(name: &str) -> String {
     let word: String = name
         .chars()
@@ -86,26 +85,26 @@ fn one_line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// The divisor of values: the format has whole numbers.
+/// Divisor of values: the format has whole numbers only.
 fn unit(profile: &Profile, column: usize) -> u64 {
     10u64.saturating_pow(profile.value_types[column].decimals.into())
 }
 
-/// A function: module, file and name.
+/// A function: module, file and label.
 type Function = (StringId, StringId, StringId);
 
 type Fixed = foldhash::fast::FixedState;
 
-/// The costs of a function.
+/// Costs of a function.
 #[derive(Default)]
 struct Costs {
-    /// By line.
+    /// Self cost by line.
     own: HashMap<u32, Vec<u64>, Fixed>,
-    /// By line, and who is called there: how often, and with what cost.
+    /// By line and callee: number of stacks and inclusive cost.
     calls: HashMap<(u32, usize), (u64, Vec<u64>), Fixed>,
 }
 
-/// Calls between functions.
+/// The call graph.
 struct Graph {
     labels: Labels,
     functions: Vec<(Function, Costs)>,
@@ -196,7 +195,7 @@ fn add(sums: &mut [u64], values: &[u64]) {
     }
 }
 
-/// The values of each stack, in the order in which stacks first come.
+/// Total values of each stack, in the order of first occurrence.
 fn totals(profile: &Profile) -> Vec<(StackId, Vec<u64>)> {
     let columns = profile.value_types.len();
     let mut index: HashMap<StackId, usize, Fixed> = HashMap::default();
@@ -221,7 +220,7 @@ fn cost(out: &mut dyn Write, profile: &Profile, line: u32, values: &[u64]) -> io
     writeln!(out)
 }
 
-/// Names are written once, with a number, and then the number alone.
+/// Writes names compressed: the first time with a number, then the number only.
 #[derive(Default)]
 struct Names(HashMap<StringId, usize, Fixed>);
 
@@ -238,7 +237,7 @@ impl Names {
             Some(number) => writeln!(out, "{key}=({number})"),
             None => {
                 self.0.insert(id, next);
-                // As callgrind itself writes where it knows nothing.
+                // As callgrind itself writes unknown names.
                 let text = if text.is_empty() { "???" } else { text };
                 writeln!(out, "{key}=({next}) {}", one_line(text))
             }

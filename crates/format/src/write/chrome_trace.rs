@@ -1,11 +1,11 @@
-//! Chrome's trace events, as Perfetto, `chrome://tracing` and speedscope open them.
+//! Writer for Chrome trace events, which Perfetto, `chrome://tracing` and speedscope open.
 //! [`read::chrome_trace`](crate::read) describes the format.
 //!
-//! Each sample is a span of time ([`spans`]); what neighbours have in common goes on. A call is one
-//! event, with its begin and how long it takes (`X`): pairs of events leave readers to guess which
-//! belong together where one ends as another begins. Those of a thread are in the order of their
-//! begin, callers before callees. Module and source stand in a call's arguments, its sort of code is
-//! its category. A sample without a stack is a call of `[unknown]`, as in folded text: left out, its
+//! Each sample becomes a span of time ([`spans`]); frames that adjacent samples have in common are merged into one call.
+//! A call is one complete event (`X`) with begin and duration: with pairs of events, readers would have to guess which
+//! belong together if one ends when another begins. The events of a thread are sorted by begin, callers before callees.
+//! Module and source are arguments of a call, its kind of code is the category. A sample without a stack becomes a call
+//! of `[unknown]`, as in folded text: otherwise its time would be lost.
 //! time would be lost.
 
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ use super::json::Json;
 use crate::capabilities::Capabilities;
 use crate::writer::{WriteOptions, Writer};
 
-/// See the module.
+/// Writer for Chrome trace events.
 pub(super) struct ChromeTrace;
 
 impl Writer for ChromeTrace {
@@ -50,7 +50,7 @@ impl Writer for ChromeTrace {
         let divisor = 10f64.powi(of.decimals.into());
         let there =
             profile.samples.total(profile.shown) as f64 * unit.nanoseconds() as f64 / divisor;
-        // A trace counts nanoseconds.
+        // Times in a trace have nanosecond resolution.
         ((written - there).abs() >= 1.0).then(|| {
             format!(
                 "samples last until the next one of their thread, so that calls add up to {:.6} s in \
@@ -110,8 +110,7 @@ impl Writer for ChromeTrace {
     }
 }
 
-/// Process and thread, of which the format wants numbers. Those that are not known get numbers that
-/// no thread of Linux has.
+/// Process and thread IDs, which the format requires as numbers. Unknown ones get numbers above all IDs of Linux.
 fn ids(profile: &Profile, id: ThreadId) -> (i64, i64) {
     let thread = profile.threads.get(id);
     const NONE: i64 = 1 << 22;
@@ -120,9 +119,9 @@ fn ids(profile: &Profile, id: ThreadId) -> (i64, i64) {
     (pid, tid)
 }
 
-/// A call and when it was, in nanoseconds.
+/// A call with begin and end, in nanoseconds.
 struct Call {
-    /// `None` where a sample has no stack.
+    /// `None` if a sample has no stack.
     frame: Option<FrameId>,
     start: u64,
     end: u64,
@@ -135,7 +134,7 @@ struct Trace<'a, 'b> {
     json: &'a mut Json<'b>,
 }
 
-/// The call of samples without a stack.
+/// Name of the call for samples without a stack.
 const NO_STACK: &str = Labels::UNKNOWN;
 
 impl Trace<'_, '_> {
@@ -144,7 +143,7 @@ impl Trace<'_, '_> {
         let thread = self.profile.threads.get(id);
         let name = if thread.name.is_empty() { thread.process } else { thread.name };
         for (event, name) in [("process_name", thread.process), ("thread_name", name)] {
-            // The first thread has a name, be it an empty one.
+            // The first thread always gets a name event, even with an empty name.
             if !name.is_empty() || first && event == "thread_name" {
                 self.event("M", |trace| {
                     let name = trace.profile.strings.get(name);
@@ -166,7 +165,7 @@ impl Trace<'_, '_> {
 
     fn calls(&mut self, spans: &[Span]) {
         let mut calls: Vec<Call> = Vec::new();
-        // The calls that go on.
+        // Indices of the open calls, outermost first.
         let mut open: Vec<usize> = Vec::new();
         let mut path: Vec<Option<FrameId>> = Vec::new();
         let mut until = 0;

@@ -1,15 +1,12 @@
-//! The Firefox Profiler's processed format. [`read::firefox`](crate::read) describes it.
+//! Writer for the Firefox Profiler's processed format. [`read::firefox`](crate::read) describes it.
 //!
-//! Version 55 is written: the newest that other writers (`fxprof-processed-profile`, which samply
-//! uses) write, so that tests can compare with them; the Firefox Profiler brings older versions to
-//! its own when it loads them.
+//! Writes version 55: the newest version that other writers produce (`fxprof-processed-profile`, used by samply), so
+//! that tests can compare with them. The Firefox Profiler upgrades older versions when it loads them.
 //!
-//! - Samples of time are weighed in milliseconds, what is counted in samples; the value's name is
-//!   among the profile's extras.
-//! - Each sort of code is a category, with a colour.
-//! - An inlined call is a frame with an `inlineDepth` at the address of the frame that it is in.
-//! - Samples without times get made-up ones, one after the other, for the format wants some; the
-//!   extras say so.
+//! - Times are weighted in milliseconds, counts in samples; the name of the value is among the profile's extras.
+//! - Each kind of code is a category with a colour.
+//! - An inlined call is a frame with an `inlineDepth` at the address of the frame that contains it.
+//! - Samples without times get consecutive made-up ones, because the format requires times; the extras say so.
 
 use std::io::{self, Write};
 
@@ -25,7 +22,7 @@ use crate::capabilities::Capabilities;
 use crate::read::firefox::{EXTRA, EXTRA_COUNTS, EXTRA_NO_TIMES, EXTRA_VALUE, UNKNOWN_THREAD};
 use crate::writer::{WriteOptions, Writer};
 
-/// See the module.
+/// Writer for the Firefox Profiler's processed format.
 pub(super) struct Firefox;
 
 impl Writer for Firefox {
@@ -78,7 +75,7 @@ impl Writer for Firefox {
             json.line().key("threads").array(|json| {
                 let used = rows.iter_mut().enumerate().filter(|(_, rows)| !rows.is_empty());
                 for (index, rows) in used {
-                    // Stable: without times nothing moves.
+                    // A stable sort: without times, the order does not change.
                     rows.sort_by_key(|&row| profile.samples.get(row).time);
                     let tables = ThreadTables::new(profile, &labels, &libs, &start_lines, rows);
                     json.line().object(|json| {
@@ -95,7 +92,7 @@ impl Writer for Firefox {
     }
 }
 
-/// The categories, with their colours. The first is the default, and must be grey.
+/// Categories with their colours. The first one is the default and must be grey.
 const CATEGORIES: &[(&str, &str)] = &[
     ("Other", "grey"),
     ("User", "yellow"),
@@ -112,7 +109,7 @@ fn category(kind: FrameKind) -> usize {
         FrameKind::Jit => 3,
         FrameKind::Interpreted => 4,
         FrameKind::Marker(_) => 5,
-        // That of its caller counts.
+        // The category of the caller is used instead.
         FrameKind::Inlined => 0,
     }
 }
@@ -121,7 +118,7 @@ fn meta(profile: &Profile, options: &WriteOptions, times: bool, json: &mut Json<
     json.key("preprocessedProfileVersion").value(55).key("version").value(24);
     json.key("product").string(&options.title);
     json.key("startTime").decimal(profile.about.start.unwrap_or(0), 6);
-    // The time that a sample stands for, in milliseconds.
+    // Duration of a sample, in milliseconds.
     let interval = match &profile.about.period {
         Some((of, period)) if *period > 0 => {
             of.unit_kind().time_unit().map(|unit| unit.nanoseconds() * period)
@@ -169,7 +166,7 @@ fn value_name(profile: &Profile) -> String {
     shown.map_or_else(String::new, |of| format!("{} ({})", of.name, of.unit))
 }
 
-/// The modules as libraries.
+/// The modules, as libraries.
 struct Libs {
     rows: Vec<StringId>,
     index: HashMap<StringId, usize, foldhash::fast::FixedState>,
@@ -194,7 +191,7 @@ impl Libs {
             json.line().object(|json| {
                 json.key("name").string(name).key("path").string(path);
                 json.key("debugName").string(name).key("debugPath").string(path);
-                // None is known.
+                // The breakpad ID is unknown.
                 json.key("breakpadId").string("000000000000000000000000000000000");
                 json.value("\"codeId\":null,\"arch\":null");
             });
@@ -202,11 +199,11 @@ impl Libs {
     }
 }
 
-/// The value that is counted, and how it is weighed.
+/// The value that is written, and its weight type.
 struct Weights {
     column: usize,
     weight_type: &'static str,
-    /// Weights are values of 10^-`decimals`, times `factor`.
+    /// Weights are the values times `factor`, in units of 10^-`decimals`.
     decimals: u8,
     factor: u64,
 }
@@ -246,7 +243,7 @@ impl Weights {
             });
             json.column("time", rows, |json, &row| {
                 let nanoseconds = if times {
-                    // One without a time comes when the one before it does.
+                    // A sample without a time gets the time of the one before it.
                     time = profile.samples.get(row).time.unwrap_or(time);
                     time
                 } else {
@@ -264,7 +261,7 @@ impl Weights {
             json.column("weight", rows, |json, &row| {
                 json.decimal(values[row].saturating_mul(self.factor), self.decimals)
             });
-            // A column of our own, which the Firefox Profiler leaves alone.
+            // An additional column of our own, which the Firefox Profiler ignores.
             if let Some(counts) = profile.numbers_beside(self.column) {
                 let counts = profile.samples.values(counts);
                 json.column("counts", rows, |json, &row| json.value(counts[row]));
@@ -273,7 +270,7 @@ impl Weights {
     }
 }
 
-/// Writes the identity of a thread, and what the format requires.
+/// Writes the identity of a thread, and the other properties that the format requires.
 fn one_thread(profile: &Profile, index: usize, tables: &ThreadTables, json: &mut Json<'_>) {
     let thread: Thread = profile.threads.get(pyrograph_profile::ThreadId::from_index(index));
     let (process, name) = (profile.strings.get(thread.process), profile.strings.get(thread.name));
@@ -286,7 +283,7 @@ fn one_thread(profile: &Profile, index: usize, tables: &ThreadTables, json: &mut
     if !process.is_empty() {
         json.key("processName").string(process);
     }
-    // Processes are distinguished by this text.
+    // The Firefox Profiler distinguishes processes by this text.
     let pid = thread.pid.map_or_else(|| format!("process {process}"), |pid| pid.to_string());
     json.key("pid").string(&pid);
     match thread.tid {
@@ -310,16 +307,16 @@ fn one_thread(profile: &Profile, index: usize, tables: &ThreadTables, json: &mut
     });
 }
 
-/// The stacks, frames and functions of one thread.
+/// Tables of stacks, frames and functions of one thread.
 struct ThreadTables {
     strings: Strings,
-    /// The row of each stack that is in use.
+    /// Row of each stack that is used.
     stacks: HashMap<StackId, usize, foldhash::fast::FixedState>,
-    /// Row of the caller, and of the frame.
+    /// Row of the caller, and row of the frame.
     stack_rows: Vec<(Option<usize>, usize)>,
     frame_rows: Vec<FrameRow>,
     func_rows: Vec<FuncRow>,
-    /// Libraries, with the string that is their name.
+    /// Library and name of each resource.
     resource_rows: Vec<(usize, StringId)>,
 }
 
@@ -414,13 +411,13 @@ impl ThreadTables {
             json.column("lib", resources, |json, row| json.value(row.0));
             json.column("name", resources, |json, row| json.value(row.1.0));
             json.column("host", resources, |json, _| json.value("null"));
-            // A library.
+            // 1 means "library".
             json.column("type", resources, |json, _| json.value(1));
         });
     }
 }
 
-/// A table as an object of columns, on a line of its own.
+/// Writes a table as an object of columns, on a line of its own.
 fn table<T>(
     json: &mut Json<'_>,
     name: &str,
@@ -433,21 +430,21 @@ fn table<T>(
     });
 }
 
-/// Grows the tables of a thread.
+/// Builds the tables of a thread.
 struct TableBuilder<'a> {
     profile: &'a Profile,
     labels: &'a Labels,
     libs: &'a Libs,
     start_lines: &'a StartLines,
     tables: ThreadTables,
-    /// By frame, and how many calls it is inlined into, and the category of the outermost.
+    /// Row by frame, inline depth and category (for inlined frames, that of the outermost frame).
     frames: HashMap<(FrameId, usize, usize), usize, foldhash::fast::FixedState>,
     funcs: HashMap<FuncRow, usize, foldhash::fast::FixedState>,
     resources: HashMap<usize, usize, foldhash::fast::FixedState>,
 }
 
 impl TableBuilder<'_> {
-    /// Adds a stack, after its callers.
+    /// Adds a stack and its callers.
     fn stack(&mut self, stack: StackId) {
         let stacks = &self.profile.stacks;
         let mut missing = Vec::new();
@@ -491,14 +488,14 @@ impl TableBuilder<'_> {
         let resource = self.libs.index.get(&frame.module).copied().map(|lib| self.resource(lib));
         let strings = &mut self.tables.strings;
         let name = if frame.function.is_empty() && frame.address > 0 {
-            // The Firefox Profiler shows its library beside it.
+            // The Firefox Profiler shows the library beside the name.
             strings.intern(&format!("{:#x}", frame.address))
         } else {
             strings.intern(self.labels.names.get(self.labels.frames[id.index()]))
         };
         let file = strings.intern(self.profile.strings.get(frame.file));
         let script = frame.kind == FrameKind::Interpreted;
-        // The Firefox Profiler shows functions of its tables apart, whatever they are called.
+        // The Firefox Profiler treats rows of the table as different functions even if their names are equal.
         let start_line = self.start_lines.first_of(frame);
         let func = FuncRow { name, file, resource, script, start_line };
         let row = self.tables.func_rows.len();

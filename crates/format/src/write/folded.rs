@@ -1,8 +1,7 @@
-//! Folded stacks: one line a stack, its frames from the root on, and its values.
+//! Writer for folded stacks: one line per stack, with its frames from the root on and its values.
 //!
-//! The lines are sorted by their bytes, as `LC_ALL=C sort` does, and each is written as the tree is
-//! walked: none of them is kept. Siblings are put in order one family at a time, which is cheap,
-//! since most nodes have few children.
+//! Lines are sorted by their bytes, as by `LC_ALL=C sort`, and written during a walk of the tree: none is kept in
+//! memory. Siblings are sorted one family at a time, which is cheap because most nodes have few children.
 
 use std::cmp::Ordering;
 use std::io::{self, Write};
@@ -12,7 +11,7 @@ use pyrograph_profile::{NodeId, Profile, Quantity, Tree, UnitKind, ValueType};
 use crate::capabilities::Capabilities;
 use crate::writer::{WriteOptions, Writer};
 
-/// See the module.
+/// Writer for folded stacks.
 pub(super) struct Folded;
 
 impl Writer for Folded {
@@ -43,7 +42,7 @@ impl Writer for Folded {
         out: &mut dyn Write,
     ) -> io::Result<()> {
         let mut tree = Tree::new(profile, &options.labels);
-        // Two counts are those of a comparison.
+        // Two counts are for comparisons only.
         if !profile.is_comparison() {
             tree.keep_column(profile.shown);
         }
@@ -51,8 +50,8 @@ impl Writer for Folded {
     }
 }
 
-/// The meaning of the counts in folded text of a profile, which names no unit: `counts are ns of off-cpu`. `None` where
-/// they are samples, as its readers expect, or where it is not known.
+/// Describes the counts in folded text of a profile, because the text has no unit: `counts are ns of off-cpu`. `None` if
+/// they are samples, as readers expect, or if the unit is unknown.
 pub fn counts_of_folded(profile: &Profile) -> Option<String> {
     let of = match profile.is_comparison() {
         true => profile.value_types.first()?,
@@ -68,15 +67,15 @@ pub fn counts_of_folded(profile: &Profile) -> Option<String> {
     }
 }
 
-/// Writes every stack that has a value, one a line.
+/// Writes every stack that has a value, one per line.
 ///
 /// # Errors
 ///
-/// Those of `out`.
+/// If writing to `out` fails.
 pub fn write_folded(tree: &Tree, out: &mut dyn Write) -> io::Result<()> {
     let mut writer = Folder::new(tree);
     writer.expand_root();
-    // Not recursive: a stack may be as deep as the input likes.
+    // Not recursive: the input decides how deep stacks are.
     while let Some(step) = writer.steps.pop() {
         writer.path.truncate(step.path);
         writer.push_name(step.node);
@@ -100,13 +99,13 @@ pub fn write_folded(tree: &Tree, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(&writer.lines)
 }
 
-/// Bytes that are written at once.
+/// Size of the output buffer in bytes.
 const BUFFER: usize = 256 << 10;
 
-/// The steps still to be done, last first.
+/// A pending step of the walk; steps are on a stack, the next one last.
 struct Step {
     node: NodeId,
-    /// Length of the text of its callers.
+    /// Length of the path of the callers in bytes.
     path: usize,
     what: What,
 }
@@ -115,9 +114,9 @@ struct Step {
 enum What {
     /// Write the node's own line.
     Line,
-    /// Write the lines of what is below it.
+    /// Write the lines of the node's descendants.
     Below,
-    /// One after the other.
+    /// Write both, one after the other.
     Both,
 }
 
@@ -126,21 +125,21 @@ struct Folder<'a> {
     /// The children of node `n` are `children[starts[n]..starts[n + 1]]`.
     children: Vec<NodeId>,
     starts: Vec<u32>,
-    /// The tree's names.
+    /// Names of the tree.
     names: Vec<Name<'a>>,
     steps: Vec<Step>,
     path: Vec<u8>,
     lines: Vec<u8>,
 }
 
-/// A name of a frame.
+/// Name of a frame.
 #[derive(Clone, Copy)]
 struct Name<'a> {
-    /// Its first bytes, as a number that sorts as they do: where they differ, as those of most siblings,
-    /// the text need not be looked at.
+    /// First bytes of the name, as a number with the same sort order: most siblings differ in them, so that the text
+    /// need not be read.
     beginning: u64,
     text: &'a [u8],
-    /// True if it can be written as it is.
+    /// True if the name can be written unchanged.
     is_plain: bool,
 }
 
@@ -190,7 +189,7 @@ impl<'a> Folder<'a> {
         }
     }
 
-    /// Writes a node's own line, if it has a value. Its path is in `path`.
+    /// Writes a node's own line if it has a value. Its path must be in `path`.
     fn line(&mut self, node: NodeId) {
         let types = &self.tree.value_types;
         let value = |column: usize| self.tree.self_values(column)[node.index()];
@@ -205,7 +204,7 @@ impl<'a> Folder<'a> {
         self.lines.push(b'\n');
     }
 
-    /// Plans the children of the root, among which the root stands itself if it has a value.
+    /// Schedules the children of the root, and the root itself among them if it has a value.
     fn expand_root(&mut self) {
         let tree = self.tree;
         let has_value = |column| tree.self_values(column)[NodeId::ROOT.index()] > 0;
@@ -221,7 +220,7 @@ impl<'a> Folder<'a> {
         self.steps.reverse();
     }
 
-    /// Plans the children of a node, whose path, with a semicolon, is in `path`.
+    /// Schedules the children of a node, whose path, including a semicolon, must be in `path`.
     fn expand(&mut self, node: NodeId) {
         let family = self.starts[node.index()] as usize..self.starts[node.index() + 1] as usize;
         let tree = self.tree;
@@ -230,15 +229,14 @@ impl<'a> Folder<'a> {
             self.steps.push(Step { node: child, path, what: What::Both });
             return;
         }
-        // The root is nobody's child.
+        // The root is not a child of any node.
         let name = |node: &NodeId| &self.names[tree.name_id(*node).index()];
         self.children[family.clone()].sort_unstable_by(|a, b| name(a).cmp(name(b)));
         let mut children = &self.children[family];
         let first_step = self.steps.len();
         while let Some((first, others)) = children.split_first() {
-            // A blank sorts before the semicolon, but so do other characters: if a sibling's name
-            // begins with this one's, its lines may belong between this node's own line and those
-            // of what is below it.
+            // A blank sorts before the semicolon, but so do other characters: if a sibling's name begins with this name,
+            // its lines may belong between this node's own line and those of its descendants.
             let alike = others.iter().take_while(|other| name(first).begins(name(other)));
             let group = 1 + alike.count();
             if group == 1 {
@@ -254,7 +252,7 @@ impl<'a> Folder<'a> {
     }
 }
 
-/// The order of the lines of siblings whose names begin alike: `f 1`, `f.part.0 2`, `f;g 3`.
+/// Order of the lines of siblings whose names have a common prefix: `f 1`, `f.part.0 2`, `f;g 3`.
 fn untangled(
     tree: &Tree,
     siblings: &[NodeId],
@@ -280,20 +278,19 @@ fn untangled(
     parts.into_iter().map(move |(_, node, what)| Step { node, path, what })
 }
 
-/// The name of a node in a line. The root has a value if there are samples of which neither the
-/// process nor a frame is known.
+/// Name of a node in a line. The root has a value if there are samples without a known process and frame.
 fn name(tree: &Tree, node: NodeId) -> &str {
     if node == NodeId::ROOT { "[unknown]" } else { tree.name(node) }
 }
 
-/// True if a name holds none of what [`push_name`] replaces. Of control characters beyond ASCII, the first byte of two is
-/// enough to look closer.
+/// Returns true if a name contains nothing that [`push_name`] replaces. For control characters beyond ASCII (C1), the
+/// first of their two bytes is enough to reject the name here.
 fn is_plain(name: &[u8]) -> bool {
     name.iter().all(|&byte| byte >= b' ' && !matches!(byte, b';' | 0x7f | 0xc2))
 }
 
-/// A frame's name may hold neither what parts frames nor what parts lines, nor what a terminal would obey: `cat` shows
-/// the text as it is.
+/// Appends a frame's name without characters that separate frames or lines or that control a terminal: `cat` prints the
+/// text as it is.
 fn push_name(to: &mut Vec<u8>, name: &str) {
     if is_plain(name.as_bytes()) {
         to.extend_from_slice(name.as_bytes());
@@ -302,7 +299,7 @@ fn push_name(to: &mut Vec<u8>, name: &str) {
     for c in name.chars() {
         let safe = match c {
             ';' => ':',
-            // With a NUL in it, text is taken for something else.
+            // With a NUL, tools would take the text for binary data.
             '\t' | '\n' | '\r' | '\0' => ' ',
             c if c.is_control() => char::REPLACEMENT_CHARACTER,
             c => c,
@@ -311,7 +308,7 @@ fn push_name(to: &mut Vec<u8>, name: &str) {
     }
 }
 
-/// Writes `value` · 10^-`decimals`, exactly and without zeros at the end.
+/// Writes `value` · 10^-`decimals`, exactly and without trailing zeros.
 pub(super) fn push_decimal(to: &mut Vec<u8>, value: u64, decimals: u8) {
     let mut buffer = itoa::Buffer::new();
     if decimals == 0 {

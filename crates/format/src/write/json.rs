@@ -1,14 +1,14 @@
-//! JSON, written as it comes: what is written is far too much to be held twice.
+//! Streaming writer for JSON: output is too large to be built in memory.
 
 use std::fmt::Display;
 use std::io::{self, Write};
 
-/// Writes JSON with commas where they belong. After an error nothing more is written; [`finish`](Json::finish)
-/// returns it.
+/// Writes JSON with commas where they are needed. After an error nothing more is written; [`finish`](Json::finish)
+/// returns the error.
 pub(super) struct Json<'a> {
     out: &'a mut dyn Write,
     result: io::Result<()>,
-    /// True if another item of the list or object comes before the next one.
+    /// True if the next item needs a comma before it.
     follows: bool,
 }
 
@@ -17,19 +17,19 @@ impl<'a> Json<'a> {
         Self { out, result: Ok(()), follows: false }
     }
 
-    /// The first error.
+    /// Returns the first error.
     pub fn finish(self) -> io::Result<()> {
         self.result
     }
 
-    /// A name in an object; its value is next.
+    /// Writes a key of an object; its value must follow.
     pub fn key(&mut self, name: &str) -> &mut Self {
         self.value(format_args!("\"{name}\":"));
         self.follows = false;
         self
     }
 
-    /// A string, quoted.
+    /// Writes a quoted string.
     pub fn string(&mut self, text: &str) -> &mut Self {
         self.item();
         if self.result.is_ok() {
@@ -38,7 +38,7 @@ impl<'a> Json<'a> {
         self
     }
 
-    /// A number, a truth value, or whole items.
+    /// Writes a number, a boolean, or literal JSON.
     pub fn value(&mut self, value: impl Display) -> &mut Self {
         self.item();
         if self.result.is_ok() {
@@ -47,7 +47,7 @@ impl<'a> Json<'a> {
         self
     }
 
-    /// A value, or `null`.
+    /// Writes a value, or `null`.
     pub fn option(&mut self, value: Option<impl Display>) -> &mut Self {
         match value {
             Some(value) => self.value(value),
@@ -55,7 +55,7 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// A number of 10^-`decimals`.
+    /// Writes `value` · 10^-`decimals`.
     pub fn decimal(&mut self, value: u64, decimals: u8) -> &mut Self {
         let mut text = Vec::new();
         super::folded::push_decimal(&mut text, value, decimals);
@@ -71,7 +71,7 @@ impl<'a> Json<'a> {
         self.nested(b"[", content, b"]")
     }
 
-    /// `"name":[…]`, one entry a row.
+    /// Writes `"name":[…]`, one entry per row.
     pub fn column<T>(
         &mut self,
         name: &str,
@@ -85,14 +85,14 @@ impl<'a> Json<'a> {
         });
     }
 
-    /// Begins a line with the next item.
+    /// Begins a new line for the next item.
     pub fn line(&mut self) -> &mut Self {
         self.item();
         self.follows = false;
         self.end_line()
     }
 
-    /// Ends a line after the last item.
+    /// Ends the line after the last item.
     pub fn end_line(&mut self) -> &mut Self {
         self.put(b"\n")
     }

@@ -1,13 +1,13 @@
-//! OTLP profiles (`v1development`), as a file: one `ProfilesData` message.
-//! [`read::otlp`](crate::read) describes the format.
+//! Writer for OTLP profiles (`v1development`) as a file: one `ProfilesData` message. [`read::otlp`](crate::read)
+//! describes the format.
 //!
-//! - Each value is a profile of its own, as the format has it; the one that is shown comes first.
-//! - Samples of one stack, thread and CPU are one sample with many times and values.
-//! - Attributes are those of OpenTelemetry's semantic conventions: `process.pid`,
-//!   `process.executable.name`, `process.command_line`, `process.linux.cgroup`, `thread.id`, `thread.name`, `host.name`, `cpu.logical_number`;
-//!   `profile.frame.type` for the sort of code of a frame. Of our own is `pyrograph.frame.guessed`.
-//! - Times are kept as they are. The format wants them since 1970; where the source counts from
-//!   another zero, they count from that.
+//! - Each value type becomes a profile, as the format requires; the shown one comes first.
+//! - Samples with the same stack, thread and CPU become one sample with many times and values.
+//! - Attributes follow OpenTelemetry's semantic conventions: `process.pid`, `process.executable.name`,
+//!   `process.command_line`, `process.linux.cgroup`, `thread.id`, `thread.name`, `host.name`, `cpu.logical_number`;
+//!   `profile.frame.type` for the kind of code of a frame. `pyrograph.frame.guessed` is our own.
+//! - Times are written unchanged. The format requires times since 1970; if the source counts from another origin, so do
+//!   the written times.
 
 use std::io::{self, Write};
 
@@ -20,7 +20,7 @@ use crate::capabilities::above_i64;
 use crate::protobuf;
 use crate::writer::{WriteOptions, Writer};
 
-/// See the module.
+/// Writer for OTLP profiles.
 pub(super) struct Otlp;
 
 impl Writer for Otlp {
@@ -79,15 +79,15 @@ impl Writer for Otlp {
     }
 }
 
-/// The attribute of a mapping for the build ID of its file.
+/// Attribute of a mapping with the build ID of its file.
 const BUILD_ID: &str = "process.executable.build_id.gnu";
 
 type Fixed = foldhash::fast::FixedState;
 
-/// The identity of a sample.
+/// Properties by which samples are grouped: stack and attributes.
 type Identity = (StackId, Vec<u64>);
 
-/// Grows the dictionary while profiles are written. In each table, row 0 stands for "none".
+/// Builds the dictionary while profiles are written. Row 0 of each table means "none".
 struct Encoder<'a> {
     profile: &'a Profile,
     strings: pyrograph_profile::Strings,
@@ -95,7 +95,7 @@ struct Encoder<'a> {
     places: Places<'a>,
     stacks: Table<StackId>,
     attributes: Table<Attribute>,
-    /// The samples, by what they have in common, in the order in which they first come.
+    /// Rows of samples, grouped by identity, in the order of first occurrence.
     groups: Vec<(Identity, Vec<usize>)>,
 }
 
@@ -133,7 +133,7 @@ impl<'a> Encoder<'a> {
         string(&mut self.strings, profile.strings.get(id))
     }
 
-    /// Thread and its host.
+    /// Attributes of a sample: thread, host and CPU.
     fn attributes(&mut self, sample: Sample) -> Vec<u64> {
         let profile = self.profile;
         let thread = profile.threads.get(sample.thread);
@@ -159,7 +159,7 @@ impl<'a> Encoder<'a> {
         all.into_iter().map(|attribute| self.attributes.id(attribute)).collect()
     }
 
-    /// One value of all samples.
+    /// Writes one value type of all samples as a profile.
     fn profile(&mut self, out: &mut protobuf::Writer, column: usize) {
         let profile = self.profile;
         let of = &profile.value_types[column];
@@ -169,7 +169,7 @@ impl<'a> Encoder<'a> {
         let mut samples = protobuf::Writer::default();
         for ((stack, attributes), rows) in &groups {
             let stack = self.stacks.id(*stack);
-            // Those with times, and those without: their lists must be of one length.
+            // Samples with and without times are separated: the lists of times and values must have equal lengths.
             let time = |row: &&usize| profile.samples.get(**row).time.is_some();
             let (timed, untimed): (Vec<&usize>, Vec<&usize>) = rows.iter().partition(time);
             for rows in [timed, untimed] {
@@ -203,7 +203,7 @@ impl<'a> Encoder<'a> {
         });
     }
 
-    /// All tables. Each row may add to those that come after it here, so the order matters.
+    /// Writes all tables. Each table may add rows to the tables after it, so the order matters.
     fn dictionary(&mut self, out: &mut protobuf::Writer) {
         let profile = self.profile;
         out.message(7, |_| {});
@@ -245,7 +245,7 @@ impl<'a> Encoder<'a> {
                 out.packed(5, build_id);
             });
         }
-        // No sample is linked to a trace.
+        // Tables 4 (links) and 6 (attributes) begin with an empty row; no sample is linked to a trace.
         out.message(4, |_| {});
         out.message(6, |_| {});
         let attributes = std::mem::take(&mut self.attributes.rows);
@@ -256,7 +256,7 @@ impl<'a> Encoder<'a> {
                 out.number(1, key);
                 out.message(2, |out| match attribute {
                     Attribute::Text(_, text) => out.put(1, text.as_bytes()),
-                    // Also a 0 is written: it is what says that this is a number.
+                    // Written even if 0: the field determines that the value is a number.
                     Attribute::Number(_, number) => out.explicit_number(3, *number as u64),
                 });
             });
@@ -293,11 +293,11 @@ impl<'a> Encoder<'a> {
     }
 }
 
-/// The attribute of a location that is 1 if it was found by a guess.
+/// Attribute of a location that is 1 if the location was guessed.
 pub(crate) const GUESSED_ATTRIBUTE: &str = "pyrograph.frame.guessed";
 
-/// The conventions have names of languages; for an interpreter of none that is known, for remarks, and for a call that
-/// was inlined into what is not known, they have none.
+/// Frame type by the semantic conventions. These have names for languages, but none for an unknown interpreter, for
+/// remarks, or for calls inlined into an unknown frame.
 fn frame_type(kind: FrameKind) -> &'static str {
     match kind {
         FrameKind::User => "native",

@@ -1,12 +1,12 @@
-//! pprof: `profile.proto`, gzipped. [`read::pprof`](crate::read) describes the format.
+//! Writer for pprof: `profile.proto`, gzipped. [`read::pprof`](crate::read) describes the format.
 //!
-//! - Frames without a module that are no plain user code are in a mapping that is named for their kind: `[remark]`,
-//!   `[jit]` … A field of our own has the kind of frames whose mapping does not show it.
-//! - The first mapping is the program: tools take it for that.
-//! - An address is the offset in the module's file: its mapping begins at 0, with the file. Where samples have the address of
-//!   their instruction, the location of their leaf has it; these have even numbers, the others odd ones.
-//! - Threads, CPUs and times stand in labels, which are those of `perf_to_profile`.
-//! - Inlined calls are lines of one location, as the format has it.
+//! - Frames without a module, unless they are plain user code, belong to a mapping named after their kind: `[remark]`,
+//!   `[jit]` … A field of our own holds the kind of frames whose mapping does not imply it.
+//! - The first mapping is the program: other tools assume this.
+//! - An address is the offset in the module's file: its mapping begins at 0. If samples have instruction addresses, the
+//!   location of the leaf has it; these locations have even IDs, the others odd ones.
+//! - Threads, CPUs and times are labels, named as by `perf_to_profile`.
+//! - Inlined calls are lines of one location, as the format specifies.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -27,13 +27,13 @@ use crate::pprof_extras::{GUESSED_FIELD, GUESSED_LABEL, KIND_FIELD, kind_field, 
 use crate::protobuf;
 use crate::writer::{WriteOptions, Writer};
 
-/// See the module.
+/// Writer for pprof.
 pub(super) struct Pprof;
 
-/// Bytes that are compressed at once.
+/// Number of bytes that are compressed at once.
 const BUFFER: usize = 64 << 10;
 
-/// How much it compresses.
+/// Compression level.
 const LEVEL: Compression = Compression::new(3);
 
 impl Writer for Pprof {
@@ -63,7 +63,7 @@ impl Writer for Pprof {
         _options: &WriteOptions,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        // The slowest levels take several times as long as all else, for a few percent.
+        // The highest levels take several times as long as everything else, and save a few percent.
         let mut out = GzEncoder::new(out, LEVEL);
         let mut encoder = Encoder::new(profile);
         encoder.value_types();
@@ -80,34 +80,34 @@ impl Writer for Pprof {
     }
 }
 
-/// Grows the tables while samples are written.
+/// Builds the tables while samples are written.
 struct Encoder<'a> {
     profile: &'a Profile,
     out: protobuf::Writer,
     strings: Strings,
-    /// The values are multiples of so much: decimals are cut off.
+    /// Values are divided by these powers of ten: decimals are cut off.
     divisors: Vec<u64>,
     keys: Keys,
     places: Places<'a>,
-    /// Locations of leaves with their instructions: which location it is otherwise, and the address.
+    /// Leaf locations with an instruction address: the location without it, and the address.
     leaves: Table<(u64, AddressId)>,
-    /// What is known of each stack, by its identifier.
+    /// Encoded stacks, by stack ID.
     stacks: Vec<Option<StackRow>>,
-    /// The locations of stacks, one after the other.
+    /// Locations of all encoded stacks, one stack after the other.
     stack_locations: Vec<u64>,
-    /// The labels of each thread, by its identifier, as they are written.
+    /// Encoded labels of each thread, by thread ID.
     threads: Vec<Option<Vec<u8>>>,
 }
 
-/// A stack that was in a sample.
+/// A stack that is used by a sample.
 #[derive(Clone)]
 struct StackRow {
     locations: Range<usize>,
-    /// Number of its frames that are guessed.
+    /// Number of guessed frames in the stack.
     guessed: u64,
 }
 
-/// The keys of labels.
+/// String numbers of the keys of labels.
 struct Keys {
     pid: u64,
     tid: u64,
@@ -186,7 +186,7 @@ impl<'a> Encoder<'a> {
             if let Some(cpu) = sample.cpu {
                 label(out, keys.cpu, 0, cpu.into(), 0);
             }
-            // As a number, so that `-tagignore` and `-tagfocus` can distinguish them from those that are sure.
+            // A numeric label, so that `-tagignore` and `-tagfocus` can distinguish guessed stacks.
             if guessed > 0 {
                 label(out, guessed_label, 0, guessed, 0);
             }
@@ -196,7 +196,7 @@ impl<'a> Encoder<'a> {
         });
     }
 
-    /// Makes the labels of a thread, unless they are made.
+    /// Encodes the labels of a thread, unless that was done before.
     fn thread_labels(&mut self, id: ThreadId) {
         if self.threads[id.index()].is_some() {
             return;
@@ -217,14 +217,14 @@ impl<'a> Encoder<'a> {
         }
         for (key, number) in [(keys.pid, thread.pid), (keys.tid, thread.tid)] {
             if let Some(number) = number {
-                // A negative number is its two's complement of 64 bits.
+                // A negative number is written in 64-bit two's complement.
                 label(&mut out, key, 0, i64::from(number) as u64, 0);
             }
         }
         self.threads[id.index()] = Some(out.bytes);
     }
 
-    /// The locations of a stack, leaf first, and what is guessed in it.
+    /// Locations of a stack, leaf first, and the number of guessed frames.
     fn stack(&mut self, stack: StackId) -> StackRow {
         if let Some(known) = &self.stacks[stack.index()] {
             return known.clone();
@@ -240,8 +240,9 @@ impl<'a> Encoder<'a> {
         row
     }
 
-    /// The location with the instruction at an address, in place of one without; or that one, if the address is not in the
-    /// code that it names, or it has another, by which it is known where it has no name.
+    /// The location with the instruction at an address, derived from a location without one. Returns `location` itself
+    /// if the address is not in its module, or if the location has another address already, which identifies it if it
+    /// has no name.
     fn leaf(&mut self, location: u64, address: AddressId) -> u64 {
         let row = location / 2;
         let caller = self.places.locations.rows[row as usize].last();
@@ -255,7 +256,7 @@ impl<'a> Encoder<'a> {
         }
     }
 
-    /// Mappings, locations, functions, and what is known of the whole.
+    /// Writes mappings, locations, functions, and the properties of the profile.
     fn tables(&mut self) {
         let mut mappings = Mappings::new(self.profile);
         let profile = self.profile;
@@ -280,7 +281,7 @@ impl<'a> Encoder<'a> {
                 out.number(3, end.saturating_add(1));
                 out.number(5, file);
                 out.number(6, build_id);
-                // All that is known is there: no tool needs to look further.
+                // Everything known is in the profile: tools need not symbolize it again.
                 for has in 7..=10 {
                     out.number(has, 1);
                 }
@@ -353,7 +354,7 @@ impl<'a> Encoder<'a> {
     }
 }
 
-/// Writes a label of a sample: a text or a number.
+/// Writes a label of a sample: a string or a number.
 fn label(out: &mut protobuf::Writer, key: u64, text: u64, number: u64, unit: u64) {
     out.message(3, |out| {
         out.number(1, key);
@@ -363,20 +364,20 @@ fn label(out: &mut protobuf::Writer, key: u64, text: u64, number: u64, unit: u64
     });
 }
 
-/// One for each module and build ID, with its highest address.
+/// One row for each module and build ID, with its highest address.
 struct Mappings {
     rows: Table<(Module, StringId)>,
     ends: Vec<u64>,
-    /// The build ID of each module that has one; of several that of the last one.
+    /// Build ID of each module that has one; if there are several, the last one.
     build_ids: HashMap<StringId, StringId, foldhash::fast::FixedState>,
 }
 
-/// The name of a mapping.
+/// Name of a mapping.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Module {
-    /// The path of a file, or the name of other memory.
+    /// Path of a file, or name of other memory.
     File(StringId),
-    /// Frames without a module, by their kind.
+    /// Stand-in for frames without a module, by kind.
     StandIn(&'static str),
 }
 
@@ -390,7 +391,7 @@ impl Mappings {
         mappings
     }
 
-    /// The mapping and the address of a frame, or of its instruction.
+    /// Mapping and address of a frame, or of its instruction if given.
     fn place(&mut self, frame: Frame, instruction: Option<Address>) -> (u64, u64) {
         let address = instruction.map_or(frame.address, |of| of.offset);
         let module = match (frame.module.is_empty(), stand_in(frame.kind)) {
@@ -412,7 +413,7 @@ impl Mappings {
         self.build_ids.get(&module).copied().unwrap_or_default()
     }
 
-    /// The number of a mapping, which is added if it is new.
+    /// Number of a mapping, which is added if it is new.
     fn id(&mut self, module: Module, build_id: StringId) -> u64 {
         let id = self.rows.id((module, build_id));
         self.ends.resize(self.rows.rows.len(), 0);

@@ -1,12 +1,12 @@
-//! The program of a profile, for formats in which one module is that.
+//! Finds the main program of a profile, for formats that mark one module as such.
 
 use pyrograph_profile::{Profile, StringId, Thread};
 
-/// The length of a process's name in the kernel.
+/// Maximum length of a process name in the kernel (without the final NUL).
 const COMM: usize = 15;
 
-/// The module that most of the shown value belongs to, by processes that are called as it is; if there is none, the
-/// module in which most of it begins. Never the kernel or a library.
+/// The module with most of the shown value in processes named like the module's file; if there is none, the module with
+/// most of the value in stacks whose outermost program is this module. Never the kernel or a library.
 pub(super) fn program(profile: &Profile) -> Option<StringId> {
     let text = |id| profile.strings.get(id);
     let mut modules: Vec<StringId> = profile.frames.iter().map(|frame| frame.module).collect();
@@ -34,19 +34,19 @@ pub(super) fn program(profile: &Profile) -> Option<StringId> {
             }
         }
     }
-    // The first of equals.
+    // The first one, if several are equal.
     let best = (0..modules.len()).rev().max_by_key(|&module| totals[module])?;
     Some(modules[best])
 }
 
-/// True of the path of a file that is no library.
+/// Returns true if a module is a file, and neither a library nor the kernel.
 fn is_program(module: &str) -> bool {
     let file = module.rsplit('/').next().unwrap_or(module);
     let is_library = file.ends_with(".so") || file.contains(".so.");
     module.starts_with('/') && !is_library && !file.ends_with(".ko") && !file.starts_with("vmlinux")
 }
 
-/// True if a process is called as a file is: the kernel cuts its name.
+/// Returns true if a process is named like the module's file: the kernel truncates process names.
 fn is_called(module: &str, process: &str) -> bool {
     let file = module.rsplit('/').next().unwrap_or(module);
     !process.is_empty() && (file == process || process.len() == COMM && file.starts_with(process))

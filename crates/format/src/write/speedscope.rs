@@ -1,9 +1,8 @@
-//! speedscope's own file format. [`read::speedscope`](crate::read) describes it.
+//! Writer for speedscope's file format. [`read::speedscope`](crate::read) describes it.
 //!
-//! Each thread is a profile of its own, and each value, too, for that is how speedscope lets its
-//! users choose: its names are the value's and the thread's. speedscope takes frames with equal names
-//! for different functions if they are different rows, so a function has one row, and no line. Samples are in the order of their
-//! times, where they have some; each is as wide as its value.
+//! Each pair of value type and thread becomes a profile, because speedscope lets its users choose among profiles; its
+//! name contains both. speedscope treats frames with equal names in different rows as different functions, so a function
+//! has one row, without a line. Samples are sorted by time, if they have times; each is as wide as its value.
 
 use std::io::{self, Write};
 
@@ -15,7 +14,7 @@ use crate::capabilities::Capabilities;
 use crate::read::speedscope::SEPARATOR;
 use crate::writer::{WriteOptions, Writer};
 
-/// See the module.
+/// Writer for speedscope's file format.
 pub(super) struct Speedscope;
 
 impl Writer for Speedscope {
@@ -74,13 +73,13 @@ impl Writer for Speedscope {
     }
 }
 
-/// The samples of one thread, in order.
+/// Samples of one thread, in order.
 struct Group {
     name: String,
     rows: Vec<usize>,
 }
 
-/// The threads that have samples, in the order in which they first come.
+/// The threads that have samples, in the order of the profile's threads.
 fn groups(profile: &Profile) -> Vec<Group> {
     let mut groups: Vec<Group> = profile
         .threads
@@ -92,7 +91,7 @@ fn groups(profile: &Profile) -> Vec<Group> {
     }
     groups.retain(|group| !group.rows.is_empty());
     for group in &mut groups {
-        // Stable: without times nothing moves.
+        // A stable sort: without times, the order does not change.
         group.rows.sort_by_key(|&row| profile.samples.get(row).time);
     }
     if groups.is_empty() {
@@ -101,7 +100,7 @@ fn groups(profile: &Profile) -> Vec<Group> {
     groups
 }
 
-/// `process`, `process worker`, with numbers `process worker (12/13)`.
+/// Name of a thread: `process`, `process worker`, with IDs `process worker (12/13)`.
 fn thread_name(profile: &Profile, thread: Thread) -> String {
     let (process, name) = (profile.strings.get(thread.process), profile.strings.get(thread.name));
     let mut text = match (process, name) {
@@ -118,8 +117,8 @@ fn thread_name(profile: &Profile, thread: Thread) -> String {
     text
 }
 
-/// The columns of values to write: all, but for the number of samples of a clock where each row is one. (How many waits and
-/// allocations there are is of interest itself.)
+/// The columns of values to write: all except the number of samples if it is 1 in each row, as with a clock. (Numbers of
+/// waits and allocations are interesting themselves.)
 fn columns(profile: &Profile) -> Vec<usize> {
     let plain = profile.numbers_beside(profile.shown).filter(|&numbers| {
         profile.value_types[numbers].quantity() == Quantity::Samples
@@ -128,18 +127,18 @@ fn columns(profile: &Profile) -> Vec<usize> {
     (0..profile.value_types.len()).filter(|&column| Some(column) != plain).collect()
 }
 
-/// The profile to show first: the thread with most of the value that is shown.
+/// Index of the profile to show first: the shown value of the thread with the highest total.
 fn heaviest(profile: &Profile, groups: &[Group], columns: &[usize]) -> usize {
     let values = profile.samples.values(profile.shown);
     let total =
         |group: &Group| group.rows.iter().fold(0u64, |sum, &row| sum.saturating_add(values[row]));
-    // The first of equals.
+    // The first one, if several are equal.
     let best = (0..groups.len()).rev().max_by_key(|&at| total(&groups[at])).unwrap_or_default();
     let shown = columns.iter().position(|&column| column == profile.shown).unwrap_or_default();
     shown * groups.len() + best
 }
 
-/// One row for each function, by its name and file: the row of each frame, and what the rows are.
+/// One row for each function, identified by name and file: the row of each frame, and the rows.
 struct Frames {
     row_of: Vec<usize>,
     rows: Vec<(StringId, StringId)>,
@@ -190,7 +189,7 @@ fn one_profile(
     };
     let values = profile.samples.values(column);
     let total = group.rows.iter().fold(0u64, |sum, &row| sum.saturating_add(values[row]));
-    // A sample of nothing of this value is none.
+    // Samples with value 0 in this column are left out.
     let rows: Vec<usize> = group.rows.iter().copied().filter(|&row| values[row] > 0).collect();
     let mut path = Vec::new();
     json.line().object(|json| {

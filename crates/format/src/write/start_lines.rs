@@ -1,10 +1,10 @@
-//! Lines where functions begin, for formats that have a table of functions.
+//! Start lines of functions, for formats that have a table of functions.
 
 use hashbrown::HashMap;
 use pyrograph_profile::{Frame, Profile, StringId};
 
-/// The start line of each function, by name and source file. Where only some frames of a function have it, they have it
-/// for all: it would be two functions otherwise.
+/// The start line of each function, by name and source file. If only some frames of a function have it, it is used for
+/// all of them: otherwise the function would appear twice.
 pub(super) struct StartLines {
     known: HashMap<(StringId, StringId), u32, foldhash::fast::FixedState>,
 }
@@ -18,7 +18,7 @@ impl StartLines {
         Self { known }
     }
 
-    /// The start line of a frame's function; 0 if none is known.
+    /// Start line of a frame's function; 0 if unknown.
     pub fn of(&self, frame: Frame) -> u32 {
         match frame.start_line {
             0 => self.known.get(&(frame.function, frame.file)).copied().unwrap_or(0),
@@ -26,7 +26,7 @@ impl StartLines {
         }
     }
 
-    /// The first of the start lines of all functions with a frame's name and source file.
+    /// The first start line among all functions with the name and source file of `frame`.
     pub fn first_of(&self, frame: Frame) -> u32 {
         self.known.get(&(frame.function, frame.file)).copied().unwrap_or(0)
     }

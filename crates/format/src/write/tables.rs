@@ -1,4 +1,4 @@
-//! Tables of formats that number what they name: the common part of pprof and OTLP.
+//! Tables of numbered rows, shared by the writers for pprof and OTLP.
 
 use std::hash::Hash;
 
@@ -10,7 +10,7 @@ use pyrograph_profile::{
 use super::start_lines::StartLines;
 use crate::protobuf;
 
-/// Distinct rows, numbered from 1: 0 stands for "none".
+/// Distinct rows, numbered from 1: 0 means "none".
 pub(super) struct Table<T> {
     pub rows: Vec<T>,
     index: HashMap<T, u64, foldhash::fast::FixedState>,
@@ -23,7 +23,7 @@ impl<T> Default for Table<T> {
 }
 
 impl<T: Clone + Eq + Hash> Table<T> {
-    /// The number of a row, which is added if it is new.
+    /// Number of a row, which is added if it is new.
     pub fn id(&mut self, row: T) -> u64 {
         if let Some(&id) = self.index.get(&row) {
             return id;
@@ -35,14 +35,14 @@ impl<T: Clone + Eq + Hash> Table<T> {
     }
 }
 
-/// Locations, and the functions in them.
+/// Tables of locations and functions.
 pub(super) struct Places<'a> {
     profile: &'a Profile,
-    /// Frames of each location, innermost first: all but the last are inlined into it.
+    /// Frames of each location, innermost first: all but the last are inlined into the last.
     pub locations: Table<Vec<FrameId>>,
-    /// By frame, the location of it alone; 0 if there is none yet.
+    /// By frame: number of the location that consists of this frame only; 0 if there is none yet.
     alone: Vec<u64>,
-    /// Name, source file, line where it begins.
+    /// Name, source file and start line of each function.
     pub functions: Table<(StringId, StringId, u32)>,
     start_lines: StartLines,
 }
@@ -55,7 +55,7 @@ impl<'a> Places<'a> {
         Self { profile, locations, alone, functions: Table::default(), start_lines }
     }
 
-    /// Adds the locations of a stack to a list, leaf first.
+    /// Appends the locations of a stack to a list, leaf first.
     pub fn add_stack(&mut self, stack: StackId, ids: &mut Vec<u64>) {
         let mut calls = Vec::new();
         for frame in self.profile.stacks.leaf_first(stack) {
@@ -78,7 +78,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// Function and line of each call of a location; none if it is an address without a symbol.
+    /// Function and line of each call of a location; empty if it is an address without a symbol.
     pub fn lines(&mut self, calls: &[FrameId]) -> Vec<(u64, u32)> {
         let frames = calls.iter().map(|&call| self.profile.frames.get(call));
         let named = frames.filter(|frame| {
@@ -92,7 +92,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// The number of a text. The first string, 0, is empty.
+/// Number of a string. String 0 is empty.
 pub(super) fn string(strings: &mut Strings, text: &str) -> u64 {
     strings.intern(text).0.into()
 }
