@@ -1,48 +1,48 @@
-//! Stacks that are interned many at once: what each needs of the memory is fetched meanwhile.
+//! Batched interning of stacks, which prefetches the memory that each stack needs.
 
 use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Walk};
 
-/// Steps from caller to callee, and samples where they led to, that are not in the profile yet.
+/// Steps from caller to callee, and samples at the frames they lead to, that are not in the profile yet.
 #[derive(Default)]
 pub(crate) struct Ahead<'a> {
-    /// Number of callers each step has, and its function.
+    /// For each step, number of callers and name of the function.
     steps: Vec<(usize, &'a str)>,
-    /// At which step each sample was taken.
+    /// For each sample, index of the step it belongs to.
     samples: Vec<usize>,
-    /// Their values, of all columns.
+    /// Values of the samples, for all columns.
     values: Vec<u64>,
-    // Results of the steps. Empty but while they are put into the profile.
+    // Results of the steps. Empty except during `flush`.
     names: Vec<StringId>,
     walk: Walk,
     stacks: Vec<StackId>,
 }
 
-/// Rows that samples have.
+/// How samples are combined into rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Keep {
-    /// One a stack.
+    /// One row per stack.
     #[default]
     Totals,
-    /// One a sample, in their order; those of one stack that follow each other are added up.
+    /// One row per sample, in order; consecutive samples with the same stack are summed.
     Order,
-    /// One a sample, in any order, for the first [`SINGLES`] of them: enough to see how much their values differ. Others
-    /// are added up.
+    /// One row per sample, in any order, for the first [`SINGLES`] of them: enough to show the distribution of
+    /// values. Later samples are summed.
     Singles,
 }
 
-/// See [`Keep::Singles`].
+/// Number of samples with rows of their own; see [`Keep::Singles`].
 const SINGLES: usize = 1 << 18;
 
-/// The row of samples of each stack, where those of one stack are added up.
+/// The row of samples of each stack, if samples with the same stack are summed.
 #[derive(Default)]
 pub(crate) struct RowOf {
-    /// By stack, [`NO_ROW`] where there is none; empty as long as samples have rows of their own.
+    /// Row by stack ID, [`NO_ROW`] if there is none; empty while samples have rows of their own.
     rows: Vec<u32>,
     keep: Keep,
     last: Option<(StackId, u32)>,
 }
 
-/// Stands for "none".
+/// The value for "no row".
 const NO_ROW: u32 = u32::MAX;
 
 impl RowOf {
@@ -50,7 +50,7 @@ impl RowOf {
         Self { keep, ..Self::default() }
     }
 
-    /// Adds a sample. Memory grows with the distinct stacks, not with the samples, unless their order is kept.
+    /// Adds a sample. Memory grows with the number of distinct stacks, not of samples, unless their order is kept.
     fn add(&mut self, profile: &mut Profile, stack: StackId, values: &[u64]) {
         if self.keep == Keep::Singles && profile.samples.len() >= SINGLES {
             self.keep = Keep::Totals;
@@ -71,7 +71,7 @@ impl RowOf {
             }
             return;
         }
-        // Without room for its number, a row is one of its own.
+        // A row whose number does not fit in 32 bits is never found again, so it stays separate.
         if let Ok(row) = u32::try_from(profile.samples.len())
             && row != NO_ROW
         {
@@ -87,28 +87,28 @@ impl RowOf {
     }
 }
 
-/// The frame of each string of a profile, as far as there is one.
+/// The frame of each string of a profile, if there is one.
 #[derive(Default)]
 pub(crate) struct FrameOf(Vec<Option<FrameId>>);
 
 impl<'a> Ahead<'a> {
-    /// The next step, to a function that has `depth` callers.
+    /// Adds a step to a function that has `depth` callers.
     pub fn step(&mut self, depth: usize, function: &'a str) {
         self.steps.push((depth, function));
     }
 
-    /// A sample of where the last step led to.
+    /// Adds a sample at the last step's function.
     pub fn sample(&mut self, values: &[u64]) {
         self.samples.push(self.steps.len().saturating_sub(1));
         self.values.extend_from_slice(values);
     }
 
-    /// True if there are so many steps that more at once would take no less time.
+    /// True if there are so many steps that a larger batch would not be faster.
     pub fn is_long(&self) -> bool {
         self.steps.len() >= Walk::LONG
     }
 
-    /// Puts all of them into the profile.
+    /// Adds all steps and samples to the profile.
     pub fn flush(&mut self, profile: &mut Profile, frames: &mut FrameOf, rows: &mut RowOf) {
         let functions = self.steps.iter().map(|&(_, function)| function);
         profile.strings.intern_all(functions, &mut self.names);

@@ -1,4 +1,4 @@
-//! AIX's `procstack`, once or many times.
+//! Reader of the output of AIX's `procstack`, of one run or several.
 //!
 //! ```text
 //! 9306312: /usr/bin/app -x
@@ -8,8 +8,8 @@
 //! 0x0000000100000290  __start() + 0x70
 //! ```
 //!
-//! Each thread of each run is a sample of 1. A process of one thread has no line for it. Parameters
-//! are values, and are left out.
+//! Each thread in each run is a sample of 1. In a process with one thread, there is no line for the thread.
+//! Parameters are values, and are dropped.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of AIX `procstack` text.
 pub struct AixProcstack;
 
 impl Reader for AixProcstack {
@@ -72,7 +72,7 @@ impl Reader for AixProcstack {
     }
 }
 
-/// Number and name of `9306312: /usr/bin/app -x`.
+/// Parses process ID and name in `9306312: /usr/bin/app -x`.
 fn process(line: &str) -> Option<(i32, &str)> {
     let (pid, command) = line.split_once(": ")?;
     let path = command.split_ascii_whitespace().next()?;
@@ -80,19 +80,19 @@ fn process(line: &str) -> Option<(i32, &str)> {
     Some((pid.parse().ok()?, name))
 }
 
-/// Of `---------- tid# 12345678 (pthread ID: 1) ----------`.
+/// Parses the thread ID in `---------- tid# 12345678 (pthread ID: 1) ----------`.
 fn tid(line: &str) -> Option<i32> {
     let (_, rest) = line.strip_prefix("-----")?.split_once("tid# ")?;
     rest.split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// Function of `0x0900000000a1b2c3  __fd_select(??, ??) + 0x90`.
+/// Parses the function in `0x0900000000a1b2c3  __fd_select(??, ??) + 0x90`.
 fn frame(line: &str) -> Option<&str> {
     let (address, rest) = line.trim_start().strip_prefix("0x")?.split_once("  ")?;
     let is_hex = !address.is_empty() && address.bytes().all(|byte| byte.is_ascii_hexdigit());
     let (call, offset) = rest.trim().rsplit_once(" + 0x")?;
     offset.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(())?;
-    // The last bracket opens the parameters' values.
+    // The last bracket opens the list of parameter values.
     let (function, _) = call.rsplit_once('(')?;
     is_hex.then_some(function)
 }

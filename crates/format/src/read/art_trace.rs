@@ -1,4 +1,5 @@
-//! Method traces of Android's runtime: `am profile start`, `Debug.startMethodTracing`, Android Studio's "Java method trace".
+//! Reader of method traces of the Android Runtime: `am profile start`, `Debug.startMethodTracing`, Android Studio's
+//! "Java method trace".
 //!
 //! ```text
 //! *version
@@ -13,13 +14,13 @@
 //! SLOW …       binary from here on: a header, and records of calls and returns
 //! ```
 //!
-//! A trace that was streamed, as Android Studio saves them, begins with the header. Methods, threads and, at the end, the
-//! text stand between its [records].
+//! A streamed trace, as Android Studio saves it, begins with the header. Methods, threads and, at the end, the text
+//! are embedded between its [records].
 //!
 //! Source: the description of the format in `profile.h` of Android's Dalvik and `trace.cc` of ART.
 //!
-//! - The time of each call is its own: that of those it called is theirs. With both clocks it is the time, not CPU time.
-//! - Calls that had begun before the trace are not in it: their returns are counted, and said.
+//! - The value of each call is its self time. If the trace has both clocks, wall-clock time is used, not CPU time.
+//! - Calls that began before the trace are missing: their returns are counted, with a warning.
 
 mod records;
 
@@ -33,7 +34,7 @@ use crate::input::Head;
 use crate::reader::{Detail, Options, ReadError, Reader, Reading, ThreadDetail};
 use crate::warnings::{WarningKind, Warnings};
 
-/// See the module.
+/// Reader of ART method traces.
 pub struct ArtTrace;
 
 impl Reader for ArtTrace {
@@ -92,7 +93,7 @@ fn is_number(line: &[u8]) -> bool {
     !line.is_empty() && line.iter().all(u8::is_ascii_digit)
 }
 
-/// The text, and the bytes after it: none if it is not whole.
+/// Splits off the text; returns it and the bytes after it, which are empty if the text is not terminated.
 fn split(bytes: &[u8]) -> (&[u8], &[u8]) {
     const END: &[u8] = b"\n*end\n";
     match memchr::memmem::find(bytes, END) {
@@ -101,7 +102,7 @@ fn split(bytes: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// The text part: threads, methods and the clock.
+/// The contents of the text part: threads, methods and the clock.
 struct Tables {
     profile: Profile,
     is_dual: bool,
@@ -121,7 +122,7 @@ impl Tables {
         }
     }
 
-    /// Takes the text before the records, or behind streamed ones.
+    /// Parses the text before the records, or at the end of streamed ones.
     fn text(&mut self, text: &[u8], warnings: &mut Warnings) {
         let (mut section, mut unreadable) = (String::new(), 0);
         for line in String::from_utf8_lossy(text).lines() {
@@ -152,9 +153,9 @@ impl Tables {
         }
     }
 
-    /// Takes what stands between streamed records.
+    /// Parses the items between streamed records.
     fn between(&mut self, records: &Records<'_>, warnings: &mut Warnings) {
-        // Where the text that says so is missing.
+        // Used if the text with this setting is missing.
         self.is_dual = records.has_two_clocks();
         let (mut has_text, mut unreadable) = (false, 0);
         for item in records.items() {
@@ -180,7 +181,7 @@ impl Tables {
         }
     }
 
-    /// Takes `7164\tmain`.
+    /// Parses `7164\tmain`.
     fn thread(&mut self, line: &str) -> bool {
         let Some((id, name)) = line.split_once('\t') else { return false };
         let Ok(id) = id.parse::<u32>() else { return false };
@@ -195,10 +196,10 @@ impl Tables {
         self.threads.insert(id, Calls::new(thread));
     }
 
-    /// Takes `0x8\tcom.example.Main\tonCreate\t(I)V\tMain.java`, maybe with a line at the end.
+    /// Parses `0x8\tcom.example.Main\tonCreate\t(I)V\tMain.java`, possibly with a line number at the end.
     fn method(&mut self, line: &str) -> bool {
         let mut fields = line.split('\t');
-        // The first method's is written as `0`, without a prefix.
+        // The first method's ID is written as `0`, without a prefix.
         let digits = fields.next().map(|id| id.strip_prefix("0x").unwrap_or(id));
         let id = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
         let (Some(id), Some(class), Some(name)) = (id, fields.next(), fields.next()) else {
@@ -217,7 +218,7 @@ impl Tables {
         true
     }
 
-    /// Follows all calls.
+    /// Replays all calls.
     fn play(&mut self, records: &Records<'_>, warnings: &mut Warnings) {
         let (mut unmatched, mut unknown, mut last) = (0, 0, 0);
         let nameless = self.profile.frames.intern(Frame::default());
@@ -256,7 +257,7 @@ impl Tables {
     }
 }
 
-/// One row a stack and thread.
+/// Sums samples into one row for each stack and thread.
 fn totals(profile: Profile) -> Profile {
     let Profile { strings, frames, stacks, threads, about, .. } = profile;
     let mut sums = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Austin's text: a sampled Python stack a line, and how long it lasted.
+//! Reader of Austin's text output: one sampled Python stack per line, with its metric.
 //!
 //! ```text
 //! # austin: 3.6.0
@@ -7,11 +7,11 @@
 //! P22323;T22324;main (e.py);L7;inner (e.py);L4 10073
 //! ```
 //!
-//! - The metric is microseconds; with `# mode: memory` bytes; with `# mode: full` three numbers,
-//!   `time,idle,memory`, of which each makes a column (idle samples have a 1).
-//! - Version 1 gives the line as a frame of its own.
-//! - A memory metric may be negative, where memory was given back: it counts nothing.
-//! - `P`, `T` may hold an interpreter's number, `T0:140…`; the thread's is what follows.
+//! - The metric is microseconds; with `# mode: memory`, bytes; with `# mode: full`, three numbers `time,idle,memory`,
+//!   each of which becomes a column (`idle` is 1 for idle samples).
+//! - Version 1 prints the line as a separate frame.
+//! - A memory metric may be negative if memory was freed: it counts as 0.
+//! - The thread may have an interpreter ID as prefix, `T0:140…`; the thread ID follows the colon.
 
 use pyrograph_profile::{Frame, FrameKind, Marker, Profile, Sample, Thread, ValueType};
 
@@ -20,7 +20,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of Austin text.
 pub struct Austin;
 
 impl Reader for Austin {
@@ -105,7 +105,7 @@ impl Mode {
     }
 }
 
-/// Process, thread, the frames with their semicolons, and the metric.
+/// Splits a line into process ID, thread, frames with their semicolons, and metric.
 fn split(line: &str) -> Option<(i32, &str, &str, &str)> {
     let (stack, metric) = line.rsplit_once(' ')?;
     let (pid, rest) = stack.strip_prefix('P')?.split_once(';')?;
@@ -136,7 +136,7 @@ fn push(profile: &mut Profile, mode: Mode, line: &str) -> Option<()> {
                 None => (text, "", 0),
             },
         };
-        // `:INVALID:`, `:GC:` and the like are Austin's own words.
+        // `:INVALID:`, `:GC:` and the like are printed by Austin itself.
         let kind = match text.starts_with(':') && text.ends_with(':') {
             true => FrameKind::Marker(Marker::Remark),
             false => FrameKind::Interpreted,
@@ -148,7 +148,7 @@ fn push(profile: &mut Profile, mode: Mode, line: &str) -> Option<()> {
     let frames: Vec<_> = path.into_iter().map(|frame| profile.frames.intern(frame)).collect();
     let stack = profile.stacks.intern_path(frames);
     let number = thread.rsplit(':').next().unwrap_or(thread);
-    // A number of the library's (0x7f…) is no thread number of the kernel's.
+    // A pthread address (0x7f…) is not a kernel thread ID.
     let tid = number.parse().ok();
     let process = profile.strings.intern("python");
     let thread = Thread { pid: Some(pid), tid, process, ..Thread::default() };

@@ -1,4 +1,4 @@
-//! The output of bcc's `profile` and `offcputime` without `-f` (with it they print folded stacks).
+//! Reader of the output of bcc's `profile` and `offcputime` without `-f` (with `-f` they print folded stacks).
 //!
 //! ```text
 //! Tracing off-CPU time (us) of all threads by user + kernel stack... Hit Ctrl-C to end.
@@ -14,13 +14,14 @@
 //!
 //! ```
 //!
-//! - Frames are leaf first, the kernel's before the program's. `--` (`-d`) parts them; otherwise the
-//!   kernel's end where it is entered, and all of a kernel thread are. `_[k]` (`-a`) marks them, too.
-//! - `[Missed User Stack]` and its like say that the stack is not whole.
-//! - With `-v`, names have addresses before them (`ffffffff8a9c0f3d finish_task_switch`) or, of libbpf's tools, their
-//!   number and the place in their file, too: `#0  0x00007f2c1b0e61aa read+0x1a (/usr/lib/libc.so.6+0x1061aa)`.
+//! - Frames are leaf first, kernel frames before user frames. `--` (`-d`) separates them; otherwise the kernel stack
+//!   ends at a kernel entry point, and kernel threads have only kernel frames. `_[k]` (`-a`) also marks kernel
+//!   frames.
+//! - `[Missed User Stack]` and similar lines mean that the stack is incomplete.
+//! - With `-v`, names are preceded by addresses (`ffffffff8a9c0f3d finish_task_switch`). libbpf-tools also print the
+//!   frame's number and the file offset: `#0  0x00007f2c1b0e61aa read+0x1a (/usr/lib/libc.so.6+0x1061aa)`.
 //! - Some versions for Python 3 print names as bytes: `b'main'`.
-//! - The title says whether values are samples or microseconds off the CPU.
+//! - The title shows whether values are samples or microseconds off the CPU.
 
 use pyrograph_profile::{FrameKind, ValueType};
 
@@ -30,7 +31,7 @@ use crate::perf_frame::split_module;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of bcc's `profile` and `offcputime` text.
 pub struct Bcc;
 
 impl Reader for Bcc {
@@ -80,19 +81,19 @@ impl Reader for Bcc {
     }
 }
 
-/// Reads `    -                sshd (1234)`.
+/// Parses `    -                sshd (1234)`.
 fn process(line: &str) -> Option<(&str, i32)> {
     let (name, pid) =
         line.strip_prefix("    -   ")?.trim_end().strip_suffix(')')?.rsplit_once(" (")?;
     Some((name.trim(), pid.parse().ok()?))
 }
 
-/// Reads `        9529`.
+/// Parses `        9529`.
 fn value(line: &str) -> Option<u64> {
     line.strip_prefix("        ")?.trim_end().parse().ok()
 }
 
-/// A frame as it is printed, without what `-v` adds.
+/// A printed frame, without the additions of `-v`.
 struct Printed<'a> {
     name: &'a str,
     module: &'a str,
@@ -120,7 +121,7 @@ impl<'a> Printed<'a> {
     }
 }
 
-/// The text after `#0  `.
+/// Removes a frame number `#0  ` from the start of a text.
 fn without_number(text: &str) -> &str {
     let rest = text.strip_prefix('#').unwrap_or_default();
     let after = rest.trim_start_matches(|c: char| c.is_ascii_digit());
@@ -130,7 +131,7 @@ fn without_number(text: &str) -> &str {
     }
 }
 
-/// Parts `read+0x1a (/usr/lib/libc.so.6+0x1061aa)`; either may be missing.
+/// Splits `read+0x1a (/usr/lib/libc.so.6+0x1061aa)` into symbol and module; either may be missing.
 fn split_place(text: &str) -> (&str, &str) {
     let (name, _) = split_module(text.as_bytes());
     let (name, place) = text.split_at(name.len());
@@ -142,7 +143,7 @@ fn split_place(text: &str) -> (&str, &str) {
     }
 }
 
-/// Number of frames of a stack, leaf first, that are the kernel's.
+/// Number of kernel frames at the start of a stack, which is leaf first.
 pub(super) fn kernel_frames(stack: &[String]) -> usize {
     let delimiter = stack.iter().position(|frame| matches!(frame.as_str(), "--" | "-"));
     let is_entry = |frame: &String| is_kernel_entry(Printed::parse(frame).name);
@@ -150,7 +151,7 @@ pub(super) fn kernel_frames(stack: &[String]) -> usize {
     delimiter.or(entry.map(|entry| entry + 1)).unwrap_or(0)
 }
 
-/// Adds the frames, of which the first so many are the kernel's, to the stack.
+/// Adds frames to the stack; the first `kernel` of them are kernel frames.
 pub(super) fn push(out: &mut Collector, stack: &[String], kernel: usize) {
     for (place, frame) in stack.iter().enumerate() {
         let printed = Printed::parse(frame);

@@ -1,4 +1,4 @@
-//! The output of `bpftrace` for its maps when a program ends or says `print(@map)`.
+//! Reader of the maps that `bpftrace` prints when a program ends or calls `print(@map)`.
 //!
 //! ```text
 //! Attaching 2 probes...
@@ -22,21 +22,19 @@
 //! [1]          35 |@@@@@@@@@@@@@@@@@@@@                    |
 //! ```
 //!
-//! - A key has one or more parts, parted by `, `, in any order: stacks, leaf first, each frame an
-//!   indented line; numbers; texts, which may hold blanks. A stack without frames leaves its place
-//!   empty. The third form of a frame, with an address, is that of the stack mode `perf`; the mode
-//!   `raw` prints addresses alone.
-//! - The first text is the thread's name, the first number its process, the second its thread. What
-//!   else there is becomes a frame above the stack.
-//! - Nothing says which stack is the kernel's. One is if it has an address in the upper half, or if
-//!   the stacks in its place of the key begin where the kernel is entered; otherwise, the first of
-//!   two is, as in `@[kstack, ustack]`. The kernel's frames come below the program's, whatever their
-//!   order in the key.
-//! - Several maps with stacks count different things. The first is read, another one by
-//!   `--event-filter @bytes`. Maps without stacks and those with more than one value for each stack
-//!   (`hist`, `lhist`, `avg`) are left out, with a warning; of `stats` the total is taken.
-//! - A map that is printed several times is added up, which is right if it was cleared each time.
-//! - What `-f json` prints is read as well: see [`json`]; and so are stacks that are printed event by event: see
+//! - A key has one or more parts, separated by `, `, in any order: stacks, leaf first, with one indented line per
+//!   frame; numbers; strings, which may contain blanks. A stack without frames is an empty part. The third form of
+//!   frames, with an address, is printed by the stack mode `perf`; the mode `raw` prints only addresses.
+//! - The first string is the thread's name, the first number the process ID, the second the thread ID. Other parts
+//!   become frames above the stack.
+//! - The output does not say which stack is the kernel's. It is one with an address in the upper half, or one at a
+//!   position of the key at which stacks begin at a kernel entry point; otherwise it is the first of two, as in
+//!   `@[kstack, ustack]`. Kernel frames are placed below user frames, regardless of their order in the key.
+//! - Several maps with stacks count different things. The first is read, another one with `--event-filter @bytes`.
+//!   Maps without stacks and maps with more than one value for each stack (`hist`, `lhist`, `avg`) are left out, with
+//!   a warning; for `stats` the total is taken.
+//! - A map that is printed several times is summed, which is right if it was cleared each time.
+//! - The output of `-f json` is read as well: see [`json`]; and so are stacks that are printed event by event: see
 //!   [`single`].
 
 mod json;
@@ -53,7 +51,7 @@ use crate::perf_frame::parse as parse_frame;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of bpftrace output.
 pub struct Bpftrace;
 
 impl Reader for Bpftrace {
@@ -79,7 +77,7 @@ impl Reader for Bpftrace {
             if split_value(key).is_some() {
                 return true;
             }
-            // A stack follows.
+            // A stack must follow.
             return lines.next().is_some_and(|line| line.starts_with([' ', '\t']));
         }
         single::is_beginning(first_lines(head))
@@ -123,7 +121,7 @@ impl Reader for Bpftrace {
 
 #[derive(Default)]
 struct Map {
-    /// Without its `@`.
+    /// Name without its `@`.
     name: String,
     entries: Vec<Entry>,
 }
@@ -135,7 +133,7 @@ struct Entry {
 
 /// A part of a key.
 enum Part {
-    /// A text or number. If empty it may be a stack without frames as well.
+    /// A string or number. If empty, it may also be a stack without frames.
     Text(String),
     /// The lines of a stack, leaf first.
     Stack(Vec<String>),
@@ -150,7 +148,7 @@ impl Map {
 struct Parser {
     lines: Lines,
     maps: Vec<Map>,
-    /// What was printed beside them.
+    /// Stacks that were printed outside of maps.
     singles: Singles,
 }
 
@@ -182,8 +180,8 @@ impl Parser {
         })
     }
 
-    /// Reads an entry whose first line goes on with `rest`. Returns whether `line` is a line that
-    /// begins another.
+    /// Parses an entry whose first line continues with `rest`. Returns true if `line` is the first line of another
+    /// entry.
     fn entry(&mut self, map: usize, rest: &str, line: &mut String) -> bool {
         let mut key = Vec::new();
         let begin = self.lines.number();
@@ -249,7 +247,7 @@ fn stack(frames: &mut Vec<String>) -> Part {
     }
 }
 
-/// Adds the parts of a key that stand on one line before a stack: `my app, `.
+/// Adds the parts of a key that are on one line before a stack: `my app, `.
 fn add_parts(key: &mut Vec<Part>, text: &str) {
     let text = text.trim_end();
     if text.is_empty() {
@@ -259,7 +257,7 @@ fn add_parts(key: &mut Vec<Part>, text: &str) {
     key.extend(text.split(", ").map(|part| Part::Text(part.to_owned())));
 }
 
-/// Parts `@name` from what follows: a key in brackets or a colon.
+/// Splits `@name` from what follows: a key in brackets or a colon.
 fn split_map(line: &str) -> Option<(&str, &str)> {
     let text = line.strip_prefix('@')?;
     let end = text.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(text.len());
@@ -271,11 +269,11 @@ fn split_map(line: &str) -> Option<(&str, &str)> {
 enum Value {
     Number(u64),
     OutOfRange,
-    /// A histogram, an average.
+    /// A histogram or an average.
     Other,
 }
 
-/// Parts `…]: 12` into what is before the bracket and the value.
+/// Splits `…]: 12` into the text before the bracket and the value.
 fn split_value(text: &str) -> Option<(&str, Value)> {
     let text = text.trim_end();
     if let Some(key) = text.strip_suffix("]:") {
@@ -294,7 +292,7 @@ fn split_value(text: &str) -> Option<(&str, Value)> {
     Some((key, value))
 }
 
-/// True if the stacks in a place of the keys are the kernel's, as far as they show it.
+/// True if any stack at this position of the keys is recognizable as a kernel stack.
 fn is_kernel_place(map: &Map, place: usize) -> bool {
     map.entries.iter().any(|entry| match entry.key.get(place) {
         Some(Part::Stack(frames)) => frames.last().is_some_and(|frame| is_kernel_root(frame)),
@@ -309,7 +307,7 @@ fn is_kernel_root(frame: &str) -> bool {
     }
 }
 
-/// Reads a frame of the modes `perf` and `raw`: address, symbol, module.
+/// Parses a frame of the modes `perf` and `raw`: address, symbol, module.
 fn with_address(frame: &str) -> Option<(u64, &str, &str)> {
     let first = frame.split(' ').next().unwrap_or_default();
     if first.len() < 4 {

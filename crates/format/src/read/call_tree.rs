@@ -1,35 +1,35 @@
-//! Printed call trees, whose entries show what is below them by indentation, to samples.
+//! Conversion of printed call trees, in which indentation shows the depth of entries, to samples.
 
 use pyrograph_profile::{FrameId, StackId, ThreadId};
 
 use super::text::Collector;
 
-/// Which way a tree grows.
+/// The direction in which a tree grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
-    /// Indented functions were called by the one above: the root is the outermost function.
+    /// Indented functions are callees of the entry above: the root is the outermost function.
     Callees,
-    /// Indented functions called the one above: the root is the innermost function.
+    /// Indented functions are callers of the entry above: the root is the innermost function.
     Callers,
 }
 
-/// The entries from the root of a tree to the one that was printed last.
+/// The path from the root of a tree to the last entry.
 ///
-/// An entry's value includes those below it. What they do not account for is its own, and becomes a
-/// sample.
+/// An entry's value includes the entries below it. The part that they do not account for is the self value, which
+/// becomes a sample.
 pub(crate) struct CallTree {
     direction: Direction,
     open: Vec<Entry>,
 }
 
 struct Entry {
-    /// Its indentation, in the format's own measure.
+    /// Its indentation, in any unit of the format.
     indent: usize,
-    /// `None` for an entry that is no function, as a thread.
+    /// `None` for an entry that is not a function, for example a thread.
     frame: Option<FrameId>,
-    /// Its stack, if it is that of its callers and itself.
+    /// The stack of the entry, for trees of callees.
     stack: StackId,
-    /// Its value without those below it.
+    /// Its value minus those of the entries below it.
     left: u64,
 }
 
@@ -38,12 +38,12 @@ impl CallTree {
         Self { direction, open: Vec::new() }
     }
 
-    /// True if the next entry, if it is indented so far, begins a tree of its own.
+    /// True if an entry with this indentation is the root of a new tree.
     pub fn is_root(&self, indent: usize) -> bool {
         self.open.first().is_none_or(|root| root.indent >= indent)
     }
 
-    /// The next entry.
+    /// Adds the next entry.
     pub fn enter(
         &mut self,
         collector: &mut Collector,
@@ -55,7 +55,7 @@ impl CallTree {
         self.close(collector, thread, indent);
         let mut stack = StackId::ROOT;
         if let Some(parent) = self.open.last_mut() {
-            // Rounded numbers may add up to more than their sum.
+            // The sum of rounded numbers may exceed the rounded sum.
             parent.left = parent.left.saturating_sub(value);
             stack = parent.stack;
         }
@@ -70,7 +70,7 @@ impl CallTree {
         self.close(collector, thread, 0);
     }
 
-    /// Ends all entries that are indented as far as `indent`, or further.
+    /// Closes all entries with an indentation of `indent` or more.
     fn close(&mut self, collector: &mut Collector, thread: ThreadId, indent: usize) {
         while let Some(last) = self.open.last().filter(|entry| entry.indent >= indent) {
             let (stack, left) = (last.stack, last.left);

@@ -1,4 +1,4 @@
-//! callgrind's profile format, which valgrind's `callgrind`, Xdebug and other tools write.
+//! Reader of the callgrind format, written by valgrind's `callgrind`, Xdebug and other tools.
 //!
 //! ```text
 //! # callgrind format
@@ -15,19 +15,19 @@
 //!
 //! Source: "Callgrind Format Specification" in valgrind's manual.
 //!
-//! The format has **no stacks**: what there is of each function is its own cost, and for each call
-//! of another the cost of that with all that it calls. Stacks are [put together](super::call_graph)
-//! from that.
+//! The format has **no stacks**: it has the self cost of each function, and for each call the cost of the callee
+//! including everything it calls. Stacks are [estimated](super::call_graph) from that.
 //!
-//! - Names may be written once, as `(7) name`, and then as `(7)`; files, objects and functions
-//!   have numbers of their own.
-//! - Inlined code stands in its function, after `fi=` and `fe=`; its cost is the function's.
-//! - Functions are distinguished by object and name: where a call names a file, it may be another than
-//!   where the function itself stands.
-//! - Costs may be written as positions are: `+3`, `-3` and `*` are relative to the cost of that event in the line before.
-//! - Of the positions (lines, addresses) nothing is kept: a line's cost is its function's.
-//! - A function that calls itself is written as two, `fib` and `fib'2`: both are shown as `fib`.
-//! - A file may have several parts, as of several threads: they are added up.
+//! - Names may be written once, as `(7) name`, and then as `(7)`; files, objects and functions are numbered
+//!   separately.
+//! - Inlined code is listed in its caller, after `fi=` and `fe=`; its cost belongs to that function.
+//! - Functions are identified by object and name, because the file that a call names may differ from the file of the
+//!   function itself.
+//! - Costs may be written like positions: `+3`, `-3` and `*` are relative to the cost of the same event in the line
+//!   before.
+//! - Positions (lines, addresses) are dropped: a line's cost is added to its function.
+//! - A recursive function is written as two, `fib` and `fib'2`: both are shown as `fib`.
+//! - A file may have several parts, for example one per thread: they are summed.
 
 use hashbrown::HashMap;
 use pyrograph_profile::{Frame, FrameId, Profile, StringId, ValueType};
@@ -40,7 +40,7 @@ use crate::names::module_kind;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 
-/// See the module.
+/// Reader of callgrind files.
 pub struct Callgrind;
 
 impl Reader for Callgrind {
@@ -79,14 +79,14 @@ impl Reader for Callgrind {
     }
 }
 
-/// The names of one sort that were given numbers.
+/// Numbered names of one kind.
 #[derive(Default)]
 struct Names {
     by_number: HashMap<u64, String>,
 }
 
 impl Names {
-    /// The name that `text` stands for: `name`, `(7) name`, or `(7)`.
+    /// Resolves `name`, `(7) name`, or `(7)` to the name; `None` if the number is undefined.
     fn get(&mut self, text: &str) -> Option<String> {
         let Some((number, name)) = text.strip_prefix('(').and_then(|rest| rest.split_once(')'))
         else {
@@ -104,7 +104,7 @@ impl Names {
     }
 }
 
-/// Where a function is, and its name.
+/// Object, file and name of a function.
 struct Function {
     object: String,
     file: String,
@@ -114,9 +114,9 @@ struct Function {
 #[derive(Default)]
 struct Parser {
     events: Vec<String>,
-    /// The costs of the last line.
+    /// The costs in the previous cost line.
     last: Vec<u64>,
-    /// Number of columns of a line that are its position.
+    /// Number of columns at the start of a line that are its position.
     positions: usize,
     objects: Names,
     files: Names,
@@ -127,18 +127,18 @@ struct Parser {
     called_object: Option<String>,
     called_file: Option<String>,
     called: Option<String>,
-    /// The next line of costs is that of a call.
+    /// True if the next cost line is the cost of a call.
     after_calls: bool,
     current: Option<usize>,
     functions: Vec<Function>,
-    /// Costs of each function, and its callers.
+    /// Self costs and callers of each function.
     nodes: Vec<Node>,
     index: HashMap<(String, String), usize>,
     calls: HashMap<(usize, usize), usize>,
 }
 
 impl Parser {
-    /// Takes a line; `false` if it is nothing that is known.
+    /// Parses a line; returns `false` if it is not recognized.
     fn line(&mut self, line: &str) -> bool {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
@@ -152,7 +152,7 @@ impl Parser {
         let value = rest.get(1..).unwrap_or_default().trim();
         match (key.trim(), rest.starts_with('=')) {
             ("events", false) => {
-                // Every part of a file says it again.
+                // Each part of a file repeats the header.
                 if self.events.is_empty() {
                     self.events = value.split_whitespace().map(str::to_owned).collect();
                 }
@@ -196,7 +196,7 @@ impl Parser {
         true
     }
 
-    /// The row of a function, which is added if it is new.
+    /// Returns the row of a function, adding it if it is new.
     fn function(&mut self, object: String, file: String, name: String) -> usize {
         let events = self.events.len();
         let row = self.functions.len();
@@ -230,7 +230,7 @@ impl Parser {
         let file = self.called_file.take().unwrap_or_else(|| self.file.clone());
         let callee = self.function(object, file, name);
         if callee == current {
-            // Its cost is in that of the call from outside.
+            // The cost of recursive calls is included in that of the call from outside.
             return true;
         }
         let callers = &mut self.nodes[callee].callers;
@@ -255,7 +255,7 @@ impl Parser {
     }
 }
 
-/// A cost: a number, or the difference from the one before. None is below 0.
+/// Parses a cost: a number, or the difference from the previous one. `None` if it is invalid or negative.
 fn relative(word: &str, last: u64) -> Option<u64> {
     match word.as_bytes().first()? {
         b'*' => (word.len() == 1).then_some(last),
@@ -265,7 +265,7 @@ fn relative(word: &str, last: u64) -> Option<u64> {
     }
 }
 
-/// A number, in tens or as `0x…`.
+/// Parses a decimal number, or a hexadecimal one with `0x`.
 fn number(word: &str) -> Option<u64> {
     match word.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
@@ -273,7 +273,7 @@ fn number(word: &str) -> Option<u64> {
     }
 }
 
-/// The name of a function without the number of its calls of itself: `fib'2`.
+/// Removes the recursion level from a function's name: `fib'2`.
 fn without_level(name: &str) -> &str {
     match name.rsplit_once('\'') {
         Some((name, level)) if !name.is_empty() && level.parse::<u32>().is_ok() => name,

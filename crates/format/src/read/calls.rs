@@ -1,31 +1,32 @@
-//! Calls and returns, as traces have them, to samples.
+//! Conversion of calls and returns in traces to samples.
 
 use pyrograph_profile::{Frame, FrameId, FrameKind, Marker, Profile, Sample, StackId, ThreadId};
 
-/// More calls inside each other are counted to the last of these, as `[deeper calls]`: text of `n` calls that each
-/// begin inside the one before would make `n²` frames.
+/// Maximum depth of stacks. Deeper calls are counted as a frame `[deeper calls]`: otherwise a text of `n` nested
+/// calls would create `n²` frames.
 pub(crate) const MOST_DEPTH: usize = 2000;
 
-/// More calls than these inside each other are only counted: looking for the one that a return belongs to takes as long as
-/// there are calls, and so a text of `n` calls that return in the order in which they began `n²`.
+/// Maximum number of open calls that are tracked; deeper ones are only counted. Finding the call that a return
+/// belongs to takes time proportional to the number of open calls, so a text of `n` calls that return in the order in
+/// which they began would take `n²`.
 const MOST_OPEN: usize = 8 * MOST_DEPTH;
 
-/// The calls of one thread that have not returned yet.
+/// The open calls of one thread.
 ///
-/// Each stretch of time in which the stack stays the same becomes one sample, so that totals are
-/// the time that each function itself took, and a chart of time shows each call where it was.
+/// Each interval during which the stack stays the same becomes one sample. So totals are self times, and a flame
+/// chart shows each call at its time.
 #[derive(Default)]
 pub(crate) struct Calls {
     thread: ThreadId,
-    /// Called functions with the caller's token, outermost first.
+    /// Token and frame of each open call, outermost first.
     open: Vec<(u64, FrameId)>,
-    /// Number of calls inside the innermost of `open`, of which nothing else is known. The next returns are theirs.
+    /// Number of calls beyond the innermost of `open`, which are only counted. They return first.
     beyond: usize,
-    /// The stack that `open` comes to, for each length of it.
+    /// The stack of each prefix of `open`.
     stacks: Vec<StackId>,
-    /// Until when, in nanoseconds, the time is given to stacks.
+    /// Time in nanoseconds up to which samples have been added.
     until: u64,
-    /// Calls that were too deep to be shown.
+    /// Number of calls that were too deep to be shown.
     pub too_deep: u64,
 }
 
@@ -39,7 +40,7 @@ impl Calls {
         self.open.len() + self.beyond
     }
 
-    /// A call of `frame` at `time`. `token` identifies its return.
+    /// Records a call of `frame` at `time`. `token` identifies its return.
     pub fn call(&mut self, profile: &mut Profile, time: u64, frame: FrameId, token: u64) {
         self.pass(profile, time);
         if self.open.len() == MOST_OPEN {
@@ -52,7 +53,7 @@ impl Calls {
         self.too_deep += u64::from(self.stacks.len() > MOST_DEPTH);
     }
 
-    /// Puts the stack of the next open call behind those of its callers.
+    /// Appends the stack of the next open call.
     fn enter(&mut self, profile: &mut Profile, frame: FrameId) {
         let caller = self.stacks.last().copied().unwrap_or(StackId::ROOT);
         let stack = match self.stacks.len() {
@@ -68,7 +69,7 @@ impl Calls {
         self.stacks.push(stack);
     }
 
-    /// The return of the innermost call at `time`; `false` if there is none.
+    /// Records the return of the innermost call at `time`; returns `false` if there is none.
     pub fn end(&mut self, profile: &mut Profile, time: u64) -> bool {
         self.pass(profile, time);
         if self.beyond > 0 {
@@ -79,13 +80,13 @@ impl Calls {
         self.open.pop().is_some()
     }
 
-    /// The return of the innermost call with this token, which need not be the innermost of all;
+    /// Records the return of the innermost call with this token, which need not be the innermost of all; returns
     /// `false` if there is none.
     pub fn end_token(&mut self, profile: &mut Profile, time: u64, token: u64) -> bool {
         self.end_where(profile, time, |open| open == token)
     }
 
-    /// The same of the innermost call with one of several tokens.
+    /// Records the return of the innermost call whose token matches `is_it`.
     pub fn end_where(
         &mut self,
         profile: &mut Profile,
@@ -106,7 +107,7 @@ impl Calls {
         true
     }
 
-    /// Gives the time up to `time` to the present stack. Time that goes back counts nothing.
+    /// Adds a sample of the current stack for the time up to `time`. Time that goes backwards is ignored.
     pub fn pass(&mut self, profile: &mut Profile, time: u64) {
         if let Some(&stack) = self.stacks.last()
             && time > self.until

@@ -1,5 +1,5 @@
-//! Chrome's trace event format: what `chrome://tracing`, Perfetto, node, clang's `-ftime-trace` and
-//! many programs of their own write.
+//! Reader of Chrome's trace event format, written by `chrome://tracing`, Perfetto, node, clang's `-ftime-trace` and
+//! many programs for their own purposes.
 //!
 //! ```text
 //! {"traceEvents":[{"ph":"X","pid":1,"tid":2,"ts":100.5,"dur":20,"name":"parse"},
@@ -11,16 +11,17 @@
 //! Source: the document "Trace Event Format". `ts` and `dur` are microseconds, possibly with
 //! decimals.
 //!
-//! - The list may stand alone, without the object around it, and may lack its end: a program that
-//!   died never wrote it.
-//! - Events are in any order. Complete events (`X`) and pairs of `B` and `E` of one thread nest by
-//!   time; an `E` ends the innermost `B` of its name, or, without a name, the innermost of all.
-//! - At one time, `B` and `E` are in the file's order, so that a call may begin and end there.
-//! - Complete events that overlap without nesting both stay: the outer one ends when it ends.
+//! - The list may be at the top level, without the surrounding object, and may be unterminated: a program that
+//!   crashed never wrote its end.
+//! - Events are in any order. Complete events (`X`) and pairs of `B` and `E` of one thread nest by time; an `E` ends
+//!   the innermost open `B` with its name, or, if it has no name, the innermost of all.
+//! - `B` and `E` with the same timestamp keep the file's order, so that a call may begin and end at the same time.
+//! - Complete events that overlap without nesting are both kept: the outer one leaves the stack when it ends,
+//!   and the inner one continues.
 //! - A call that never ends lasts until its thread's last event.
-//! - Asynchronous events (`b`, `e`, `S`, `F` …) belong to no thread's stack, and are counted as left
-//!   out. Counters, instants and flows say nothing of time.
-//! - Where there are samples, too ([`samples`]), these are counted, and calls are the other event.
+//! - Asynchronous events (`b`, `e`, `S`, `F` …) belong to no thread's stack, and are reported as left out. Counters,
+//!   instants and flows have no duration.
+//! - If there are samples as well ([`samples`]), they are shown, and calls are reported as the other event.
 
 mod samples;
 
@@ -40,7 +41,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 
-/// See the module.
+/// Reader of Chrome traces.
 pub struct ChromeTrace;
 
 impl Reader for ChromeTrace {
@@ -81,12 +82,12 @@ impl Reader for ChromeTrace {
     }
 }
 
-/// The event that samples are, where there are calls, too.
+/// Name of the event for samples, if the trace also has calls.
 const SAMPLES: &str = "CPU samples";
-/// The event that calls are, where there are samples, too.
+/// Name of the event for calls, if the trace also has samples.
 const CALLS: &str = "calls";
 
-/// All of a trace.
+/// The contents of a trace.
 #[derive(Default)]
 struct File {
     events: Vec<Event>,
@@ -107,7 +108,7 @@ struct Event {
     ts: f64,
     #[serde(default, deserialize_with = "json::number")]
     dur: f64,
-    /// Of the thread's own clock, where there is no other.
+    /// Duration by the thread's CPU clock, used if `dur` is missing.
     #[serde(default, deserialize_with = "json::number")]
     tdur: f64,
     #[serde(default)]
@@ -116,7 +117,7 @@ struct Event {
     args: Loose<Args>,
 }
 
-/// A number; some programs write it as text.
+/// A number, which some programs write as a string.
 #[derive(Clone, Default, Deserialize, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[serde(from = "Written")]
 enum Id {
@@ -144,8 +145,8 @@ impl From<Written> for Id {
     }
 }
 
-/// The list of events, alone or within an object; gathers them so that those before an error are
-/// kept.
+/// Visitor of the list of events, at the top level or in an object; collects events as it goes, so that those before
+/// an error are kept.
 struct Whole<'a>(&'a mut File);
 
 impl<'de> DeserializeSeed<'de> for Whole<'_> {
@@ -185,11 +186,11 @@ impl<'de> Visitor<'de> for Whole<'_> {
     }
 }
 
-/// One end of a call: when, and the event it is of.
+/// Begin or end of a call: time and event.
 struct Edge {
     time: u64,
-    /// Of edges at one time, ends of complete events come first, the inner ones before the outer, then those
-    /// that are in the file's order, then the longer of two complete events.
+    /// Order of edges with the same time: first ends of complete events, inner before outer, then `B` and `E` in the
+    /// file's order, then begins of complete events, longer before shorter.
     order: (u8, std::cmp::Reverse<u64>),
     event: usize,
     what: What,
@@ -198,9 +199,9 @@ struct Edge {
 #[derive(Clone, Copy)]
 enum What {
     Call,
-    /// The end of a complete event.
+    /// End of a complete event.
     EndOf,
-    /// The end of a call that `B` began.
+    /// End of a call that began with `B`.
     End,
 }
 
@@ -232,7 +233,7 @@ fn build(file: File, mut warnings: Warnings, wanted: Option<&str>) -> Option<Rea
     })
 }
 
-/// Adds the time of all calls.
+/// Adds the self time of all calls.
 fn add_calls(
     profile: &mut Profile,
     events: &[Event],
@@ -251,7 +252,7 @@ fn add_calls(
         let edge = |time, order, what| Edge { time, order, event: index, what };
         let call = edge(begin, (2, std::cmp::Reverse(end)), What::Call);
         let added: Vec<Edge> = match event.ph.as_str() {
-            // A call that takes no time has none to show.
+            // A call without a duration has no time to show.
             "X" if end <= begin => Vec::new(),
             "X" => vec![call, edge(end, (0, std::cmp::Reverse(begin)), What::EndOf)],
             "B" => vec![edge(begin, (1, std::cmp::Reverse(0)), What::Call)],
@@ -272,7 +273,7 @@ fn add_calls(
     }
     let (mut unmatched, mut too_deep) = (0u64, 0u64);
     for (thread, mut edges) in threads.into_iter().zip(edges) {
-        // Stable: events at one time stay in the file's order otherwise.
+        // The sort is stable: other events with the same time keep the file's order.
         edges.sort_by_key(|edge| (edge.time, edge.order));
         let thread = intern_thread(profile, thread, names);
         let (no_begin, deep) = replay(profile, thread, &edges, events);
@@ -290,10 +291,11 @@ fn add_calls(
     }
 }
 
-/// Runs through the edges of one thread; returns how many ends had no beginning, and how many calls
-/// were too deep to be shown.
+/// Replays the edges of one thread; returns the number of ends without a begin, and the number of calls that were too
+/// deep to be shown.
 fn replay(profile: &mut Profile, thread: ThreadId, edges: &[Edge], events: &[Event]) -> (u64, u64) {
-    /// In the token of calls that `B` began, beside the function; of others it is the event.
+    /// Flag in the token of calls that began with `B`, next to the function; the token of other calls is the event's
+    /// index.
     const BEGUN: u64 = 1 << 63;
     let mut calls = Calls::new(thread);
     let mut unmatched = 0;
@@ -325,10 +327,10 @@ fn replay(profile: &mut Profile, thread: ThreadId, edges: &[Edge], events: &[Eve
     (unmatched, calls.too_deep)
 }
 
-/// The names of processes (no thread) and threads.
+/// Names of processes (without a thread) and threads.
 type Names = HashMap<(Id, Option<Id>), String>;
 
-/// The names that metadata events give.
+/// Collects the names from metadata events.
 fn names(events: &[Event]) -> Names {
     let mut names = Names::new();
     for event in events.iter().filter(|event| event.ph == "M") {
@@ -355,7 +357,7 @@ fn intern_thread(profile: &mut Profile, (pid, tid): (&Id, &Id), names: &Names) -
         Some(name) => profile.strings.intern(name),
         None => StringId::EMPTY,
     };
-    // Chrome calls its idea of a process's name "Renderer" and the like.
+    // In Chrome, a process's name is its role, such as "Renderer".
     let thread = intern(names.get(&(pid.clone(), Some(tid.clone()))));
     let process = intern(names.get(&(pid.clone(), None)));
     let text = |id: &Id| match id {

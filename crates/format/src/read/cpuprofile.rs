@@ -1,4 +1,4 @@
-//! V8's `.cpuprofile`, as `node --cpu-prof` and Chrome's developer tools write it.
+//! Reader of V8's `.cpuprofile`, as written by `node --cpu-prof` and Chrome's developer tools.
 //!
 //! ```text
 //! {"nodes":[{"id":1,"callFrame":{"functionName":"(root)","url":"","lineNumber":-1,…},"children":[2]},
@@ -8,16 +8,16 @@
 //!
 //! Source: the type `Profiler.Profile` of the Chrome DevTools Protocol. Times are microseconds.
 //!
-//! - A sample is what the thread did *from* its time on: it counts until the next sample, the last
-//!   one until `endTime`. `timeDeltas[0]` is from `startTime` to the first sample.
-//! - Deltas may be negative: V8 does not sort samples of its two threads. They count nothing.
-//! - `children` lists the callees, or, in files of some other tools, `parent` the caller.
-//! - `(root)` is no frame. `(program)`, `(idle)` and `(garbage collector)` are V8's own words for
-//!   time outside of any function, and stay.
-//! - Before version 12, Node wrote what V8's own interface has: a tree below `head` instead of `nodes`, whose nodes have
-//!   the fields of a `callFrame` themselves, `timestamps` instead of `timeDeltas`, one more than samples or as many, and
-//!   a start and an end in seconds.
-//! - Without `samples`, `hitCount` says how often each node was the leaf.
+//! - A sample is the thread's state *from* its time on: it counts until the next sample, the last one until
+//!   `endTime`. `timeDeltas[0]` is the time from `startTime` to the first sample.
+//! - Deltas may be negative: V8 does not sort samples of its two threads. Such deltas count as 0.
+//! - `children` lists the callees; files of some other tools have `parent`, the caller, instead.
+//! - `(root)` is not a frame. `(program)`, `(idle)` and `(garbage collector)` are V8's names for time outside of any
+//!   function, and are kept.
+//! - Before version 12, Node wrote the form of V8's own interface: a tree below `head` instead of `nodes`, whose
+//!   nodes have the fields of a `callFrame` themselves; `timestamps` instead of `timeDeltas`, as many as samples or
+//!   one more; and a start and an end in seconds.
+//! - Without `samples`, `hitCount` is the number of times that each node was the leaf.
 
 mod old;
 
@@ -30,7 +30,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 
-/// See the module.
+/// Reader of V8's `.cpuprofile`.
 pub struct CpuProfile;
 
 impl Reader for CpuProfile {
@@ -43,7 +43,7 @@ impl Reader for CpuProfile {
     }
 
     fn detect(&self, head: &[u8]) -> bool {
-        // Traces may hold such profiles in their events.
+        // Traces may contain such profiles in their events.
         json::begins_object(head)
             && !json::has_key(head, "traceEvents")
             && json::has_key(head, "functionName")
@@ -68,7 +68,7 @@ impl Reader for CpuProfile {
     }
 }
 
-/// A profile.
+/// The contents of a file.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct File {
@@ -87,7 +87,7 @@ pub(super) struct File {
     pub time_deltas: Vec<f64>,
 }
 
-/// A function in one of its stacks.
+/// A node of the call tree: a function with a specific caller.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Node {
@@ -106,7 +106,7 @@ struct CallFrame {
     function_name: String,
     #[serde(default, deserialize_with = "json::or_default")]
     url: String,
-    /// Where the function begins, from 0; −1 where there is none.
+    /// Line at which the function begins, from 0; −1 if there is none.
     #[serde(default, deserialize_with = "json::or_default")]
     line_number: f64,
 }
@@ -125,12 +125,12 @@ fn build(file: &File, mut warnings: Warnings) -> Option<Reading> {
 }
 
 impl File {
-    /// Adds what the newer form has to the older one.
+    /// Converts the times of the older form to those of the newer one.
     fn complete(&mut self, nodes: Vec<Node>) {
         self.nodes = nodes;
         let Some(&first) = self.timestamps.first() else { return };
         let times = &self.timestamps[..self.timestamps.len().min(self.samples.len())];
-        // One more is the end of the last sample. The start and the end of the file are whole seconds.
+        // An additional timestamp is the end of the last sample. The file's start and end are whole seconds.
         let end = self.timestamps.get(times.len()).or(times.last());
         (self.start_time, self.end_time) = (first, end.copied().unwrap_or(first));
         let before = std::iter::once(first).chain(times.iter().copied());
@@ -142,7 +142,8 @@ impl File {
         !self.samples.is_empty() && self.time_deltas.len() == self.samples.len()
     }
 
-    /// Adds all samples: nanoseconds, or one each where they have no times. Returns how many are of no node.
+    /// Adds all samples, with nanoseconds as values, or 1 each if they have no times. Returns the number of samples
+    /// without a node.
     pub fn add(&self, profile: &mut Profile, thread: ThreadId) -> u64 {
         let timed = self.is_timed();
         let stacks = stacks(&self.nodes, profile);
@@ -175,12 +176,12 @@ impl File {
     }
 }
 
-/// Of microseconds; a negative number, and what is none, is 0. `as` saturates.
+/// Converts microseconds to nanoseconds. Negative numbers and NaN become 0, because `as` saturates.
 pub(super) fn nanoseconds(microseconds: f64) -> u64 {
     (microseconds * 1e3).round() as u64
 }
 
-/// The stack of each node. A node that is its own caller, however far round, stands at the root.
+/// Interns the stack of each node. A node in a cycle of callers becomes a root.
 fn stacks(nodes: &[Node], profile: &mut Profile) -> HashMap<u64, StackId> {
     let mut parents: HashMap<u64, u64> = HashMap::new();
     for node in nodes {
@@ -198,7 +199,7 @@ fn stacks(nodes: &[Node], profile: &mut Profile) -> HashMap<u64, StackId> {
                 stack = found;
                 break;
             }
-            // Claimed, so that a circle ends here.
+            // Marked as known, so that a cycle ends here.
             known.insert(id, StackId::ROOT);
             missing.push(id);
             at = parents.get(&id).copied();

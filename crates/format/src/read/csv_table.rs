@@ -1,8 +1,7 @@
-//! The common part of readers of CSV: a heading, and columns by name.
+//! Shared code of readers of CSV: a heading, and columns by name.
 //!
-//! Rows are as RFC 4180 has them, but that a cell ends with its line, whether or not its quotation
-//! mark is closed: none of the formats has cells of several lines, and so one stray mark does not
-//! make the rest of a file one cell.
+//! Rows follow RFC 4180, except that a cell ends at the end of its line even if its quotation mark is not closed:
+//! none of the formats has cells of several lines, and a stray mark must not turn the rest of the file into one cell.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -23,17 +22,17 @@ pub(crate) struct Table {
     cells: Cells,
 }
 
-/// Where the cells of a row are in its line.
+/// Byte ranges of the cells in a line.
 #[derive(Default)]
 struct Cells {
     places: Vec<Range<usize>>,
-    /// The text of cells with quotation marks in them: their places are behind the line's end.
+    /// The text of cells with quotation marks inside: their ranges are beyond the end of the line.
     unquoted: Vec<u8>,
 }
 
 impl Table {
-    /// Lines above the heading, such as a tool's messages, are passed over: `is_heading` recognizes it.
-    /// `None` if there is no heading.
+    /// Opens a table. Lines before the heading, such as a tool's messages, are skipped; `is_heading` recognizes the
+    /// heading. Returns `None` if there is no heading.
     pub fn open(input: Head, delimiter: u8, is_heading: fn(&str) -> bool) -> Option<Self> {
         let (lines, cells) = (Lines::new(input), Cells::default());
         let mut table = Self { lines, delimiter, headings: Vec::new(), cells };
@@ -48,7 +47,7 @@ impl Table {
         None
     }
 
-    /// Moves on to the next row; `false` at the end.
+    /// Advances to the next row; returns `false` at the end.
     pub fn next(&mut self) -> bool {
         while self.lines.advance() {
             let line = self.lines.bytes();
@@ -65,32 +64,32 @@ impl Table {
         false
     }
 
-    /// Counts one of `kind` at the present row.
+    /// Adds a warning at the current row.
     pub fn warn(&mut self, kind: WarningKind) {
         self.lines.warn(kind);
     }
 
-    /// Warnings about rows that could not be read.
+    /// Returns the warnings about unreadable rows.
     pub fn into_warnings(self) -> Warnings {
         self.lines.warnings
     }
 
-    /// The number of the first column whose heading is `wanted`, whatever its case.
+    /// Returns the index of the first column with the heading `wanted`, ignoring case.
     pub fn column(&self, wanted: &str) -> Option<usize> {
         self.headings.iter().position(|heading| heading.eq_ignore_ascii_case(wanted))
     }
 
-    /// All headings.
+    /// Returns all headings.
     pub fn headings(&self) -> &[String] {
         &self.headings
     }
 
-    /// A cell of the present row, with the blanks around it; empty if there is none.
+    /// Returns a cell of the current row, including blanks around it; empty if it does not exist.
     pub fn cell(&self, column: usize) -> &[u8] {
         self.cells.get(self.lines.bytes(), column)
     }
 
-    /// The same as text.
+    /// Returns a cell of the current row as text.
     pub fn text(&self, column: usize) -> Cow<'_, str> {
         String::from_utf8_lossy(self.cell(column))
     }
@@ -107,13 +106,12 @@ impl Cells {
         }
     }
 
-    /// The same for lines that have no quotation marks but those around whole cells; `false` for others.
+    /// Finds the cells of a line whose quotation marks all enclose whole cells; returns `false` for other lines.
     ///
-    /// In steps of 64 bytes, with a bit for each of them: the delimiters that are not between two marks
-    /// end the cells.
+    /// Works in steps of 64 bytes, with one bit per byte: delimiters that are not between quotation marks end cells.
     fn split_plain(&mut self, line: &[u8], delimiter: u8) -> bool {
         let (mut begin, mut marks, mut needed) = (0, 0, 0);
-        // All ones if the bytes before were between marks.
+        // All ones if the previous block ended between quotation marks.
         let mut between = 0;
         for start in (0..line.len()).step_by(64) {
             let (mut quotes, mut ends) = (0, 0);
@@ -123,7 +121,7 @@ impl Cells {
                 ends |= u64::from(bytes::equal(block, delimiter)) << at;
             }
             marks += quotes.count_ones();
-            // Of each bit and all before it, whether the number of marks is odd.
+            // Prefix XOR: each bit becomes the parity of the number of marks up to it.
             for step in [1, 2, 4, 8, 16, 32] {
                 quotes ^= quotes << step;
             }
@@ -141,7 +139,7 @@ impl Cells {
         marks == needed
     }
 
-    /// Adds a cell, and returns how many quotation marks are around it.
+    /// Adds a cell, and returns the number of quotation marks around it.
     fn push(&mut self, line: &[u8], place: Range<usize>) -> u32 {
         match &line[place.clone()] {
             [b'"', .., b'"'] => {
@@ -155,13 +153,13 @@ impl Cells {
         }
     }
 
-    /// The same for any line.
+    /// Finds the cells of any line.
     fn split_any(&mut self, line: &[u8], delimiter: u8) {
         let mut at = 0;
         loop {
             let blanks = line[at..].iter().take_while(|&&byte| byte == b' ').count();
             if blanks > 0 && line.get(at + blanks) == Some(&b'"') {
-                // Blanks before a quoted cell are its indentation.
+                // Blanks before a quoted cell are ignored.
                 self.places.push(at..at);
                 at = self.unquote(line, at, delimiter) + 1;
                 if at > line.len() {
@@ -186,8 +184,7 @@ impl Cells {
         }
     }
 
-    /// Reads the last cell, which has quotation marks in it, from where it begins, and returns where it
-    /// ends.
+    /// Parses the last cell, which contains quotation marks, from its start; returns the offset of its end.
     fn unquote(&mut self, line: &[u8], begin: usize, delimiter: u8) -> usize {
         let start = self.unquoted.len();
         let mut is_open = false;
@@ -210,7 +207,7 @@ impl Cells {
         at
     }
 
-    /// The text of a cell of a line; empty if there is none.
+    /// Returns the text of a cell of a line; empty if it does not exist.
     fn get<'a>(&'a self, line: &'a [u8], column: usize) -> &'a [u8] {
         let Some(place) = self.places.get(column) else { return &[] };
         line.get(place.clone())
@@ -218,7 +215,7 @@ impl Cells {
     }
 }
 
-/// Frames by the function and the module in their cells.
+/// Frames by the text of their function and module cells.
 pub(crate) struct Frames(Callees<FrameId>);
 
 impl Frames {
@@ -226,7 +223,7 @@ impl Frames {
         Self(Callees::new(16 << 20))
     }
 
-    /// A function in a module (`""`: not known) that `caller` called, and its frame.
+    /// Looks up or adds a function in a module (`""` if unknown) called by `caller`; returns it and its frame.
     #[inline]
     pub fn get(
         &mut self,
@@ -243,14 +240,14 @@ impl Frames {
     }
 }
 
-/// Without blanks and a byte order mark.
+/// Removes blanks and a byte order mark.
 fn clean(cell: &str) -> String {
     cell.trim_start_matches('\u{feff}').trim().to_owned()
 }
 
-/// A number as people of many countries write it: `1,234.5`, `1.234,5`, `1 234`, `12,5`.
+/// Parses a number in the notation of various countries: `1,234.5`, `1.234,5`, `1 234`, `12,5`.
 ///
-/// A single comma or point with three digits behind it is taken to part thousands, if it is a comma.
+/// A single comma before three digits is taken for a thousands separator; a single point never is.
 pub(crate) fn number(text: &[u8]) -> Option<f64> {
     if let Some(number) = common_number(text.trim_ascii()) {
         return Some(number);
@@ -270,23 +267,23 @@ pub(crate) fn number(text: &[u8]) -> Option<f64> {
     plain.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// The nearest whole number, halves up; 0 for what is below it, and the highest for what is above it.
+/// Rounds to the nearest integer, halves up; saturates at 0 and the maximum.
 #[inline]
 pub(crate) fn rounded(value: f64) -> u64 {
-    // `f64::round` is a call of the mathematical library on most machines.
+    // `f64::round` is a call of the math library on most machines.
     let whole = value as u64;
     whole.saturating_add(u64::from(value - whole as f64 >= 0.5))
 }
 
-/// A number as most of them are written, with a point for its decimals and commas between thousands;
-/// `None` for any other, and if it has too many digits to be exact.
+/// Parses a number in the most common notation, with a point before decimals and commas between thousands; returns
+/// `None` for others, and if it has too many digits to be exact.
 fn common_number(text: &[u8]) -> Option<f64> {
     const POWERS: [f64; 16] =
         [1., 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];
     if text.len() > 20 {
         return None;
     }
-    // A record that is too long is not returned.
+    // Overflow does not matter: numbers with too many digits are not returned.
     let push =
         |number: u64, digit: u8| number.wrapping_mul(10).wrapping_add(u64::from(digit - b'0'));
     let is_three =
@@ -311,7 +308,7 @@ fn common_number(text: &[u8]) -> Option<f64> {
         }
         number = push(number, digit);
     }
-    // Both are exact, so that their quotient is the nearest number to what is written.
+    // Both operands are exact, so the quotient is the nearest representable number.
     let digits = at - commas + decimals.len();
     (1..POWERS.len()).contains(&digits).then(|| number as f64 / POWERS[decimals.len()])
 }

@@ -1,4 +1,4 @@
-//! valgrind's DHAT and the crate `dhat`: what was allocated, by the stacks that asked for it.
+//! Reader of the output of valgrind's DHAT and of the crate `dhat`: allocations by the stacks that made them.
 //!
 //! ```text
 //! {"dhatFileVersion":2,"mode":"heap","verb":"Allocated",
@@ -6,8 +6,8 @@
 //!  "ftbl":["[root]","0x48417B4: malloc (in /x.so)","0x109184: main (m.c:4)"]}
 //! ```
 //!
-//! Source: "File format" in valgrind's DHAT manual. `fs` is leaf first; `tb` and `tbk` are bytes and blocks in all, `gb`
-//! those at the peak, `eb` those at the end.
+//! Source: "File format" in valgrind's DHAT manual. `fs` is leaf first; `tb` and `tbk` are total bytes and blocks,
+//! `gb` the bytes at the peak, `eb` the bytes at the end.
 
 use pyrograph_profile::{Frame, Profile, Sample, ValueType};
 use serde::Deserialize;
@@ -19,7 +19,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of DHAT files.
 pub struct Dhat;
 
 #[derive(Deserialize)]
@@ -30,7 +30,7 @@ struct File {
     ftbl: Vec<String>,
 }
 
-/// A place where memory is asked for.
+/// A program point: allocations with the same stack.
 #[derive(Deserialize)]
 struct Point {
     #[serde(default)]

@@ -1,19 +1,19 @@
-//! Frames that a pprof profile asks not to be shown: those of the profiler itself.
+//! Frames that a pprof profile asks to hide, usually those of the profiler itself.
 
 use pyrograph_profile::{FrameId, Profile};
 use regex::Regex;
 
-/// Decides which frames a profile's `drop_frames` and `keep_frames` take off.
+/// Decides which frames a profile's `drop_frames` and `keep_frames` remove.
 pub(crate) struct Dropped {
     drop: Regex,
     keep: Option<Regex>,
-    /// The answer for each frame.
+    /// The result for each frame, once known.
     known: Vec<Option<bool>>,
 }
 
 impl Dropped {
-    /// From the two patterns, which match whole names; an empty `keep` keeps nothing. The error
-    /// says which pattern is none.
+    /// Compiles the two patterns, which match whole names; an empty `keep` keeps nothing. The error names the pattern
+    /// that is invalid.
     pub fn new(drop: &str, keep: &str) -> Result<Self, String> {
         let whole = |pattern: &str| {
             Regex::new(&format!("^(?:{pattern})$")).map_err(|_| {
@@ -24,7 +24,7 @@ impl Dropped {
         Ok(Self { drop: whole(drop)?, keep, known: Vec::new() })
     }
 
-    /// True if this frame, and what it calls, is taken off.
+    /// True if this frame, with its callees, is removed.
     pub fn drops(&mut self, profile: &Profile, frame: FrameId) -> bool {
         if self.known.len() <= frame.index() {
             self.known.resize(frame.index() + 1, None);
@@ -40,8 +40,8 @@ impl Dropped {
     }
 }
 
-/// The name of a C++ function without its parameters: what is before the first bracket that is not
-/// itself a part of the name.
+/// Returns the name of a C++ function without its parameters: the text before the first bracket that is not a part of
+/// the name.
 fn without_parameters(name: &str) -> &str {
     let name = name.trim_start_matches('.');
     let own = ["(anonymous namespace)", "operator()"];

@@ -1,4 +1,4 @@
-//! DTrace's output of aggregations by stack, as of `@[execname, stack(), ustack()] = count()`.
+//! Reader of DTrace's output of aggregations by stack, such as `@[execname, stack(), ustack()] = count()`.
 //!
 //! ```text
 //! CPU     ID                    FUNCTION:NAME
@@ -13,22 +13,21 @@
 //!                12
 //! ```
 //!
-//! - Frames are leaf first. Those of the kernel and those of the program are parted by a blank line;
-//!   the kernel's are those around a frame of `unix`, `genunix`, `kernel` and their like.
-//! - The module stays part of a function's name, as DTrace's users know it: ``genunix`copen``.
-//! - Other keys stand on a line of their own before the stacks, or after them with the count, both
-//!   indented by a blank or two: they are the process. What `jstack()` finds of Java has no module.
-//! - Java's inlined methods stand in one line, parted by `->`, the caller first.
-//! - Distributions (`quantize()`) are left out, with a warning, and so is what the script itself printed,
-//!   counts of keys alone, and stacks without a count, as the action `stack()` prints them. Headings
-//!   and messages are skipped; the samples that messages say were dropped are counted as lost.
-//! - A count without a stack is `[unknown]`: that of an empty stack. `@ = count()` prints the same, so
-//!   it is said.
+//! - Frames are leaf first. A blank line separates kernel stack and user stack; the kernel stack is the one with a
+//!   frame in `unix`, `genunix`, `kernel` or a similar module.
+//! - The module remains part of a function's name, as DTrace's users know it: ``genunix`copen``.
+//! - Other keys are on a line before the stacks, or after them on the line with the count, both indented by one or
+//!   two blanks: they are taken as the process. Java methods from `jstack()` have no module.
+//! - Inlined Java methods are on one line, separated by `->`, caller first.
+//! - Distributions (`quantize()`) are left out, with a warning, and so are output of the script itself, counts of
+//!   keys alone, and stacks without a count, as the action `stack()` prints them. Headings and messages are skipped;
+//!   samples that messages report as dropped are counted as lost.
+//! - A count without a stack is shown as `[unknown]`: it is the count of an empty stack. `@ = count()` prints the
+//!   same, so there is a warning.
 //!
-//! It is fast because a profile repeats itself. The frames down to a count are looked up as one block
-//! of bytes among those seen before. Blocks that are new mostly differ in offsets alone: a line is
-//! compared with the one that came after the line before the last time, and the functions of the
-//! block are looked up as one sequence.
+//! The reader is fast because profiles are repetitive. All frames above a count are looked up as one block of bytes
+//! in a cache of earlier blocks. New blocks mostly differ in offsets only: a line is first compared with the line
+//! that followed the same previous line before, and the functions of the block are looked up as one sequence.
 
 mod lines;
 #[cfg(test)]
@@ -54,17 +53,17 @@ use crate::perf_frame::without_offset as hex_offset_dropped;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{LocalWarnings, WarningKind};
 
-/// See the module.
+/// Reader of DTrace output.
 pub struct Dtrace;
 
-/// Bytes of stacks that are remembered.
+/// Capacity of the cache of stacks, in bytes.
 const BLOCKS: usize = 16 << 20;
-/// Bytes of sequences of functions that are remembered, four for each function.
+/// Capacity of the cache of function sequences, in bytes: four for each function.
 const SEQUENCES: usize = 16 << 20;
-/// Bytes of frames that are remembered.
+/// Capacity of the cache of frames, in bytes.
 const NAMES: usize = 16 << 20;
 
-/// The heading of a distribution.
+/// Heading of a distribution.
 const DISTRIBUTION: &[u8] = b"- Distribution -";
 
 impl Reader for Dtrace {
@@ -85,7 +84,7 @@ impl Reader for Dtrace {
             }
             let text = line.trim_ascii_start();
             let is_frame = text.len() < line.len() && module(text).is_some();
-            // Frames without a module may stand between those that have one.
+            // Frames without a module may occur between frames with one.
             frames = if is_frame || (frames > 0 && !text.is_empty()) { frames + 1 } else { 0 };
         }
         false
@@ -117,23 +116,23 @@ impl Reader for Dtrace {
 struct Parser {
     out: Collector,
     warnings: LocalWarnings,
-    /// The row of each stack that was seen.
+    /// The row of each cached stack, by its text.
     blocks: ByteCache<u32>,
-    /// True if it is worth while to remember them.
+    /// Decides whether blocks are looked up and cached.
     benefit: Benefit,
-    /// The row of each sequence of functions, as places in `known`, with its thread as a tag.
+    /// The row of each function sequence (indices in `known`), tagged with its thread.
     sequences: ByteCache<u32>,
-    /// The sequence of the block that is being read.
+    /// The function sequence of the current block.
     sequence: Vec<u8>,
-    /// The place in `known` of each frame of a module that was seen, by its text without the offset.
+    /// Index in `known` of each frame with a module, by its text without the offset.
     names: ByteCache<u32>,
     known: Vec<Known>,
-    /// The texts of those in `known`.
+    /// The texts of the functions in `known`.
     texts: Vec<u8>,
     rows: Vec<(StackId, ThreadId)>,
     values: Vec<u64>,
     row_of: HashMap<(StackId, ThreadId), u32, FixedState>,
-    /// The lines of the stack that is being read, leaf first.
+    /// The lines of the current stack, leaf first.
     entries: Vec<Entry>,
     block: Block,
 }
@@ -141,28 +140,28 @@ struct Parser {
 /// A function in a module.
 #[derive(Clone, Copy)]
 struct Known {
-    /// The frame as one of the program, and as one of the kernel, once either is there.
+    /// The frames as user code and as kernel code, once interned.
     frames: [Option<FrameId>; 2],
     /// True if the module is the kernel itself.
     is_kernel: bool,
-    /// Its text, without an offset, in `texts`.
+    /// Range of its text, without an offset, in `texts`.
     text: Span,
-    /// The places of the functions in the line after it the last two times.
+    /// Indices of the functions on the following line, from the last two occurrences.
     nexts: [u32; 2],
 }
 
-/// The state of a stack that is being read, besides its entries.
+/// The state of the current stack, besides its entries.
 struct Block {
-    /// The process, if a line before the stack named it.
+    /// Name of the process, if a line before the stack has it.
     name: Option<String>,
     has_distribution: bool,
-    /// True if something in it was warned of, so that it is parsed each time.
+    /// True if the block caused a warning, so that it must be parsed each time and not cached.
     is_warned_of: bool,
     /// True if frames begin in the first column.
     is_flush: bool,
-    /// Indentation of frames.
+    /// Indentation of frames, in bytes.
     indent: usize,
-    /// The place in `known` of the line before, if it is a function.
+    /// Index in `known` of the previous line, if it is a function.
     before: u32,
 }
 
@@ -179,16 +178,16 @@ impl Block {
     }
 }
 
-/// A piece of the input, and how many lines of it stand before where something was found.
+/// A chunk's number, and a function that returns the number of lines in the chunk before a position.
 type Place<'a> = (u64, &'a dyn Fn() -> u64);
 
-/// True if blocks come up again. Where none ever is, looking for them and remembering them costs more
-/// than the rest.
+/// Hit statistics of the cache of blocks. If blocks never repeat, looking them up and caching them costs more than
+/// everything else.
 #[derive(Default)]
 struct Benefit {
     found: u32,
     missed: u32,
-    /// Blocks since one was looked up.
+    /// Number of blocks since one was looked up.
     skipped: u32,
 }
 
@@ -201,8 +200,8 @@ impl Benefit {
         }
     }
 
-    /// True to look for the next block among those before, and to remember it: for each, or, if
-    /// hardly any comes up again, for a few, to notice when that changes.
+    /// True if the next block should be looked up and cached: always, or, if there are hardly any hits, for one block
+    /// in 16, to notice when that changes.
     fn is_expected(&mut self) -> bool {
         const MANY: u32 = 1 << 14;
         self.skipped = (self.skipped + 1) % 16;
@@ -213,18 +212,18 @@ impl Benefit {
 /// A line of a stack.
 #[derive(Clone, Copy)]
 enum Entry {
-    /// A place in `known`, and that of the text in the block.
+    /// Index in `known`, and range of the text in the chunk.
     Known(u32, Span),
-    /// Any other frame.
+    /// Any other frame: range of the text in the chunk.
     Text(Span),
-    /// A blank line: another stack begins.
+    /// A blank line, after which another stack begins.
     Blank,
 }
 
-/// From where to where in a text.
+/// Start and end of a range in a text.
 type Span = (usize, usize);
 
-/// No place in `known`.
+/// The value for "no index in `known`".
 const NO_PLACE: u32 = u32::MAX;
 
 impl Parser {
@@ -295,7 +294,7 @@ impl Parser {
         }
     }
 
-    /// The row of a stack, as printed before its count; none if there is nothing of the kind.
+    /// Returns the row of a stack, given the text before its count; `None` if the text has no stack.
     fn remembered_row(
         &mut self,
         text: &[u8],
@@ -305,8 +304,7 @@ impl Parser {
     ) -> Option<u32> {
         let block = &text[begin..end];
         let hash = self.blocks.hash(block);
-        // A key after the stack is rare; such blocks are parsed each time, and so are those with
-        // something to warn of.
+        // A key after the stack is rare; such blocks are parsed each time, and so are blocks that cause warnings.
         if key.is_empty() {
             let row = self.blocks.get(hash, block);
             self.benefit.count(row.is_some());
@@ -341,7 +339,7 @@ impl Parser {
         }
     }
 
-    /// The row of the stack whose lines came since the last one.
+    /// Returns the row of the current stack.
     fn row(&mut self, text: &[u8], key: &[u8], place: Place<'_>) -> Option<u32> {
         self.warn_of_distribution(place);
         if self.entries.iter().all(|entry| matches!(entry, Entry::Blank)) {
@@ -364,7 +362,7 @@ impl Parser {
         Some(self.row_of_entries(text, thread, place))
     }
 
-    /// The row of the stack that the entries make.
+    /// Returns the row of the stack in `entries`.
     fn row_of_entries(&mut self, text: &[u8], thread: ThreadId, place: Place<'_>) -> u32 {
         let is_sequence = self.encode_sequence();
         let hash = self.sequences.hash_tagged(thread.0, &self.sequence);
@@ -386,7 +384,7 @@ impl Parser {
         row
     }
 
-    /// Puts the places in `known` of all entries into `sequence`; `false` if some are not known.
+    /// Encodes the entries as indices in `known` into `sequence`; returns `false` if an entry has no index.
     fn encode_sequence(&mut self) -> bool {
         self.sequence.clear();
         for entry in &self.entries {
@@ -405,8 +403,8 @@ impl Parser {
         self.block = Block::new(self.block.indent);
     }
 
-    /// Adds the line at `at` if it is a frame of a function that came after the one before it the last
-    /// time, and returns where the next line begins.
+    /// Adds the line at `at` if it is a frame of a function that recently followed the previous line's function, and
+    /// returns the start of the next line.
     #[inline]
     fn expected_line(&mut self, text: &[u8], at: usize) -> Option<usize> {
         let begin = at + self.block.indent;
@@ -418,7 +416,7 @@ impl Parser {
             let name = self.known.get(next as usize)?.text;
             let name = &self.texts[name.0..name.1];
             let (frame, rest) = text[begin..].split_at_checked(name.len())?;
-            // Most others are longer or shorter.
+            // A cheap check first: most other names are longer or shorter.
             (rest.first() == Some(&b'+') && bytes::is_same(frame, name)).then_some((next, rest))
         };
         let (next, rest) = is_next(first).or_else(|| is_next(second))?;
@@ -433,7 +431,7 @@ impl Parser {
         Some(end + 1)
     }
 
-    /// Adds the line from `at` to `end`.
+    /// Parses and adds the line from `at` to `end`.
     fn line(&mut self, all: &[u8], chunk: u64, at: usize, end: usize) {
         let line = &all[at..end];
         let before = std::mem::replace(&mut self.block.before, NO_PLACE);
@@ -441,7 +439,7 @@ impl Parser {
             self.entries.push(Entry::Blank);
             return;
         }
-        // Frames are indented alike.
+        // Frames have the same indentation.
         if !is_indented(line, self.block.indent) {
             self.block.indent = line.len() - line.trim_ascii_start().len();
         }
@@ -462,17 +460,17 @@ impl Parser {
         }
     }
 
-    /// Adds a line that is no frame of a module; returns what to warn of, and how often.
+    /// Adds a line that is not a frame with a module; returns a warning, if any, and its count.
     fn other_line(&mut self, text: &[u8], indent: usize, span: Span) -> Option<(WarningKind, u64)> {
         let not_of_a_stack =
             || (WarningKind::NotHeld("lines that are of no stack were left out".to_owned()), 1);
         if memchr::memmem::find(text, DISTRIBUTION).is_some() {
-            // All above was its key.
+            // All lines above are the key of the distribution.
             self.entries.clear();
             self.block.has_distribution = true;
             self.block.name = None;
         } else if let Some(has_output) = probe_row(text).or(is_heading(text).then_some(false)) {
-            // Nothing above it belongs to what is below.
+            // The lines above do not belong to the lines below.
             let is_frame = |entry: &Entry| !matches!(entry, Entry::Blank);
             let has_stack = self.entries.iter().any(is_frame);
             self.entries.clear();
@@ -488,7 +486,7 @@ impl Parser {
             let earlier = self.block.name.replace(words(text));
             return earlier.map(|_| not_of_a_stack());
         } else if indent == 0 && !self.block.is_flush && !text.starts_with(b"0x") {
-            // Output of the script.
+            // Output of the script itself.
             return Some(not_of_a_stack());
         } else {
             self.entries.push(Entry::Text(span));
@@ -496,7 +494,7 @@ impl Parser {
         None
     }
 
-    /// The function of a frame with a module, as a place in `known`.
+    /// Returns the index in `known` of a frame with a module.
     fn known(&mut self, text: &[u8]) -> Option<u32> {
         let name = hex_offset_dropped(text);
         let hash = self.names.hash(name);
@@ -520,7 +518,7 @@ impl Parser {
     /// Adds the frames of the entries, root first.
     fn push_entries(&mut self, text: &[u8], place: Place<'_>) {
         let entries = std::mem::take(&mut self.entries);
-        // The stacks of the program come after those of the kernel.
+        // The user stack comes after the kernel stack.
         for part in entries.rsplit(|entry| matches!(entry, Entry::Blank)) {
             let is_kernel = part.iter().any(|entry| match entry {
                 Entry::Known(known, _) => self.known[*known as usize].is_kernel,

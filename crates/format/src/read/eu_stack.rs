@@ -1,5 +1,5 @@
-//! Stacks that elfutils' `eu-stack` prints of a process, with any of its options; one after the other,
-//! as a poor man's profiler takes them.
+//! Reader of stacks that elfutils' `eu-stack` prints, with any of its options; a file may contain several dumps, as
+//! taken by a poor man's profiler.
 //!
 //! ```text
 //! PID 29528 - process
@@ -12,11 +12,11 @@
 //! #4  0x000055b14286f1c0
 //! ```
 //!
-//! - `- 1` marks a return address (`-a`); then `#0`, which is none, has blanks there.
-//! - The module follows the name (`-m`), or the address where there is no name. The source (`-s`) has a
-//!   line of its own.
-//! - Inlined calls (`-i`) have the address of the function below them. So have the calls of a function
-//!   that calls itself, but those have its name, too.
+//! - `- 1` marks a return address (`-a`); `#0`, which is not one, then has blanks in its place.
+//! - The module follows the name (`-m`), or the address if there is no name. The source position (`-s`) is on a
+//!   separate line.
+//! - Inlined calls (`-i`) have the same address as the function below them. So do the calls of a recursive function,
+//!   but these also have the same name.
 
 use pyrograph_profile::{FrameKind, ValueType};
 
@@ -25,7 +25,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of `eu-stack` text.
 pub struct EuStack;
 
 impl Reader for EuStack {
@@ -71,7 +71,7 @@ impl Reader for EuStack {
     }
 }
 
-/// Reads `PID 29528 - process`, `TID 29528:`.
+/// Parses `PID 29528 - process` or `TID 29528:`.
 fn number(line: &str, word: &str) -> Option<i32> {
     let rest = line.strip_prefix(word)?;
     let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
@@ -105,7 +105,7 @@ impl Frame {
         Some(Self { address, function, module, file: String::new(), line: 0 })
     }
 
-    /// Reads `/opt/app/busy.cpp:9:81`; the column may be missing.
+    /// Parses `/opt/app/busy.cpp:9:81`; the column may be missing.
     fn source(&mut self, text: &str) {
         let mut parts = text.trim_end().rsplitn(3, ':');
         let (last, middle, first) = (parts.next(), parts.next(), parts.next());

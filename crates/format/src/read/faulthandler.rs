@@ -1,4 +1,4 @@
-//! Stacks of Python's threads: what `faulthandler` and `py-spy dump` print, one dump or many.
+//! Reader of stacks of Python threads, printed by `faulthandler` and `py-spy dump`, in one dump or several.
 //!
 //! ```text
 //! Timeout (0:00:00.150000)!
@@ -15,10 +15,9 @@
 //!     <module> (e.py:7)
 //! ```
 //!
-//! - Each thread of each dump is a sample of 1. Threads that `py-spy` calls idle are left out and
-//!   counted.
+//! - Each thread in each dump is a sample of 1. Threads that `py-spy` marks as idle are left out and counted.
 //! - `faulthandler` stops after 100 frames and prints `...`: such a stack begins with a marker.
-//! - From Python 3.13 on a thread's name may follow its number, in brackets.
+//! - Since Python 3.13, a thread's name may follow its ID, in brackets.
 
 use pyrograph_profile::{Frame, FrameKind, Marker, Thread, ThreadId, ValueType};
 
@@ -27,10 +26,10 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading, ThreadDetail};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of `faulthandler` and `py-spy dump` text.
 pub struct Faulthandler;
 
-/// Ends the line above a stack.
+/// End of the line above a stack.
 const FIRST: &str = "(most recent call first):";
 
 impl Reader for Faulthandler {
@@ -97,7 +96,7 @@ fn header(line: &str, number: u64) -> Option<Dumped> {
     is_header.then_some(Dumped { name, tid: None, idle: false, line: number })
 }
 
-/// Number, whether idle, and name of `Thread 27010 (active+gil): "MainThread"`.
+/// Parses ID, idle state, and name in `Thread 27010 (active+gil): "MainThread"`.
 fn py_spy_thread(line: &str) -> Option<(Option<i32>, bool, &str)> {
     let (tid, rest) = line.strip_prefix("Thread ")?.split_once(" (")?;
     let (state, name) = rest.split_once(')')?;

@@ -1,5 +1,4 @@
-//! The Firefox Profiler's processed format, which samply, the Firefox Profiler itself and others
-//! write.
+//! Reader of the Firefox Profiler's processed format, written by samply, the Firefox Profiler itself and others.
 //!
 //! ```text
 //! {"meta":{"preprocessedProfileVersion":55,"startTime":1700000000000,"interval":1,
@@ -15,19 +14,19 @@
 //! ```
 //!
 //! Source: `src/types/profile.ts` and `docs-developer/CHANGELOG-formats.md` of the Firefox Profiler.
-//! Where a column stands depends on the version, and all places are looked at:
+//! The place of a column depends on the version; all places are supported:
 //!
-//! - strings in each thread, from version 56 on in `shared.stringArray`;
-//! - a function's file in `funcTable.fileName`, from 58 on by way of `shared.sources`;
-//! - all tables in each thread, from 60 on in `shared`;
-//! - a stack's caller in `prefix`, from 66 on as a distance in `prefixOffset`;
-//! - a frame's library by way of its function's resource, from 70 on in `frameTable.lib`.
+//! - strings: in each thread, since version 56 in `shared.stringArray`;
+//! - file of a function: in `funcTable.fileName`, since 58 by way of `shared.sources`;
+//! - all tables: in each thread, since 60 in `shared`;
+//! - caller of a stack: in `prefix`, since 66 as a distance in `prefixOffset`;
+//! - library of a frame: by way of its function's resource, since 70 in `frameTable.lib`.
 //!
-//! Times are milliseconds, absolute in `time` or from sample to sample in `timeDeltas`. A sample
-//! counts its `weight`, without one 1; what it is depends on `weightType`. `threadCPUDelta`, where
-//! the recorder measured it, is a value of its own. Allocations and markers are not read. Functions that samply left as
-//! addresses are looked up in the libraries, which it names by path and build ID (`codeId`). Files of ours have places in the
-//! library's file there, without build IDs: what is mapped of a library is not known where they are written.
+//! Times are milliseconds, absolute in `time` or relative to the previous sample in `timeDeltas`. The value of a
+//! sample is its `weight`, or 1 without weights; its meaning depends on `weightType`. `threadCPUDelta` is a second
+//! value, if the recorder measured it. Allocations and markers are not read. Functions that samply left as addresses
+//! are looked up in the libraries, which are named by path and build ID (`codeId`). Files written by Pyrograph have
+//! file offsets as addresses, without build IDs, because the writer does not know how libraries were mapped.
 
 mod file;
 
@@ -49,7 +48,7 @@ use crate::names::module_kind;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 
-/// See the module.
+/// Reader of the Firefox Profiler's processed format.
 pub struct Firefox;
 
 impl Reader for Firefox {
@@ -62,7 +61,7 @@ impl Reader for Firefox {
     }
 
     fn detect(&self, head: &[u8]) -> bool {
-        // The first version did not say so.
+        // The first version had no `preprocessedProfileVersion`.
         let is_processed = json::has_key(head, "preprocessedProfileVersion")
             || json::has_key(head, "stackwalk") && json::has_key(head, "funcTable");
         json::begins_object(head) && json::has_key(head, "meta") && is_processed
@@ -85,28 +84,28 @@ impl Reader for Firefox {
     }
 }
 
-/// Decimals of counts, if any is no whole number.
+/// Number of decimals of counts, if any count is not an integer.
 const DECIMALS: u8 = 6;
 
-/// Pyrograph's section among the extras of a profile.
+/// Label of Pyrograph's section in the `extra` metadata of a profile.
 pub(crate) const EXTRA: &str = "Pyrograph";
-/// The type of the value: `name (unit)`.
+/// Label of the entry with the type of the value: `name (unit)`.
 pub(crate) const EXTRA_VALUE: &str = "Value";
-/// Where this stands, samples had no times; those that are there are made up.
+/// Label of an entry that is present if samples had no times; the times in the file are then made up.
 pub(crate) const EXTRA_NO_TIMES: &str = "Times";
-/// The name of what the column `counts` of samples counts: waits, calls … behind each weight.
+/// Label of the entry with the name of what the `counts` column of samples counts: waits, calls … for each weight.
 pub(crate) const EXTRA_COUNTS: &str = "Counts";
-/// Stands for the name of a thread of which none is known.
+/// Name that is written for a thread without a name.
 pub(crate) const UNKNOWN_THREAD: &str = "[unknown]";
 
-/// The source of the columns of a profile's values.
+/// Describes where the values of the profile's columns come from.
 struct Columns {
     types: Vec<ValueType>,
-    /// Factor from weights to ours.
+    /// Factor from weights in the file to values of the profile.
     scale: f64,
-    /// Nanoseconds in a unit of `threadCPUDelta`, if that is a column.
+    /// Nanoseconds per unit of `threadCPUDelta`, if that is a column.
     cpu: Option<u64>,
-    /// `counts` is the last column.
+    /// True if `counts` is the last column.
     counted: bool,
 }
 
@@ -190,7 +189,7 @@ impl<'a> Builder<'a> {
         self.rows.thread(&mut self.profile, thread)
     }
 
-    /// The stacks of a set of tables. `None` is damaged.
+    /// Interns the stacks of a set of tables. `None` marks a damaged row.
     fn stacks(&mut self, tables: &Context) -> Vec<Option<StackId>> {
         let frames = self.frames(tables);
         let table = tables.stacks;
@@ -210,7 +209,7 @@ impl<'a> Builder<'a> {
     }
 
     fn frames(&mut self, tables: &Context) -> Vec<FrameId> {
-        // Each text is interned once, however many rows name it.
+        // Each string is interned once, no matter how many rows refer to it.
         let texts: Vec<StringId> =
             tables.strings.iter().map(|text| self.profile.strings.intern(text)).collect();
         (0..tables.frames.func.len())
@@ -284,7 +283,7 @@ impl<'a> Builder<'a> {
                 self.negative += 1;
                 continue;
             }
-            // `as` saturates.
+            // The `as` conversion saturates.
             values[0] = (weight * self.columns.scale).round() as u64;
             if let Some(unit) = self.columns.cpu {
                 let delta = samples.thread_cpu_delta.as_ref().and_then(at).unwrap_or(0.0);
@@ -294,7 +293,7 @@ impl<'a> Builder<'a> {
                 *last = samples.counts.as_ref().and_then(at).unwrap_or(0.0).max(0.0) as u64;
             }
             let stack = match index(&samples.stack, row) {
-                // The thread was sampled, but it had no stack.
+                // The thread was sampled but had no stack.
                 None => StackId::ROOT,
                 Some(stack) => match stacks.get(stack).copied().flatten() {
                     Some(stack) => stack,
@@ -310,7 +309,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// A set of tables, whose indices lead from one to the other.
+/// A set of tables whose indices refer to each other.
 struct Context<'a> {
     strings: &'a [String],
     stacks: &'a StackTable,
@@ -332,7 +331,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// A thread's own, but for what was already shared when they were its own.
+    /// A thread's own tables, except those that had moved to `shared` earlier than the others.
     fn own(thread: &'a OneThread, shared: &'a Tables) -> Self {
         let own = !thread.string_array.is_empty();
         Self {
@@ -346,13 +345,13 @@ impl<'a> Context<'a> {
     }
 }
 
-/// True if a function is called by its address, for want of a symbol.
+/// True if the function's name is an address, because it has no symbol.
 fn is_address(name: &str) -> bool {
     name.strip_prefix("0x")
         .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_hexdigit()))
 }
 
-/// The kind of code of a category, as pyrograph, samply and Firefox call them.
+/// Maps a category, as named by Pyrograph, samply and Firefox, to a kind of code.
 fn category_kind(name: &str) -> Option<FrameKind> {
     match name {
         "Kernel" => Some(FrameKind::Kernel),
@@ -397,7 +396,7 @@ fn columns(file: &File) -> Columns {
     columns
 }
 
-/// An entry of Pyrograph's among the extras.
+/// Returns the value of an entry in Pyrograph's `extra` section.
 fn extra<'a>(file: &'a File, label: &str) -> Option<&'a str> {
     let section = file.meta.extra.iter().find(|section| section.label == EXTRA)?;
     section.entries.iter().find(|entry| entry.label == label)?.value.as_str()

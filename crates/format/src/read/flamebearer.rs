@@ -1,4 +1,4 @@
-//! Pyroscope's own JSON, as its user interface exports it and its server sends it: `flamebearer`.
+//! Reader of Pyroscope's own JSON format, `flamebearer`, as exported by its user interface and sent by its server.
 //!
 //! ```text
 //! {"version":1,"flamebearer":{"names":["total","main","parse"],
@@ -6,11 +6,11 @@
 //!  "metadata":{"format":"single","units":"samples","sampleRate":100}}
 //! ```
 //!
-//! Source: the type `FlamebearerProfile` of Pyroscope. A level is a row of boxes, each of four numbers: the distance
-//! from the end of the one before it, its width, how much of that is its own, and its name. In the format `double`, of
-//! a comparison, each has the first three numbers twice.
+//! Source: the type `FlamebearerProfile` of Pyroscope. A level is a row of boxes, each of four numbers: distance from
+//! the end of the previous box, width, self value, and index of the name. In the format `double`, which is a
+//! comparison, each box has the first three numbers twice.
 //!
-//! The box `total` at the root is no function.
+//! The box `total` at the root is not a function.
 
 use pyrograph_profile::{Frame, FrameKind, Profile, Sample, StackId, ValueType};
 use serde::Deserialize;
@@ -20,7 +20,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of Pyroscope's JSON.
 pub struct Flamebearer;
 
 #[derive(Deserialize)]
@@ -80,7 +80,7 @@ fn unit(units: &str) -> ValueType {
     }
 }
 
-/// A box: where it is, and the stack down to it.
+/// A box: its position, and the stack down to it.
 #[derive(Clone, Copy)]
 struct Placed {
     start: i64,
@@ -88,7 +88,7 @@ struct Placed {
     stack: StackId,
 }
 
-/// Adds what each box has itself. Returns how many are damaged.
+/// Adds the self value of each box. Returns the number of damaged boxes.
 fn add(boxes: &Boxes, sides: usize, profile: &mut Profile) -> u64 {
     let mut unreadable = 0;
     let mut above: Vec<Placed> = Vec::new();
@@ -112,7 +112,7 @@ fn add(boxes: &Boxes, sides: usize, profile: &mut Profile) -> u64 {
             };
             let start = at.saturating_add(of(0));
             at = start.saturating_add(of(1));
-            // Boxes of both rows come in their order.
+            // Boxes of both rows are sorted by position.
             while callers.peek().is_some_and(|caller| caller.end <= start) {
                 callers.next();
             }

@@ -1,4 +1,4 @@
-//! Folded stacks: one line a stack, frames parted by semicolons, root first, and its count.
+//! Reader of folded stacks: one stack per line, frames separated by semicolons, root first, and its count.
 //!
 //! ```text
 //! java;start_thread;java_start;GCTaskThread::run 14
@@ -8,15 +8,14 @@
 //! java;start_thread 0.25
 //! ```
 //!
-//! A frame without a name is one, wherever it stands: `;x 2`, `a; 4`, `a;;b 1`.
+//! An empty name is a frame, too, at any position: `;x 2`, `a; 4`, `a;;b 1`.
 //!
-//! Frames may hold blanks and numbers: the count is what follows the last blank, and there are two
-//! counts only if every line at the beginning of the file has two. Lines of words with a number at
-//! their end are in many a text: it is taken for folded if semicolons part frames in some line, or if
-//! every line has one word.
+//! Frames may contain blanks and numbers: the count follows the last blank, and there are two counts only if every
+//! line at the beginning of the file has two. Many other texts have lines of words with a number at the end: text is
+//! detected as folded if semicolons separate frames in some line, or if each line is a single word and a count.
 //!
-//! It is fast because the lines are mostly sorted, so that each shares its callers with the line
-//! before; only the frames after those are looked at.
+//! The reader is fast because lines are mostly sorted, so that each shares callers with the previous line; only the
+//! frames after those are parsed.
 
 mod count;
 
@@ -32,13 +31,13 @@ use crate::reader::{Detail, Options, ReadError, Reader, Reading};
 use crate::warnings::{LocalWarnings, WarningKind};
 use count::{Decimal, Split, split_count};
 
-/// See the module.
+/// Reader of folded stacks.
 pub struct Folded;
 
-/// The name of the format.
+/// Name of the format.
 pub(crate) const FOLDED: &str = "folded";
 
-/// Bytes that are read at once: they are in the second-level cache still when they are parsed.
+/// Bytes per read: small enough to be still in the second-level cache when they are parsed.
 pub(crate) const CHUNK: usize = 128 << 10;
 
 impl Reader for Folded {
@@ -55,7 +54,7 @@ impl Reader for Folded {
             return false;
         }
         let lines = || data_lines(head).take(100).map(split_count);
-        // Lines that many a text has: words and a number at the end.
+        // Other texts also have lines of words with a number at the end.
         let parts_frames =
             |split: Split<'_>| matches!(split, Split::Count(stack, _) if stack.contains(&b';'));
         let is_word = |split: Split<'_>| match split {
@@ -76,17 +75,17 @@ impl Reader for Folded {
     }
 }
 
-/// True if most lines end in a number, as those of folded text do, and of many another text.
+/// True if most lines end in a number, which is the case for folded text, but also for many other texts.
 pub(crate) fn mostly_counted(head: &[u8]) -> bool {
     let lines = data_lines(head).take(100).map(split_count);
     let (counted, all) = lines.fold((0, 0), |(counted, all), split| {
         (counted + usize::from(matches!(split, Split::Count(..))), all + 1)
     });
-    // Any text has a line here and there that ends in a number.
+    // Any text may have some lines that end in a number.
     counted > 0 && counted * 2 >= all
 }
 
-/// True if the name of a single frame has no blank in it or before it, but for one before another count.
+/// True if a line is a single word: a name without blanks, except for one before another count.
 fn is_one_word(stack: &[u8]) -> bool {
     let name = match split_count(stack) {
         Split::Count(name, _) => name,
@@ -126,12 +125,12 @@ fn read_chunks(chunks: Chunks, two: bool, options: &Options, name: &str) -> Read
     Reading::new(parser.profile, warnings)
 }
 
-/// Where the last line that has an end ends.
+/// Returns the end of the last terminated line.
 pub(crate) fn last_line_end(text: &[u8]) -> Option<usize> {
     memchr::memrchr(b'\n', text).map(|at| at + 1)
 }
 
-/// The lines that should have a count.
+/// Iterates over the lines that should have a count.
 fn data_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     text.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii_end).filter(|line| is_data(line))
@@ -142,7 +141,7 @@ fn is_data(line: &[u8]) -> bool {
     !line.is_empty() && line[0] != b'#'
 }
 
-/// True if every line of `head`, but the last, which may be cut, has two counts.
+/// True if each line of `head` has two counts, except the last one, which may be cut off.
 pub(crate) fn has_two_counts(head: &[u8]) -> bool {
     let complete = memchr::memrchr(b'\n', head).filter(|_| head.len() >= 64 << 10);
     let mut any = false;
@@ -165,24 +164,24 @@ struct Parser {
     fold_recursion: bool,
 }
 
-/// Lines that stand one after the other, and are not all in the profile yet.
+/// Consecutive lines, not all of which have been added to the profile.
 #[derive(Default)]
 struct Lines<'a> {
-    /// The stack of the line before.
+    /// The stack of the previous line.
     previous: &'a str,
-    /// Its frames, as far as the next one shares them.
+    /// The frames of that stack which the current one shares.
     callers: Vec<Caller<'a>>,
     ahead: Ahead<'a>,
 }
 
-/// A part of a line, between semicolons.
+/// A part of a line between semicolons.
 #[derive(Clone, Copy, Default)]
 struct Caller<'a> {
-    /// Where it ends.
+    /// Offset of its end.
     end: usize,
-    /// Number of frames as far as that.
+    /// Number of frames up to there.
     depth: usize,
-    /// The last of them.
+    /// The last of these frames.
     function: &'a str,
 }
 
@@ -197,7 +196,7 @@ impl Parser {
         }
     }
 
-    /// Adds the lines of a text, some of which have bytes that are not UTF-8.
+    /// Adds the lines of a text that is not valid UTF-8.
     fn lines_one_by_one(&mut self, text: &[u8], start: usize, chunk: u64) {
         let mut at = start;
         for line in text[start..].split(|&byte| byte == b'\n') {
@@ -214,7 +213,7 @@ impl Parser {
         }
     }
 
-    /// Adds the lines of a text. `warn` is called for those with which something is wrong, and where they are.
+    /// Adds the lines of a text. `warn` is called with the offset of each faulty line.
     fn lines(&mut self, text: &str, warn: &mut dyn FnMut(&mut Self, WarningKind, usize)) {
         let mut lines = Lines::default();
         let mut at = 0;
@@ -237,7 +236,7 @@ impl Parser {
         self.warnings.add(kind, chunk, line);
     }
 
-    /// Adds a line. An error is what is wrong with it.
+    /// Adds a line. Fails if the line has no valid count.
     fn line<'a>(&mut self, line: &'a str, lines: &mut Lines<'a>) -> Result<(), WarningKind> {
         let count = |line| match split_count(line) {
             Split::Count(stack, count) => Ok((stack, count)),
@@ -265,7 +264,7 @@ impl Parser {
         Ok(())
     }
 
-    /// The count in units of the column, which is made finer if need be.
+    /// Scales a count to the column's decimals, first adding decimals to the column if necessary.
     fn scaled(
         &mut self,
         column: usize,
@@ -288,7 +287,7 @@ impl Parser {
 impl<'a> Lines<'a> {
     /// Walks to the leaf of the frames that `text` lists.
     fn walk_to(&mut self, text: &'a str, fold_recursion: bool) {
-        // Whole frames that this line shares with the one before.
+        // Keep the whole frames that this line shares with the previous one.
         let shared = shared_prefix(text.as_bytes(), self.previous.as_bytes());
         let ends_here = |end: usize| end == text.len() || text.as_bytes()[end] == b';';
         while self.callers.last().is_some_and(|of| of.end > shared || !ends_here(of.end)) {
@@ -302,9 +301,9 @@ impl<'a> Lines<'a> {
         let mut name_before = text.get(begin..shared_with.end).unwrap_or_default().trim_ascii_end();
         while at <= text.len() {
             let end = bytes::find(text.as_bytes(), at, b';');
-            // As at the end of the line, where blanks part the stack from its count.
+            // Trimmed like the end of the stack, where blanks separate it from the count.
             let name = text[at..end].trim_ascii_end();
-            // One without a name may be another function than the one before.
+            // Two adjacent frames without a name may be different functions.
             let is_recursion = fold_recursion && !name.is_empty() && name == name_before;
             if !is_recursion {
                 function = name;
@@ -317,14 +316,14 @@ impl<'a> Lines<'a> {
             at = end + 1;
         }
         if !is_there {
-            // It ends within the line before.
+            // The stack is a prefix of the previous line's.
             self.ahead.step(depth.saturating_sub(1), function);
         }
         self.previous = text;
     }
 }
 
-/// Number of bytes `a` and `b` begin with alike.
+/// Returns the length of the common prefix of `a` and `b`, in bytes.
 fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
     let blocks = a.as_chunks::<32>().0.iter().zip(b.as_chunks::<32>().0);
     let mut shared = 32 * blocks.take_while(|(a, b)| a == b).count();

@@ -1,5 +1,5 @@
-//! Stacks that the kernel's tracer writes after events (`options/stacktrace`, `userstacktrace`, a
-//! `stacktrace` trigger, `func_stack_trace`), and that `trace-cmd report` prints of them (`-T`).
+//! Reader of stacks that the kernel's tracer writes after events (`options/stacktrace`, `userstacktrace`, a
+//! `stacktrace` trigger, `func_stack_trace`), and of the output of `trace-cmd report` for them (`-T`).
 //!
 //! ```text
 //! # tracer: nop
@@ -17,12 +17,10 @@
 //! => schedule (ffffffff821f94c3)
 //! ```
 //!
-//! - Each stack is a sample of one. A user stack that follows the same task's kernel stack is its outer
-//!   part.
-//! - The event is that before the stack, of the same task. Several events are read one at a time; the
-//!   first one, or that of `--event-filter`. Of the function tracer it is the function.
-//! - The tracer knows no functions of programs, only the file and the offset in it (option
-//!   `sym-userobj`), or the address.
+//! - Each stack is a sample of 1. A user stack that follows a kernel stack of the same task is its outer part.
+//! - The event of a stack is the preceding one of the same task. Of several events, one is read at a time: the first
+//!   one, or the one chosen by `--event-filter`. With the function tracer, the event is the function.
+//! - The tracer has no symbols of user code, only file and offset (option `sym-userobj`), or the address.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +31,7 @@ use crate::input::Head;
 use crate::reader::{Detail, Options, ReadError, Reader, Reading, ThreadDetail};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of ftrace text.
 pub struct Ftrace;
 
 impl Reader for Ftrace {
@@ -79,7 +77,7 @@ impl Reader for Ftrace {
     }
 }
 
-/// Reads ` => __schedule`.
+/// Parses ` => __schedule`.
 fn frame(line: &str) -> Option<&str> {
     line.trim_start().strip_prefix("=>").map(str::trim)
 }
@@ -96,9 +94,9 @@ struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    /// Reads `comm-TID (PID) [CPU] flags time: event`. The name may hold all of these signs.
+    /// Parses `comm-TID (PID) [CPU] flags time: event`. The name may contain all of these delimiters.
     fn parse(line: &'a str) -> Option<Self> {
-        // Names have 15 bytes, numbers few digits: further on in a line of any length is nothing to look for.
+        // Names have at most 15 bytes, and numbers few digits, so the search can stop early in long lines.
         const FAR: usize = 200;
         let mut places = line.match_indices(" [").take_while(|&(at, _)| at < FAR);
         places.find_map(|(at, _)| {
@@ -127,7 +125,7 @@ impl<'a> Line<'a> {
         })
     }
 
-    /// The kind of stack that follows.
+    /// Returns the kind of stack that follows; `None` if the line is an event.
     fn stack(&self) -> Option<FrameKind> {
         let title = self.event.strip_suffix('>')?.trim_end();
         if title.ends_with("<user stack trace") {
@@ -136,14 +134,14 @@ impl<'a> Line<'a> {
         title.ends_with("<stack trace").then_some(FrameKind::Kernel)
     }
 
-    /// `sched_switch: prev_comm=…`, `vfs_read <-ksys_read`.
+    /// Returns the name of the event: `sched_switch: prev_comm=…`, `vfs_read <-ksys_read`.
     fn event_name(&self) -> &'a str {
         let end = self.event.find([':', ' ']).unwrap_or(self.event.len());
         &self.event[..end]
     }
 }
 
-/// Reads seconds with microseconds or nanoseconds, as nanoseconds.
+/// Parses seconds with microseconds or nanoseconds into nanoseconds.
 fn time(text: &str) -> Option<u64> {
     let (seconds, fraction) = text.split_once('.')?;
     let scale = 10u64.checked_pow(9u32.checked_sub(fraction.len().try_into().ok()?)?)?;
@@ -156,9 +154,9 @@ fn time(text: &str) -> Option<u64> {
 struct State {
     out: Collector,
     events: Vec<String>,
-    /// The event and the thread of the last line that was no stack.
+    /// The event and the thread of the last line that was not a stack.
     last: Option<(usize, i32)>,
-    /// The stack that is being read.
+    /// The current stack.
     stack: Option<(Row, FrameKind, i32)>,
     rows: Vec<Row>,
 }
@@ -236,7 +234,7 @@ impl State {
     fn finish(mut self, lines: Lines, options: &Options) -> Reading {
         let first = self.rows.first().map(|row| row.event);
         let chosen = match options.event.as_deref() {
-            // `perf` and `trace-cmd` name the system, too: `sched:sched_switch`.
+            // `perf` and `trace-cmd` also print the subsystem: `sched:sched_switch`.
             Some(wanted) => {
                 let wanted = wanted.rsplit(':').next().unwrap_or(wanted);
                 self.events.iter().position(|event| event == wanted)

@@ -1,5 +1,5 @@
-//! Backtraces that GDB prints (`thread apply all bt`), and `pstack` and `gstack`, which run it; one
-//! after the other, as a poor man's profiler takes them.
+//! Reader of backtraces printed by GDB (`thread apply all bt`), and by `pstack` and `gstack`, which run it. A file
+//! may contain several dumps, as taken by a poor man's profiler.
 //!
 //! ```text
 //! Thread 2 (Thread 0x7fde0c61d6c0 (LWP 30705) "worker one"):
@@ -11,13 +11,12 @@
 //! #5  0x000055b14286f1c0 in ?? ()
 //! ```
 //!
-//! - Each backtrace is a sample of one. It ends at a blank line, and before a frame that has not the
-//!   next number. With `bt full`, variables stand between the frames.
-//! - A frame without an address, other than `#0`, has the address of the one above: that one was
-//!   inlined into it.
-//! - The thread's name stands in quotation marks; versions before 8.1 print none.
-//! - Arguments are dropped. They are `name=value`, so that what else stands in brackets is part of the
-//!   function's name: `std::function<void (int)>::operator()(int) const (this=0x1, x=2)`.
+//! - Each backtrace is a sample of 1. It ends at a blank line, and before a frame that does not have the next number.
+//!   With `bt full`, there are variables between the frames.
+//! - A frame without an address, other than `#0`, has the same address as the frame above, which was inlined into it.
+//! - The thread's name is in quotation marks; versions before 8.1 print none.
+//! - Arguments are dropped. They have the form `name=value`; other brackets belong to the function's name:
+//!   `std::function<void (int)>::operator()(int) const (this=0x1, x=2)`.
 
 use pyrograph_profile::{FrameKind, ValueType};
 
@@ -26,7 +25,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of GDB backtraces.
 pub struct Gdb;
 
 impl Reader for Gdb {
@@ -123,7 +122,7 @@ impl Frame {
     }
 }
 
-/// The name in `name (argument=value, …)`.
+/// Returns the name in `name (argument=value, …)`.
 fn function(call: &str) -> Option<&str> {
     if let Some(name) = call.strip_suffix(" ()") {
         return Some(name);
@@ -140,8 +139,8 @@ fn function(call: &str) -> Option<&str> {
     arguments.map(|at| &call[..at])
 }
 
-/// Reads `Thread 2 (Thread 0x7fde0c61d6c0 (LWP 30705) "worker one"):`, `Thread 1 (process 12):`,
-/// `Thread 1 (LWP 12):`.
+/// Parses `Thread 2 (Thread 0x7fde0c61d6c0 (LWP 30705) "worker one"):`, `Thread 1 (process 12):` or `Thread 1 (LWP
+/// 12):` into name and ID.
 fn thread(line: &str) -> Option<(&str, Option<i32>)> {
     let (number, rest) = line.strip_prefix("Thread ")?.split_once(" (")?;
     number.parse::<u32>().ok()?;

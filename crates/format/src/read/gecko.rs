@@ -1,5 +1,5 @@
-//! Gecko profiles: what Firefox's own sampler hands out (`MOZ_PROFILER_SHUTDOWN`, "Save as raw"), and the recordings of
-//! Firefox's older developer tools (up to version 88), which hold one.
+//! Reader of Gecko profiles, written by Firefox's built-in sampler (`MOZ_PROFILER_SHUTDOWN`, "Save as raw"), and of
+//! the recordings of Firefox's older developer tools (up to version 88), which contain one.
 //!
 //! ```text
 //! {"meta":{"version":24,"startTime":1602543758734.8,"interval":1,"stackwalk":1,"processType":0, …},
@@ -13,18 +13,19 @@
 //! {"label":"","duration":513.3,"markers":[],"profile":{…},"fileType":"Recorded Performance Data"}
 //! ```
 //!
-//! Source: `docs-developer/gecko-profile-format.md` of the Firefox Profiler. The processed form has a reader of its own,
+//! Source: `docs-developer/gecko-profile-format.md` of the Firefox Profiler. The processed format is read by
 //! [`firefox`](super::firefox).
 //!
-//! - A row of a table is a list, whose places `schema` names; it may end early.
-//! - Each sample counts 1, as in the Firefox Profiler, whose milliseconds are these times the interval.
-//! - `0x7f8e4c2a1b30` is an address in the process. `libs` says in which file that is, and functions are
-//!   [looked up](crate::nameless) there.
-//! - `f (https://example.org/a.js:12:7)` is a function of a script; other names are labels, and `(root)` is no frame.
-//! - `processes` are those of tabs: their samples are added.
-//! - Up to version 3, `libs` is text that holds the list; processes of tabs may be such text in `threads`, too.
+//! - A row of a table is a list, whose columns are named by `schema`; a row may be shorter.
+//! - Each sample counts 1, as in the Firefox Profiler, which multiplies counts by the interval to show milliseconds.
+//! - `0x7f8e4c2a1b30` is an address in the process. `libs` maps it to a file, and functions are [looked
+//!   up](crate::nameless) there.
+//! - `f (https://example.org/a.js:12:7)` is a script function; other names are labels, and `(root)` is not a frame.
+//! - `processes` are tab processes: their samples are added.
+//! - Up to version 3, `libs` is a string that contains the JSON list; tab processes may be such strings in `threads`,
+//!   too.
 //! - Markers, memory and CPU times are not read.
-//! - The add-on of 2012 wrote [another form](cleopatra).
+//! - The add-on of 2012 wrote [another format](cleopatra).
 
 mod cleopatra;
 
@@ -48,7 +49,7 @@ use crate::names::{module_kind, tidy_name};
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 
-/// See the module.
+/// Reader of Gecko profiles.
 pub struct Gecko;
 
 impl Reader for Gecko {
@@ -95,7 +96,7 @@ impl Reader for Gecko {
     }
 }
 
-/// True of a recording of the developer tools: its profile comes after its markers, which may be very many.
+/// True for a recording of the developer tools: the profile comes after the markers, of which there may be very many.
 fn is_recording(head: &[u8]) -> bool {
     let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
     let begins = text.strip_prefix(b"{").map(<[u8]>::trim_ascii_start);
@@ -114,7 +115,7 @@ struct Process {
     threads: Vec<ThreadOrText>,
     #[serde(default, deserialize_with = "json::or_default")]
     processes: Vec<Process>,
-    /// Of the developer tools: all else is in it.
+    /// The actual profile in a recording of the developer tools, which has no other useful fields.
     profile: Option<Box<Process>>,
 }
 
@@ -138,17 +139,17 @@ struct Lib {
     path: String,
     #[serde(default, deserialize_with = "json::or_default")]
     name: String,
-    /// The build ID, of files of Linux.
+    /// The build ID, for libraries on Linux.
     code_id: Option<String>,
 }
 
-/// A thread, or, of old versions, a process as text.
+/// A thread, or in old versions a process as a JSON string.
 enum ThreadOrText {
     Thread(Box<OneThread>),
     Text(String),
 }
 
-// What serde derives for such an enumeration holds each thread twice, and names no line in errors.
+// serde's derived implementation of such an enum buffers each thread, and errors have no line numbers.
 impl<'de> Deserialize<'de> for ThreadOrText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Either;
@@ -169,7 +170,7 @@ impl<'de> Deserialize<'de> for ThreadOrText {
     }
 }
 
-/// A list, or text that holds one.
+/// Deserializes a list, or a string that contains one as JSON.
 fn list_or_text<'de, T, D>(deserializer: D) -> Result<Vec<T>, D::Error>
 where
     T: DeserializeOwned,
@@ -183,7 +184,7 @@ where
     }
 }
 
-/// A number; none if it is text, as `Unknown Process 3`.
+/// Deserializes a number; `None` if it is other text, such as `Unknown Process 3`.
 fn number_or_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<i32>, D::Error> {
     Ok(match Value::deserialize(deserializer)? {
         Value::Number(number) => number.as_i64().and_then(|number| number.try_into().ok()),
@@ -213,7 +214,7 @@ struct OneThread {
     string_table: Vec<String>,
 }
 
-/// Rows, whose places are named.
+/// A table with named columns.
 #[derive(Default, Deserialize)]
 struct Table {
     #[serde(default, deserialize_with = "json::or_default")]
@@ -223,13 +224,13 @@ struct Table {
 }
 
 impl Table {
-    /// Where a column is; beyond all rows if there is none.
+    /// Index of a column; beyond the end of all rows if it does not exist.
     fn place(&self, column: &str) -> usize {
         self.schema.get(column).copied().unwrap_or(usize::MAX)
     }
 }
 
-/// An index; `None` where there is none.
+/// Returns an entry of a row as an index; `None` if it is missing.
 fn index(row: &[Value], place: usize) -> Option<usize> {
     usize::try_from(row.get(place)?.as_u64()?).ok()
 }
@@ -238,14 +239,14 @@ struct Builder {
     profile: Profile,
     rows: Rows,
     files: nameless::Files,
-    /// Samples whose stack is in no table.
+    /// Number of samples whose stack does not exist.
     unreadable: u64,
 }
 
 impl Builder {
-    /// Adds the samples of a process, whose times count from its own start; those of the profile do from `origin`.
+    /// Adds the samples of a process. Its times are relative to its own start, those of the profile to `origin`.
     fn process(&mut self, process: &Process, depth: usize, origin: f64) {
-        // Firefox writes one level: what is nested further is damage.
+        // Firefox writes one level; deeper nesting is damage.
         const MOST: usize = 16;
         let mut libs: Vec<&Lib> = process.libs.iter().collect();
         libs.sort_by_key(|lib| lib.start);
@@ -274,7 +275,7 @@ impl Builder {
         let (stack_at, time_at) = (one.samples.place("stack"), one.samples.place("time"));
         for row in &one.samples.data {
             let stack = match index(row, stack_at) {
-                // The thread was sampled, but it had no stack.
+                // The thread was sampled but had no stack.
                 None => Some(StackId::ROOT),
                 Some(stack) => stacks.get(stack).copied().flatten(),
             };
@@ -283,13 +284,13 @@ impl Builder {
                 continue;
             };
             let time = row.get(time_at).and_then(Value::as_f64);
-            // `as` saturates.
+            // The `as` conversion saturates.
             let time = time.map(|time| ((time + offset) * 1e6).round() as u64);
             self.rows.push(Sample { thread, time, ..Sample::new(stack) }, &[1]);
         }
     }
 
-    /// The stacks of a thread. `None` is damaged.
+    /// Interns the stacks of a thread. `None` marks a damaged row.
     fn stacks(&mut self, one: &OneThread, libs: &[&Lib]) -> Vec<Option<StackId>> {
         let frames = self.frames(one, libs);
         let table = &one.stack_table;
@@ -311,7 +312,7 @@ impl Builder {
         stacks
     }
 
-    /// The frames of a thread; `(root)` is none.
+    /// Interns the frames of a thread; `None` for `(root)`.
     fn frames(&mut self, one: &OneThread, libs: &[&Lib]) -> Vec<Option<FrameId>> {
         let table = &one.frame_table;
         let [location_at, line_at, js_at] =
@@ -346,7 +347,7 @@ impl Builder {
         }
     }
 
-    /// Code at an address of the process.
+    /// Returns the frame of an address in the process.
     fn address(&mut self, address: u64, libs: &[&Lib]) -> Frame {
         let after = libs.partition_point(|lib| lib.start <= address);
         let lib = after.checked_sub(1).map(|at| libs[at]).filter(|lib| address < lib.end);
@@ -374,8 +375,8 @@ fn hex(digits: &str) -> Option<u64> {
     u64::from_str_radix(digits, 16).ok()
 }
 
-/// Function, file and line of `f (https://example.org/a.js:12:7)`, `https://example.org/a.js:12`, `self-hosted:340:4`.
-/// Columns are left out.
+/// Parses `f (https://example.org/a.js:12:7)`, `https://example.org/a.js:12` or `self-hosted:340:4` into function,
+/// file and line. The column is dropped.
 fn script(location: &str) -> Option<(&str, &str, u32)> {
     let (name, place) = match location.strip_suffix(')').and_then(|text| text.split_once(" (")) {
         Some(parts) => parts,

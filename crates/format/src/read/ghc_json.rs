@@ -1,4 +1,4 @@
-//! The profile of a Haskell program that GHC compiled with `-prof`, as JSON (`+RTS -pj`).
+//! Reader of JSON profiles (`+RTS -pj`) of Haskell programs compiled by GHC with `-prof`.
 //!
 //! ```text
 //! {"program": "app", "total_ticks": 798, "tick_interval": 1000,
@@ -6,8 +6,8 @@
 //!  "profile": {"id": 144, "entries": 0, "alloc": 648, "ticks": 3, "children": [{"id": 37, …}]}}
 //! ```
 //!
-//! Source: GHC's user's guide, "JSON profile format". Ticks are of `tick_interval` microseconds, `alloc` is bytes; both
-//! are of the cost centre alone. Unlike the text, it has all cost centres.
+//! Source: GHC's user's guide, "JSON profile format". The unit of ticks is `tick_interval` microseconds, that of
+//! `alloc` bytes; both are self values of the cost centre. Unlike the text report, the file has all cost centres.
 
 use hashbrown::HashMap;
 use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, ValueType};
@@ -21,12 +21,12 @@ use super::text::Collector;
 use crate::input::{Head, Input};
 use crate::reader::{Options, ReadError, Reader, Reading};
 
-/// See the module.
+/// Reader of GHC's JSON profiles.
 pub struct GhcJson;
 
 #[derive(Deserialize)]
 struct File {
-    /// Microseconds.
+    /// Microseconds per tick.
     #[serde(default, deserialize_with = "json::or_default")]
     tick_interval: f64,
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! The time and allocation report of a Haskell program that GHC compiled with `-prof`.
+//! Reader of time and allocation reports of Haskell programs compiled by GHC with `-prof`.
 //!
 //! ```text
 //!     total time  =        0.02 secs   (19 ticks @ 1000 us, 1 processor)
@@ -12,11 +12,11 @@
 //!   main       Main     Main.hs:(8,1)-(10,16) 296    1    0.0    0.0    94.7   99.8      0      2752
 //! ```
 //!
-//! - One blank more is one call deeper. The columns are counted from the right: names of places may
-//!   hold blanks, and versions before 8 have no `SRC`.
-//! - `+RTS -P` adds ticks and bytes, which are exact. Without them they are the percentages of the
-//!   totals, which have one decimal: parts below 0.05 % are lost.
-//! - The report leaves out what costs nothing, unless `-pa` asks for all.
+//! - Each blank of indentation is one call deeper. Columns are counted from the right, because source positions may
+//!   contain blanks, and versions before 8 have no `SRC`.
+//! - `+RTS -P` adds ticks and bytes, which are exact. Otherwise values are computed from percentages of the totals,
+//!   which have one decimal: parts below 0.05 % are lost.
+//! - The report omits cost centres without costs, unless `-pa` requests all.
 
 use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId, ValueType};
 
@@ -27,7 +27,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of GHC's time and allocation reports.
 pub struct GhcProf;
 
 impl Reader for GhcProf {
@@ -59,7 +59,7 @@ impl Reader for GhcProf {
                         lines.warn(WarningKind::UnreadableLine);
                     }
                 }
-                // The first of the two tables has no numbers of entries.
+                // The first of the two tables has no `entries` column.
                 None if line.starts_with("COST CENTRE") && line.contains(" entries ") => {
                     table = Some(Table::new(line, &totals));
                 }
@@ -83,8 +83,8 @@ struct Totals {
 }
 
 impl Totals {
-    /// `total time  =        0.02 secs   (19 ticks @ 1000 us, 1 processor)`. The ticks say more
-    /// than the seconds, which have two decimals.
+    /// Parses `total time  =        0.02 secs   (19 ticks @ 1000 us, 1 processor)`. Ticks are more precise than the
+    /// seconds, which have two decimals.
     fn line(&mut self, line: &str) {
         let Some((name, value)) = line.split_once('=') else { return };
         let words: Vec<String> =
@@ -109,16 +109,16 @@ impl Totals {
 
 struct Table {
     profile: Profile,
-    /// Number of columns at the end of each row.
+    /// Number of numeric columns at the end of each row.
     numbers: usize,
-    /// Units of each column's printed numbers: 1 where they are exact.
+    /// Factors for the printed numbers of each column: 1 if they are exact.
     units: [f64; 2],
     has_source: bool,
-    /// The stack at each depth so far.
+    /// The stack at each depth of the current path.
     stacks: Vec<StackId>,
-    /// Frames by the text before the numbers.
+    /// Cache of frames, by the text before the numbers.
     known: ByteCache<FrameId>,
-    /// That text of the present row.
+    /// That text in the current row.
     key: Vec<u8>,
 }
 
@@ -141,7 +141,7 @@ impl Table {
         }
     }
 
-    /// The frame of a cost centre: its name, module and source.
+    /// Interns the frame of a cost centre: name, module and source.
     fn frame(&mut self, names: &str) -> Option<FrameId> {
         let mut words = names.split_ascii_whitespace();
         let (centre, module) = (words.next()?, words.next()?);
@@ -161,7 +161,7 @@ impl Table {
         if depth > self.stacks.len() {
             return None;
         }
-        // The numbers are the last words; what stands before them is the cost centre.
+        // The numbers are the last words; the cost centre precedes them.
         let mut names = line.trim_ascii();
         let mut numbers = [""; 8];
         for number in numbers[..self.numbers].iter_mut().rev() {
@@ -174,18 +174,18 @@ impl Table {
             *number = word;
             names = rest.trim_ascii_end();
         }
-        // Exact ones come last; percentages of the cost centre itself come third.
+        // Exact numbers are the last columns; individual percentages begin at the third.
         let at = if self.numbers == 8 { 6 } else { 2 };
         let value = |column: usize| {
             let number = numbers[at + column];
-            // Exact ones are whole.
+            // Exact numbers are integers.
             if let (true, Some(number)) = (at == 6, bytes::decimal(number.as_bytes())) {
                 return Some(number);
             }
             Some((number.parse::<f64>().ok()? * self.units[column]).round() as u64)
         };
         let values = [value(0)?, value(1)?];
-        // How many blanks come after the name depends on the depth.
+        // Normalize the number of blanks after the name, which depends on the depth.
         let (centre, place) = names.split_at(bytes::find(names.as_bytes(), 0, b' '));
         self.key.clear();
         self.key.extend_from_slice(centre.as_bytes());

@@ -1,4 +1,4 @@
-//! Go's profiles as text: `/debug/pprof/NAME?debug=1`, `pprof.Lookup(NAME).WriteTo(out, 1)`.
+//! Reader of Go's profiles as text: `/debug/pprof/NAME?debug=1`, `pprof.Lookup(NAME).WriteTo(out, 1)`.
 //!
 //! ```text
 //! goroutine profile: total 4
@@ -16,9 +16,9 @@
 //!
 //! Source: `runtime/pprof/pprof.go`. Frames are leaf first.
 //!
-//! - Of a heap, `objects: bytes [allocated objects: bytes]` are those of the samples: what they stand for is
-//!   estimated by the rate, which is half of the number after `heap/`, as `go tool pprof` does.
-//! - Of a contention, the first number is cycles; with `sampling period` each stands for so many.
+//! - Heap profiles have `objects: bytes [allocated objects: bytes]` of the samples. Totals are estimated from the
+//!   sampling rate, which is half of the number after `heap/`, as in `go tool pprof`.
+//! - In contention profiles, the first number is cycles; both numbers are multiplied by `sampling period`.
 
 use pyrograph_profile::{Frame, FrameKind, Profile, Sample, ThreadId, ValueType};
 
@@ -27,7 +27,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of Go's text profiles.
 pub struct GoProfile;
 
 impl Reader for GoProfile {
@@ -63,7 +63,7 @@ impl Reader for GoProfile {
             if let Some(frame) = line.strip_prefix("#\t") {
                 place(&mut out, frame);
             } else if line.starts_with('#') || line.is_empty() {
-                // Statistics of the memory end a heap's.
+                // Memory statistics end a heap profile.
                 finish(&mut out, &mut values);
             } else if !kind.setting(&line) {
                 finish(&mut out, &mut values);
@@ -78,19 +78,19 @@ impl Reader for GoProfile {
     }
 }
 
-/// Which profile it is.
+/// The kind of profile.
 enum Kind {
     Count(String),
-    /// The rate of samples, in bytes.
+    /// A heap profile with its sampling rate, in bytes.
     Heap(f64),
-    /// Cycles a second, and contentions that a sample stands for.
+    /// A contention profile with the cycles per second, and the number of contentions per sample.
     Contention(f64, f64),
 }
 
 impl Kind {
     fn of(line: &str) -> Option<Self> {
         if let Some(rest) = line.strip_prefix("heap profile: ") {
-            // gperftools' text begins so, too, but for `heap/`.
+            // gperftools' text has the same beginning, but without `heap/`.
             let (_, rate) = rest.rsplit_once("@ heap/")?;
             return Some(Self::Heap(rate.trim().parse().unwrap_or(0.0) / 2.0));
         }
@@ -122,7 +122,7 @@ impl Kind {
         }
     }
 
-    /// Takes a line between the title and the stacks.
+    /// Parses a setting between the title and the stacks; returns `false` if the line is not a valid one.
     fn setting(&mut self, line: &str) -> bool {
         let Self::Contention(second, period) = self else { return false };
         let Some((name, number)) = line.split_once('=') else { return false };
@@ -134,7 +134,7 @@ impl Kind {
         true
     }
 
-    /// The values of a stack, from the line above it.
+    /// Returns the values of a stack, from the line above it.
     fn values(&self, line: &str) -> Option<Vec<u64>> {
         let (numbers, _) = line.split_once(" @")?;
         let mut numbers = numbers
@@ -158,7 +158,7 @@ impl Kind {
     }
 }
 
-/// Scales samples of a heap: one of `size` bytes is taken with the probability `1 - exp(-size / rate)`.
+/// Scales samples of a heap: an allocation of `size` bytes is sampled with the probability `1 - exp(-size / rate)`.
 pub(crate) fn estimated(count: u64, bytes: u64, rate: f64) -> (u64, u64) {
     if count == 0 || bytes == 0 || rate <= 1.0 {
         return (count, bytes);
@@ -167,7 +167,7 @@ pub(crate) fn estimated(count: u64, bytes: u64, rate: f64) -> (u64, u64) {
     ((count as f64 * scale) as u64, (bytes as f64 * scale) as u64)
 }
 
-/// Adds `0x4b3c3a\tmain.worker+0x1a\t\t/src/g.go:16`.
+/// Adds the frame in `0x4b3c3a\tmain.worker+0x1a\t\t/src/g.go:16`.
 fn place(out: &mut Collector, text: &str) {
     let mut parts = text.split('\t').filter(|part| !part.is_empty());
     let (_, name, place) = (parts.next(), parts.next(), parts.next());
@@ -181,7 +181,7 @@ fn place(out: &mut Collector, text: &str) {
 fn finish(out: &mut Collector, values: &mut Option<Vec<u64>>) {
     let Some(values) = values.take() else { return out.discard() };
     if out.depth() == 0 {
-        // Only its addresses are known.
+        // Only the addresses are known.
         out.push_frame(Frame::default());
     }
     let stack = out.profile.stacks.intern_path(out.frames.drain(..).rev());

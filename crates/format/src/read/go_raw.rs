@@ -1,4 +1,4 @@
-//! The output of `go tool pprof -raw`.
+//! Reader of the output of `go tool pprof -raw`.
 //!
 //! ```text
 //! PeriodType: cpu nanoseconds
@@ -15,11 +15,11 @@
 //! 1: 0x400000/0x4a9000/0x0 app  [FN]
 //! ```
 //!
-//! - Locations are listed leaf first, and come after the samples that name them.
-//! - A location of several lines is a call that was inlined: innermost first.
+//! - Locations in a sample are leaf first, and are defined after the samples.
+//! - A location with several lines has inlined calls: innermost first.
 //! - Newer versions print `file:line:column`.
-//! - `[dflt]` behind a value type marks the one to show; otherwise it is the last.
-//! - A location without a function has its mapping and address.
+//! - `[dflt]` after a value type marks the one to show; otherwise it is the last.
+//! - A location without a function has a mapping and an address.
 
 use hashbrown::HashMap;
 use pyrograph_profile::{
@@ -31,7 +31,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of `go tool pprof -raw` text.
 pub struct GoRaw;
 
 impl Reader for GoRaw {
@@ -109,7 +109,7 @@ struct File {
     shown: Option<usize>,
     samples: Vec<RawSample>,
     locations: HashMap<u64, Location>,
-    /// The location that lines without a number belong to.
+    /// The location to which lines without a number belong.
     last: u64,
     mappings: HashMap<u64, String>,
 }
@@ -117,7 +117,7 @@ struct File {
 #[derive(Default)]
 struct RawSample {
     values: Vec<u64>,
-    /// Leaf first.
+    /// Location numbers, leaf first.
     locations: Vec<u64>,
     thread: String,
 }
@@ -126,7 +126,7 @@ struct RawSample {
 struct Location {
     address: u64,
     mapping: u64,
-    /// Innermost first.
+    /// Calls, innermost first.
     calls: Vec<Call>,
 }
 
@@ -138,9 +138,9 @@ struct Call {
 }
 
 impl File {
-    /// `samples/count cpu/nanoseconds[dflt]`
+    /// Parses `samples/count cpu/nanoseconds[dflt]`.
     fn types(&mut self, line: &str) {
-        // Those of a second part are the same, or its samples are not read.
+        // The types of a second part are the same; if they differ in number, its samples are not read.
         if !self.value_types.is_empty() {
             return;
         }
@@ -155,11 +155,11 @@ impl File {
         }
     }
 
-    /// `9   90000000: 1 2 3`, or a label of the sample before it.
+    /// Parses `9   90000000: 1 2 3`, or a label of the previous sample.
     fn sample(&mut self, line: &str) -> Option<()> {
         let (values, locations) = line.split_once(':')?;
         let numbers = |text: &str| -> Option<Vec<u64>> {
-            // A value below 0, as differences have, counts nothing.
+            // A negative value, as in differences, counts as 0.
             let number = |word: &str| match word.strip_prefix('-') {
                 Some(_) => Some(0),
                 None => word.parse().ok(),
@@ -181,7 +181,7 @@ impl File {
         Some(())
     }
 
-    /// `1: 0x4a890d M=1 main.burn /src/main.go:5 s=0`, or a further line of it.
+    /// Parses `1: 0x4a890d M=1 main.burn /src/main.go:5 s=0`, or a further line of a location.
     fn location(&mut self, line: &str) -> Option<()> {
         let mut call = line.trim();
         if let Some((number, rest)) = call.split_once(": ")
@@ -198,7 +198,7 @@ impl File {
             self.last = number;
             call = rest.trim();
         }
-        // A folded location.
+        // `[F]` marks a folded location.
         let call = call.strip_prefix("[F]").map_or(call, str::trim_start);
         if call.is_empty() {
             return Some(());
@@ -207,7 +207,7 @@ impl File {
         let (function, place) = call.rsplit_once(' ')?;
         let mut parts = place.rsplitn(3, ':');
         let (last, before) = (parts.next()?, parts.next()?);
-        // The column, where there is one, comes last.
+        // The column, if any, comes last.
         let (file, line) = match (parts.next(), before.parse()) {
             (Some(file), Ok(line)) => (file.to_owned(), line),
             (Some(file), Err(_)) => (format!("{file}:{before}"), last.parse().ok()?),
@@ -220,7 +220,7 @@ impl File {
         Some(())
     }
 
-    /// `1: 0x400000/0x4a9000/0x0 app build-id [FN]`
+    /// Parses `1: 0x400000/0x4a9000/0x0 app build-id [FN]`.
     fn mapping(&mut self, line: &str) -> Option<()> {
         let (number, rest) = line.split_once(": ")?;
         let path = rest.split_ascii_whitespace().nth(1).unwrap_or_default();
@@ -233,7 +233,7 @@ impl File {
         profile.shown = self.shown.unwrap_or(profile.value_types.len().saturating_sub(1));
         let mut frames: HashMap<u64, Vec<FrameId>> = HashMap::new();
         for (&number, location) in &self.locations {
-            // Maps have no order; what is interned must have one.
+            // Hash maps have no defined order, but interning must have one.
             frames.insert(number, Vec::with_capacity(location.calls.len()));
         }
         let mut numbers: Vec<u64> = frames.keys().copied().collect();
@@ -260,7 +260,7 @@ impl File {
     }
 }
 
-/// Outermost first.
+/// Returns the frames of a location, outermost first.
 fn location_frames(profile: &mut Profile, location: &Location, path: &str) -> Vec<FrameId> {
     let module = profile.strings.intern(path);
     if location.calls.is_empty() {

@@ -1,4 +1,4 @@
-//! Stacks of Go's goroutines: what a panic and `SIGQUIT` print, and `/debug/pprof/goroutine?debug=2`.
+//! Reader of stacks of goroutines, as printed by Go's panics, on `SIGQUIT`, and by `/debug/pprof/goroutine?debug=2`.
 //!
 //! ```text
 //! goroutine 18 [chan receive, 5 minutes]:
@@ -8,8 +8,8 @@
 //! \t/src/g.go:24 +0x67
 //! ```
 //!
-//! - Each goroutine is a sample of 1; what it waits for is a frame behind its leaf.
-//! - Who created it is not on its stack.
+//! - Each goroutine is a sample of 1; the state that it waits in is a frame at the leaf.
+//! - The function that created it is not on its stack.
 
 use pyrograph_profile::{Frame, FrameId, FrameKind, Marker, ThreadId, ValueType};
 
@@ -18,7 +18,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of goroutine dumps.
 pub struct Goroutines;
 
 impl Reader for Goroutines {
@@ -39,7 +39,7 @@ impl Reader for Goroutines {
         let mut lines = Lines::new(input);
         let mut out = Collector::new(ValueType::new("goroutines", "count"));
         let mut open = false;
-        // A function's place is in the line after it.
+        // The source position of a function is on the next line.
         let mut function: Option<String> = None;
         let mut line = String::new();
         while lines.next(&mut line) {
@@ -73,7 +73,7 @@ impl Reader for Goroutines {
     }
 }
 
-/// The state of the goroutine: `chan receive` of `goroutine 18 [chan receive, 5 minutes]:`.
+/// Returns the state of a goroutine: `chan receive` in `goroutine 18 [chan receive, 5 minutes]:`.
 fn state(line: &str) -> Option<&str> {
     let (number, rest) = line.strip_prefix("goroutine ")?.split_once(' ')?;
     let inside = rest[rest.find('[')?..].strip_prefix('[')?.strip_suffix("]:")?;
@@ -81,7 +81,7 @@ fn state(line: &str) -> Option<&str> {
     is_number.then(|| inside.split(',').next().unwrap_or_default())
 }
 
-/// The frame of a function, which is at `/src/g.go:16 +0x1b`.
+/// Interns the frame of a function with a source position such as `/src/g.go:16 +0x1b`.
 fn frame(out: &mut Collector, name: &str, place: &str) -> FrameId {
     let place = place.split(" +0x").next().unwrap_or(place);
     let (file, line) = place.rsplit_once(':').unwrap_or((place, ""));

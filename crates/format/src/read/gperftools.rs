@@ -1,4 +1,4 @@
-//! CPU profiles of gperftools (`CPUPROFILE=FILE`, `ProfilerStart`), in its own binary format.
+//! Reader of CPU profiles of gperftools (`CPUPROFILE=FILE`, `ProfilerStart`), in its own binary format.
 //!
 //! ```text
 //! 0  3  0  10000  0        header: words of the machine; the fourth is the period in microseconds
@@ -7,11 +7,12 @@
 //! 55cd82ec0000-55cd82ec1000 r-xp 00001000 00:00 1001    /opt/app/heap
 //! ```
 //!
-//! Source: "CPU Profile Format" in gperftools' documentation (`cpuprofile-fileformat.html`). Addresses but a stack's
-//! first are those behind a call. Words of 32 and 64 bits are read, of machines of either byte order.
+//! Source: "CPU Profile Format" in gperftools' documentation (`cpuprofile-fileformat.html`). All addresses except a
+//! stack's first are return addresses. Words have 32 or 64 bits, in either byte order.
 //!
-//! - A leaf that stands there twice, as the interrupted instruction and as an address that unwinding found, is one.
-//! - Where the third word is 1, addresses are numbers of [places in Java](super::java_places), which follow.
+//! - If a leaf occurs twice, as the interrupted instruction and as an address found by unwinding, it becomes one
+//!   frame.
+//! - If the third word is 1, addresses are numbers of [places in Java](super::java_places), which follow the samples.
 
 use hashbrown::HashMap;
 use pyrograph_profile::{FrameId, Profile, Sample, ValueType};
@@ -23,7 +24,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 
-/// See the module.
+/// Reader of gperftools CPU profiles.
 pub struct Gperftools;
 
 impl Reader for Gperftools {
@@ -70,23 +71,24 @@ impl Reader for Gperftools {
     }
 }
 
-/// A stack: how often, and the addresses of its instructions, leaf first.
+/// A stack: number of samples, and instruction addresses, leaf first.
 struct Taken {
     count: u64,
     addresses: Vec<u64>,
 }
 
-/// Words of the machine that wrote them.
+/// Iterates over machine words of the file's word size and byte order.
 struct Words<'a> {
     bytes: &'a [u8],
     size: usize,
     is_big_endian: bool,
-    /// Addresses are places in Java, which are no calls.
+    /// True if addresses are numbers of places in Java, which are not return addresses.
     is_java: bool,
 }
 
 impl<'a> Words<'a> {
-    /// The words after the header, and the period in microseconds, if it is one.
+    /// Parses the header; returns the words after it, and the period in microseconds. `None` if the header is
+    /// invalid.
     fn of(bytes: &'a [u8]) -> Option<(Self, u64)> {
         [(8, false), (4, false), (8, true), (4, true)].into_iter().find_map(
             |(size, is_big_endian)| {
@@ -117,7 +119,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// All stacks, and whether they end as they should.
+/// Parses all stacks. The second value is true if they end with the end marker.
 fn stacks(words: &mut Words<'_>) -> (Vec<Taken>, bool) {
     let mut stacks = Vec::new();
     loop {
@@ -135,7 +137,7 @@ fn stacks(words: &mut Words<'_>) -> (Vec<Taken>, bool) {
 
 fn stack(words: &mut Words<'_>) -> Option<Taken> {
     let (count, depth) = (words.next()?, usize::try_from(words.next()?).ok()?);
-    // Not believed before so much is there.
+    // Checked before the allocation, because a damaged file could have any depth.
     if depth > words.bytes.len() / words.size {
         return None;
     }
@@ -143,7 +145,7 @@ fn stack(words: &mut Words<'_>) -> Option<Taken> {
     for place in 0..depth {
         let address = words.next()?;
         let is_call = place > 0 && !words.is_java;
-        // The leaf once more.
+        // Skip the repeated leaf.
         if !(is_call && place == 1 && address == addresses[0]) {
             addresses.push(address.saturating_sub(u64::from(is_call)));
         }
@@ -151,7 +153,7 @@ fn stack(words: &mut Words<'_>) -> Option<Taken> {
     Some(Taken { count, addresses })
 }
 
-/// The mapped files at the end. Other lines, as `build=`, are passed over.
+/// Parses the mapped files at the end. Other lines, such as `build=`, are skipped.
 fn maps(bytes: &[u8], warnings: &mut Warnings) -> Maps {
     let mut maps = Maps::default();
     for line in bytes.split(|&byte| byte == b'\n') {
@@ -179,7 +181,7 @@ fn build(
     addresses.dedup();
     let frames = name(&mut profile, &addresses, &mut warnings);
     let mut rows = Rows::new(options, 2);
-    // Of Java's, sums of collecting garbage and compiling stand there even if they are 0.
+    // Java's profiles contain sums for garbage collection and compilation even if they are 0.
     for taken in stacks.iter().filter(|taken| taken.count > 0) {
         let path = taken.addresses.iter().rev().filter_map(|address| frames.get(address));
         let stack = profile.stacks.intern_path(path.flat_map(|of| of.iter().rev().copied()));

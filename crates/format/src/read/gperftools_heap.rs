@@ -1,4 +1,5 @@
-//! Heap profiles of gperftools as text: `HEAPPROFILE=FILE`, `HeapProfilerDump`, `MallocExtension::GetHeapSample`.
+//! Reader of heap profiles of gperftools as text: `HEAPPROFILE=FILE`, `HeapProfilerDump`,
+//! `MallocExtension::GetHeapSample`.
 //!
 //! ```text
 //! heap profile:    103:   124168 [   303:   184168] @ heapprofile
@@ -8,11 +9,11 @@
 //! 562bdb4bc000-562bdb4bd000 r-xp 00001000 00:00 10012963    /opt/app/heap
 //! ```
 //!
-//! Source: gperftools' `heap-profile-table.cc` and `malloc_extension.cc`. Live objects and their bytes, then those ever
-//! allocated; addresses leaf first, each behind a call.
+//! Source: gperftools' `heap-profile-table.cc` and `malloc_extension.cc`. The numbers are live objects and bytes,
+//! then all allocated objects and bytes; addresses are leaf first, and are return addresses.
 //!
-//! - After `@ heapprofile` all is counted; after `@ heap_v2/RATE` it is sampled, and what the samples stand for is
-//!   estimated as gperftools' `pprof` does.
+//! - After `@ heapprofile`, all allocations are counted; after `@ heap_v2/RATE` they are sampled, and totals are
+//!   estimated as in gperftools' `pprof`.
 //! - Go writes the same first line with `@ heap/RATE`, and names: see [Go's](super::go_profile).
 
 use pyrograph_profile::{Profile, Sample, ValueType};
@@ -25,7 +26,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 
-/// See the module.
+/// Reader of gperftools heap profiles.
 pub struct GperftoolsHeap;
 
 impl Reader for GperftoolsHeap {
@@ -51,14 +52,14 @@ impl Reader for GperftoolsHeap {
     }
 }
 
-/// Live objects and bytes, those ever allocated, and the addresses of instructions, leaf first.
+/// Live objects and bytes, allocated objects and bytes, and instruction addresses, leaf first.
 pub(super) struct Stack {
     pub values: [u64; 4],
     pub addresses: Vec<u64>,
 }
 
-/// Reads a heap profile whose first line names the rate of samples (`rate_of`), before stacks and a list of mapped files. `take`
-/// takes a line of stacks, and returns `false` if it is none; `what` names the format.
+/// Reads a heap profile: a first line with the sampling rate (`rate_of`), then stacks and a list of mapped files.
+/// `take` parses a line of the stacks, and returns `false` if it is not one; `what` is the name of the format.
 pub(super) fn read_heap(
     input: Head,
     options: &Options,
@@ -100,7 +101,7 @@ pub(super) fn read_heap(
     Ok(build(&stacks, maps.unwrap_or_default(), options, warnings))
 }
 
-/// The profile of stacks whose addresses are those of mapped files.
+/// Builds the profile from stacks, whose addresses are symbolized by mapped files.
 fn build(stacks: &[Stack], maps: Maps, options: &Options, mut warnings: Warnings) -> Reading {
     let of = ValueType::new;
     let types = vec![
@@ -122,7 +123,7 @@ fn build(stacks: &[Stack], maps: Maps, options: &Options, mut warnings: Warnings
     Reading::new(profile, warnings)
 }
 
-/// The rate of samples that a first line names, 0 for a profile of all allocations.
+/// Parses the sampling rate in the first line; 0 for a profile of all allocations.
 fn rate(line: &str) -> Option<f64> {
     let (_, kind) = line.strip_prefix("heap profile: ")?.rsplit_once("] @ ")?;
     match kind.split_once('/') {
@@ -136,7 +137,7 @@ fn rate(line: &str) -> Option<f64> {
     }
 }
 
-/// Reads `   100:    50000 [   100:    50000] @ 0x562bdb4bc1c1 0x562bdb4bc1e5`.
+/// Parses `   100:    50000 [   100:    50000] @ 0x562bdb4bc1c1 0x562bdb4bc1e5`.
 fn stack(line: &str, rate: f64) -> Option<Stack> {
     let (numbers, addresses) = line.split_once('@')?;
     let values = values(numbers, rate)?;
@@ -147,7 +148,7 @@ fn stack(line: &str, rate: f64) -> Option<Stack> {
     Some(Stack { values, addresses })
 }
 
-/// Reads `100:    50000 [   100:    50000]`, and estimates what is behind samples.
+/// Parses `100:    50000 [   100:    50000]`, and estimates totals from samples.
 pub(super) fn values(numbers: &str, rate: f64) -> Option<[u64; 4]> {
     let numbers = numbers.split([' ', ':', '[', ']']).filter(|text| !text.is_empty());
     let numbers: Vec<u64> = numbers.map(str::parse).collect::<Result<_, _>>().ok()?;

@@ -1,4 +1,4 @@
-//! The text that `gprof` prints: its call graph, or, where that is missing, its flat profile.
+//! Reader of the text that `gprof` prints: its call graph, or its flat profile if there is no call graph.
 //!
 //! ```text
 //! index % time    self  children    called     name
@@ -8,13 +8,12 @@
 //! -----------------------------------------------
 //! ```
 //!
-//! The line with a number in front is the function's own: what it took itself, and what the functions that it called
-//! took for it. Above it are its callers, with their shares of both, below it what it calls. Source: gprof's manual,
-//! "The Call Graph".
+//! The line with an index in front is the function's own: its self time, and the time of its callees. Above it are
+//! its callers, with their shares of both; below it are its callees. Source: gprof's manual, "The Call Graph".
 //!
-//! - There are no stacks: they are put together as [`call_graph`](super::call_graph) says.
-//! - Functions in a circle are called `f <cycle 1>`; calls among them have no times, and a line `<cycle 1 as a whole>`
-//!   is their sum, which is left out.
+//! - There are no stacks: they are estimated as described in [`call_graph`](super::call_graph).
+//! - Functions in a cycle are named `f <cycle 1>`; calls among them have no times. The line `<cycle 1 as a whole>` is
+//!   their sum, which is ignored.
 //! - A flat profile alone has functions without callers.
 
 use std::collections::BTreeMap;
@@ -29,7 +28,7 @@ use crate::names::tidy_name;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of gprof text.
 pub struct Gprof;
 
 impl Reader for Gprof {
@@ -52,7 +51,7 @@ impl Reader for Gprof {
         let mut part = Part::Other;
         while lines.advance() {
             let line = lines.line().trim_end();
-            // A form feed parts the sections.
+            // A form feed separates the sections.
             if line.contains('\u{c}') {
                 part = Part::Other;
             } else if is_flat_title(line) {
@@ -60,7 +59,7 @@ impl Reader for Gprof {
             } else if is_graph_title(line) {
                 part = Part::Graph;
             } else if line.trim().is_empty() {
-                // Explanations follow a blank line, and so may more entries.
+                // After a blank line there may be explanations, or more entries of the graph.
                 part = if matches!(part, Part::Flat) { Part::Other } else { part };
             } else {
                 let is_read = match part {
@@ -115,7 +114,7 @@ enum Part {
 enum Known {
     Yes,
     No,
-    /// It ends the graph.
+    /// The line ends the graph.
     End,
 }
 
@@ -124,7 +123,7 @@ fn is_flat_title(line: &str) -> bool {
 }
 
 fn is_graph_title(line: &str) -> bool {
-    // How wide columns are depends on who wrote it.
+    // The width of the columns depends on the version.
     line.starts_with("index ")
         && line.split_whitespace().eq(["index", "%", "time", "self", "children", "called", "name"])
 }
@@ -136,13 +135,13 @@ fn frame(profile: &mut Profile, name: &str) -> FrameId {
 
 #[derive(Default)]
 struct File {
-    /// Functions and what they took.
+    /// Functions and their self times in nanoseconds.
     flat: Vec<(String, u64)>,
-    /// By the number in brackets.
+    /// Functions by the index in brackets.
     graph: BTreeMap<u64, Function>,
-    /// Callers above the next line with a number in front, and what was called for them.
+    /// Callers above the next indexed line, with the time spent in calls from each.
     callers: Vec<(u64, u64)>,
-    /// Past the line with a number in front.
+    /// True after the indexed line of a block.
     is_below: bool,
 }
 
@@ -154,8 +153,8 @@ struct Function {
 }
 
 impl File {
-    /// Reads ` 73.10      0.27     0.27 20000001     0.00     0.00  f`: functions that were not compiled for it
-    /// have no calls.
+    /// Parses ` 73.10      0.27     0.27 20000001     0.00     0.00  f`. Functions that were not compiled for
+    /// profiling have no call counts.
     fn flat_line(&mut self, line: &str) -> bool {
         let mut rest = line;
         let percent = word(&mut rest).filter(|percent| time(percent).is_some());
@@ -172,14 +171,14 @@ impl File {
         !name.is_empty()
     }
 
-    /// Reads a line of the graph.
+    /// Parses a line of the graph.
     fn graph_line(&mut self, line: &str) -> Known {
         if line.starts_with("---") {
             self.callers.clear();
             self.is_below = false;
             return Known::Yes;
         }
-        // The explanation.
+        // The explanation after the graph.
         if line.starts_with(" This table") || line.starts_with("Index by function name") {
             return Known::End;
         }
@@ -208,7 +207,7 @@ impl File {
             return Known::Yes;
         }
         if self.is_below {
-            // The callees' own entries have the same.
+            // The callees' own entries have the same numbers.
             return Known::Yes;
         }
         let times = (word(&mut rest), word(&mut rest), word(&mut rest));
@@ -216,7 +215,7 @@ impl File {
             (Some(own), Some(children), Some(calls)) if is_calls(calls) => {
                 time(own).zip(time(children)).map(|(own, children)| own.saturating_add(children))
             }
-            // Within a circle.
+            // A call within a cycle.
             (Some(calls), ..) if is_calls(calls) => Some(0),
             _ => None,
         };
@@ -229,7 +228,7 @@ impl File {
         }
     }
 
-    /// The functions as nodes, with their names.
+    /// Returns the functions as nodes, and their names.
     fn nodes(&self) -> (Vec<Node>, Vec<&str>) {
         let rows: BTreeMap<u64, usize> =
             self.graph.keys().enumerate().map(|(row, &number)| (number, row)).collect();
@@ -245,7 +244,7 @@ impl File {
     }
 }
 
-/// Takes the next word.
+/// Takes the next word off `text`.
 fn word<'a>(text: &mut &'a str) -> Option<&'a str> {
     let trimmed = text.trim_start();
     let end = trimmed.find(' ').unwrap_or(trimmed.len());
@@ -254,7 +253,7 @@ fn word<'a>(text: &mut &'a str) -> Option<&'a str> {
     (!word.is_empty()).then_some(word)
 }
 
-/// Reads `0.27`, seconds, in nanoseconds.
+/// Parses seconds such as `0.27` into nanoseconds.
 fn time(text: &str) -> Option<u64> {
     let (seconds, fraction) = text.split_once('.')?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
@@ -266,14 +265,14 @@ fn time(text: &str) -> Option<u64> {
     whole.checked_add(fraction.parse::<u64>().ok()? * scale)
 }
 
-/// `20000000/20000001`, `1`, `5+3`.
+/// True for numbers of calls: `20000000/20000001`, `1`, `5+3`.
 fn is_calls(text: &str) -> bool {
     !text.is_empty()
         && text.starts_with(|c: char| c.is_ascii_digit())
         && text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'/' | b'+'))
 }
 
-/// The number in brackets at the end of a line, and what is before it.
+/// Splits a line into the text before and the number in the brackets at its end.
 fn name_and_number(line: &str) -> Option<(&str, u64)> {
     let (name, number) = line.strip_suffix(']')?.rsplit_once('[')?;
     Some((name.trim_end(), number.parse().ok()?))

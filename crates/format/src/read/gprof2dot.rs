@@ -1,4 +1,4 @@
-//! gprof2dot's own JSON, as `memray transform gprof2dot` and other tools write it for `gprof2dot -f json`.
+//! Reader of gprof2dot's own JSON, which `memray transform gprof2dot` and other tools write for `gprof2dot -f json`.
 //!
 //! ```text
 //! {"version": 0, "costs": [{"description": "Memory", "unit": "bytes"}],
@@ -6,8 +6,8 @@
 //!  "events": [{"callchain": [1, 0], "cost": [1340]}]}
 //! ```
 //!
-//! Source: `docs/json.md` of gprof2dot. Callchains are leaf first. Costs in seconds become nanoseconds; parts of other
-//! units are rounded, and that is said.
+//! Source: `docs/json.md` of gprof2dot. Callchains are leaf first. Costs in seconds become nanoseconds; fractions in
+//! other units are rounded, with a warning.
 
 use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, ValueType};
 use serde::Deserialize;
@@ -18,7 +18,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 
-/// See the module.
+/// Reader of gprof2dot JSON.
 pub struct Gprof2dot;
 
 #[derive(Deserialize)]
@@ -116,7 +116,7 @@ fn say_rounded(is_rounded: bool, warnings: &mut Warnings) {
 }
 
 impl Cost {
-    /// The value that is counted, and how many of its units one of the file's is.
+    /// Returns the value type, and the factor from costs in the file to values.
     fn value_type(&self) -> (ValueType, f64) {
         let name = self.description.to_lowercase();
         let (unit, factor) = match self.unit.as_str() {

@@ -1,5 +1,5 @@
-//! V8's `.heapprofile`: allocations by the functions that made them, as `node --heap-prof` and Chrome's developer tools
-//! ("Allocation sampling") write them.
+//! Reader of V8's `.heapprofile`, allocations by function, as written by `node --heap-prof` and Chrome's developer
+//! tools ("Allocation sampling").
 //!
 //! ```text
 //! {"head":{"callFrame":{"functionName":"(root)","scriptId":"0","url":"","lineNumber":-1,"columnNumber":-1},
@@ -8,9 +8,9 @@
 //!  "samples":[{"size":524512,"nodeId":2,"ordinal":1}]}
 //! ```
 //!
-//! Source: the type `HeapProfiler.SamplingHeapProfile` of the Chrome DevTools Protocol. `selfSize` is what is still
-//! alive of what a function itself allocated, in bytes, estimated from samples by V8. `samples` repeats it one by one.
-//! `(root)` is no frame; `(V8 API)`, `(GC)` and the like are V8's own words, and stay.
+//! Source: the type `HeapProfiler.SamplingHeapProfile` of the Chrome DevTools Protocol. `selfSize` is the live memory
+//! that the function itself allocated, in bytes, estimated from samples by V8. `samples` lists the samples one by
+//! one. `(root)` is not a frame; `(V8 API)`, `(GC)` and the like are V8's names, and are kept.
 
 use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, ValueType};
 use struson::reader::{JsonReader, ReaderError, ValueType as Type};
@@ -22,7 +22,7 @@ use super::text::Collector;
 use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 
-/// See the module.
+/// Reader of V8's `.heapprofile`.
 pub struct HeapProfile;
 
 impl Reader for HeapProfile {
@@ -66,7 +66,7 @@ impl Reader for HeapProfile {
 struct Call {
     function: String,
     url: String,
-    /// Where the function begins, from 0; −1 where there is none.
+    /// Line at which the function begins, from 0; −1 if there is none.
     line: f64,
     size: u64,
 }

@@ -1,4 +1,4 @@
-//! heaptrack: every allocation of a program, as `heaptrack COMMAND` writes it, compressed or not.
+//! Reader of heaptrack data: every allocation of a program, as `heaptrack COMMAND` writes it, compressed or not.
 //!
 //! ```text
 //! v 10400 3                          version of heaptrack and of the format
@@ -14,9 +14,10 @@
 //! # strings: 37                      the end
 //! ```
 //!
-//! Source: heaptrack's `README.md` and what it writes; numbers are hexadecimal, and those of texts, addresses and stacks
-//! count from 1. Formats 2 and 3 are read, of heaptrack 1.1 and later. `at peak` is what was alive when most was.
-//! heaptrack's own reports leave out leaks that it takes for harmless; here they are in.
+//! Source: heaptrack's `README.md` and its output. Numbers are hexadecimal; strings, addresses and stacks are
+//! numbered from 1. Formats 2 and 3 are supported, which heaptrack 1.1 and later write. `at peak` is the memory that
+//! was alive when the total was highest. heaptrack's own reports suppress leaks that it considers harmless; here they
+//! are included.
 
 use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId, ValueType};
 
@@ -26,7 +27,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of heaptrack data.
 pub struct Heaptrack;
 
 impl Reader for Heaptrack {
@@ -87,24 +88,24 @@ impl Reader for Heaptrack {
 
 struct File {
     out: Collector,
-    /// Of the format.
+    /// Version of the format.
     version: u64,
     strings: Vec<String>,
     /// The frames at each address, outermost first.
     places: Vec<Vec<FrameId>>,
     stacks: Vec<StackId>,
     kinds: Vec<Kind>,
-    /// Bytes that are alive, and the most that ever were.
+    /// Bytes that are alive; `peak` is the maximum so far.
     live: u64,
     peak: u64,
-    /// Sorts whose number alive differs from that at the peak.
+    /// Indices of the kinds whose live count has changed since the peak.
     changed: Vec<usize>,
-    /// The allocation of the line before.
+    /// The kind of the allocation in the previous line.
     last: Option<usize>,
     ended: bool,
 }
 
-/// Allocations of one size by one stack.
+/// All allocations of one size by one stack.
 struct Kind {
     size: u64,
     stack: StackId,
@@ -132,7 +133,7 @@ impl File {
         }
     }
 
-    /// Takes a line; `None` if it is nothing that is known.
+    /// Parses a line; returns `None` if it is not recognized.
     fn line(&mut self, line: &str) -> Option<()> {
         let (code, rest) = line.split_once(' ').unwrap_or((line, ""));
         let mut numbers = rest.split(' ').map(hex);
@@ -163,7 +164,7 @@ impl File {
             "+" => self.allocate(usize::try_from(numbers.next()??).ok()?)?,
             "-" => self.free(usize::try_from(numbers.next()??).ok()?)?,
             "#" => self.ended |= rest.starts_with("strings: "),
-            // The command, pages, times, resident memory, debuggee's suppressions, where it was attached.
+            // Command, page size and count, times, resident memory, the program's suppressions, attach marker.
             "X" | "I" | "c" | "R" | "S" | "A" | "" => {}
             _ => return None,
         }
@@ -179,7 +180,7 @@ impl File {
         Some(())
     }
 
-    /// Reads `7f43b442ba1d 8 e d 4a e d 1a`.
+    /// Parses `7f43b442ba1d 8 e d 4a e d 1a`.
     fn address(&mut self, numbers: Vec<u64>) -> Option<()> {
         let (&[_, module], calls) = numbers.split_first_chunk()?;
         let text = |number: u64| -> Option<&str> {
@@ -221,7 +222,7 @@ impl File {
 
     fn free(&mut self, of: usize) -> Option<()> {
         let kind = self.kinds.get_mut(of)?;
-        // A block that is freed but was not allocated came before the recording.
+        // A freed block that was not allocated existed before the recording.
         if kind.live > 0 {
             kind.live -= 1;
             self.live = self.live.saturating_sub(kind.size);
@@ -231,7 +232,7 @@ impl File {
         Some(())
     }
 
-    /// Keeps in mind that the number alive is no longer that at the peak.
+    /// Records that the live count of a kind has changed since the peak.
     fn note(&mut self, of: usize) {
         if !std::mem::replace(&mut self.kinds[of].is_changed, true) {
             self.changed.push(of);
@@ -268,9 +269,9 @@ impl Kind {
     }
 }
 
-/// Reads `5e298d`.
+/// Parses `5e298d`.
 fn hex(text: &str) -> Option<u64> {
-    // `from_str_radix` takes a sign.
+    // `from_str_radix` accepts a sign.
     let is_hex = text.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_hex.then(|| u64::from_str_radix(text, 16).ok())?
 }

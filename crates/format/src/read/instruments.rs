@@ -1,4 +1,4 @@
-//! The text that Instruments' "Deep Copy" puts on the clipboard.
+//! Reader of the text that Instruments' "Deep Copy" copies to the clipboard.
 //!
 //! ```text
 //! Weight    Self Weight        Symbol Name
@@ -7,12 +7,12 @@
 //! 1.10 ms    0.1%    1.10 ms           main
 //! ```
 //!
-//! - The symbol's indentation is its depth, a blank a level, from that of the first one on; versions from 16 on have no
-//!   column before it. `Running Time` is the older word for `Weight`, and `Self (ms)` for `Self Weight`; then numbers
-//!   have no unit of their own.
-//! - The self weight is the value; it is rounded for display, to three digits. `-` is none.
-//! - Weights are times, cycles (`1.10 Mc`), bytes, or a count. Of allocations (`Bytes Used`, `Count`) there are no self
-//!   weights: they are what those of the callees leave, of bytes and of allocations.
+//! - The symbol's indentation is its depth, one blank per level, relative to the first symbol; since version 16 there
+//!   is no column before it. Older versions call `Weight` `Running Time`, and `Self Weight` `Self (ms)`; then numbers
+//!   have no unit.
+//! - The self weight is the value; it is rounded to three digits for display. `-` means no weight.
+//! - Weights are times, cycles (`1.10 Mc`), bytes, or counts. Tables of allocations (`Bytes Used`, `Count`) have no
+//!   self weights: these are computed by subtracting the callees, for bytes and numbers of allocations.
 
 use pyrograph_profile::{FrameId, FrameKind, Profile, Sample, StackId, ValueType};
 
@@ -21,7 +21,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of Instruments' "Deep Copy" text.
 pub struct Instruments;
 
 impl Reader for Instruments {
@@ -66,12 +66,12 @@ impl Reader for Instruments {
     }
 }
 
-/// A line of headings.
+/// The line of headings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Header {
-    /// The second column is a number of allocations; there are no self weights.
+    /// True if the second column is the number of allocations; there are no self weights.
     of_allocations: bool,
-    /// The factor for numbers without a unit.
+    /// Factor for numbers without a unit.
     factor: f64,
     columns: usize,
 }
@@ -111,15 +111,15 @@ impl Unit {
 struct Tree {
     collector: Collector,
     header: Option<Header>,
-    /// The indentation of the first symbol.
+    /// Indentation of the first symbol.
     margin: Option<usize>,
     unit: Option<Unit>,
-    /// The frames from the root to the present line, each with what is its own, as far as it is known: weights, and
-    /// numbers of allocations.
+    /// The frames from the root to the current line, with their self values as far as known: weights, and numbers of
+    /// allocations.
     path: Vec<(FrameId, [u64; 2])>,
     samples: Vec<(StackId, [u64; 2])>,
     has_allocations: bool,
-    /// Lines with weights of another unit.
+    /// Number of lines with weights in another unit.
     mixed: u64,
 }
 
@@ -131,7 +131,7 @@ impl Tree {
         self.header = Some(header);
     }
 
-    /// Takes a line; `false` if it is none.
+    /// Parses a line; returns `false` if it is not recognized.
     fn line(&mut self, line: &str) -> bool {
         let Some(header) = self.header else { return false };
         let columns: Vec<&str> = line.splitn(header.columns, '\t').collect();
@@ -158,10 +158,10 @@ impl Tree {
         if header.of_allocations
             && let Some((_, caller)) = self.path.last_mut()
         {
-            // What is left of its sum, which is rounded, is its own.
+            // The remainder of the caller's total, which is rounded, is its self value.
             *caller = [caller[0].saturating_sub(own), caller[1].saturating_sub(count)];
         }
-        // Of a line without a self weight, the unit is that of the others.
+        // A line without a self weight does not determine the unit.
         let is_mixed = own > 0 && *self.unit.get_or_insert(unit) != unit;
         self.mixed += u64::from(is_mixed);
         self.collector.discard();
@@ -172,7 +172,7 @@ impl Tree {
         true
     }
 
-    /// Goes back to the first `depth` frames.
+    /// Leaves all frames beyond the first `depth`.
     fn leave(&mut self, depth: usize) {
         while self.path.len() > depth {
             let frames = self.path.iter().map(|&(frame, _)| frame);
@@ -200,7 +200,7 @@ impl Tree {
     }
 }
 
-/// A number with its unit, and, of some columns, a share after it: `1.10 ms`, ` 429.93 MB     100.0%`, `693`, `-`.
+/// Parses a number with a unit, followed by a share in some columns: `1.10 ms`, ` 429.93 MB     100.0%`, `693`, `-`.
 fn amount(text: &str, default: f64) -> Option<(u64, Unit)> {
     const KIB: f64 = 1024.0;
     let mut words = text.split_whitespace().filter(|word| !word.ends_with('%'));

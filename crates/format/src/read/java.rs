@@ -1,4 +1,4 @@
-//! Java's frames, as all its tools print them, and threads of dumps.
+//! Parser of Java frames, as all Java tools print them, and of threads in dumps.
 //!
 //! ```text
 //!     at java.lang.Thread.run(java.base@17.0.15/Thread.java:840)
@@ -13,16 +13,15 @@ use super::text::{Collector, Lines};
 use crate::reader::{Options, ThreadDetail};
 use crate::warnings::WarningKind;
 
-/// Adds the frame of a line that begins with `at `, after the blanks in front of it; `false` if it
-/// is no such line.
+/// Adds the frame of a line that begins with `at ` after its indentation; returns `false` if it is not such a line.
 pub(crate) fn push_frame(collector: &mut Collector, line: &str) -> bool {
     let Some(call) = line.trim().strip_prefix("at ") else { return false };
     let (method, place) = match call.strip_suffix(')').and_then(|call| call.split_once('(')) {
         Some((method, place)) => (method, place),
         None => (call, ""),
     };
-    // Of `loader/module@version/Class.method` the last part; a hidden class has a slash, too, but a
-    // number behind it.
+    // Keep the last part of `loader/module@version/Class.method`. A hidden class also has a slash, but is followed by
+    // a number.
     let method = match method.rsplit_once('/') {
         Some((_, method)) if !method.starts_with("0x") => method,
         _ => method,
@@ -35,7 +34,7 @@ pub(crate) fn push_frame(collector: &mut Collector, line: &str) -> bool {
         None => ("", place),
     };
     let (file, line) = match file.split_once(':') {
-        // Older virtual machines of IBM add `(Compiled Code)`.
+        // IBM's older virtual machines add `(Compiled Code)`.
         Some((file, line)) => {
             let digits = line.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
             (file, digits.parse().unwrap_or(0))
@@ -52,8 +51,8 @@ pub(crate) fn push_frame(collector: &mut Collector, line: &str) -> bool {
     true
 }
 
-/// The name without the numbers that the virtual machine gives to classes it makes up: they differ
-/// from run to run, and would keep equal stacks apart.
+/// Removes the numbers that the virtual machine gives to generated classes: they differ between runs, so identical
+/// stacks would be distinct.
 ///
 /// `Spin$$Lambda$1/0x00007f19bc000a08.run` becomes `Spin$$Lambda.run`,
 /// `GeneratedMethodAccessor12.invoke` `GeneratedMethodAccessor.invoke`.
@@ -81,8 +80,8 @@ fn stable_name(method: &str) -> String {
     }
 }
 
-/// True if a thread that is called runnable waits in the kernel all the same: the virtual machine
-/// does not know what its native methods do.
+/// True if a thread in the method waits in the kernel although it is reported as runnable: the virtual machine does
+/// not know what native methods do.
 pub(crate) fn waits(method: &str) -> bool {
     const WAITING: &[&str] = &[
         "sun.nio.ch.EPoll.wait",
@@ -118,11 +117,11 @@ pub(crate) struct DumpedThread {
     pub name: String,
     pub tid: Option<i32>,
     pub runnable: bool,
-    /// Where it begins.
+    /// Line number at which it begins.
     pub line: u64,
 }
 
-/// Reads `0x814`, or `2068`.
+/// Parses `0x814` or `2068`.
 pub(crate) fn native_id(id: &str) -> Option<i32> {
     match id.strip_prefix("0x") {
         Some(digits) => i32::from_str_radix(digits, 16).ok(),
@@ -130,7 +129,7 @@ pub(crate) fn native_id(id: &str) -> Option<i32> {
     }
 }
 
-/// Ends the stack of a thread. One that waits is left out, as is one without frames.
+/// Ends the stack of a thread. A waiting thread is left out, as is one without frames.
 pub(crate) fn end_thread(
     collector: &mut Collector,
     lines: &mut Lines,
@@ -150,7 +149,7 @@ pub(crate) fn end_thread(
     collector.end_leaf_first(thread, 1);
 }
 
-/// `pool-1-thread-12` without `-12`.
+/// Removes the number from a pool thread's name: `-12` in `pool-1-thread-12`.
 fn without_number(name: &str) -> &str {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
     match stem.strip_suffix(['-', '#']) {

@@ -1,4 +1,4 @@
-//! Stack traces of Java's exceptions, anywhere in a log.
+//! Reader of stack traces of Java exceptions, anywhere in a log.
 //!
 //! ```text
 //! 12:00:01 WARN  retry failed
@@ -11,11 +11,11 @@
 //!     ... 1 more
 //! ```
 //!
-//! - Each exception that was thrown, a cause as well, is a sample of 1.
-//! - `... N more` stands for the outermost N frames of the trace above it, which are put back.
-//! - A cause may have no frames of its own. Without any at all, its class is the stack.
-//! - The exception's class is the leaf, where the line above the first frame names one.
-//! - Suppressed exceptions are indented by a tab more, and read alike.
+//! - Each exception that was thrown, including causes, is a sample of 1.
+//! - `... N more` replaces the outermost N frames of the previous trace, which are restored.
+//! - A cause may have no frames of its own. Without any frames, the stack is its class.
+//! - The exception's class is the leaf, if the line above the first frame contains one.
+//! - Suppressed exceptions are indented by an additional tab, and are read in the same way.
 
 use pyrograph_profile::{ThreadId, ValueType};
 
@@ -25,7 +25,7 @@ use super::text::{Collector, Lines};
 use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 
-/// See the module.
+/// Reader of Java stack traces.
 pub struct JavaExceptions;
 
 impl Reader for JavaExceptions {
@@ -54,9 +54,9 @@ impl Reader for JavaExceptions {
         let mut lines = Lines::new(input);
         let mut collector = Collector::new(ValueType::samples());
         let mut line = String::new();
-        // The line that may name the exception whose frames may follow.
+        // The line that may contain the exception, before possible frames.
         let mut header = String::new();
-        // The trace above, leaf first.
+        // The previous trace, leaf first.
         let mut above = Vec::new();
         while lines.next(&mut line) {
             let text = line.trim();
@@ -74,7 +74,7 @@ impl Reader for JavaExceptions {
                 && is_cause
                 && let Some(class) = exception_class(&header)
             {
-                // All of its frames are in the trace above, or the JVM left them out.
+                // All of its frames are in the previous trace, or the JVM omitted them.
                 collector.remark(class);
             }
             if collector.depth() > 0 {
@@ -100,14 +100,14 @@ impl Reader for JavaExceptions {
     }
 }
 
-/// N of `... N more` or `... N common frames omitted`.
+/// Parses N in `... N more` or `... N common frames omitted`.
 fn frames_in_common(line: &str) -> Option<usize> {
     let rest = line.strip_prefix("... ")?;
     let (count, words) = rest.split_once(' ')?;
     matches!(words, "more" | "common frames omitted").then(|| count.parse().ok())?
 }
 
-/// The class that a line names: `Caused by: a.b.C: message`, `Exception in thread "main" a.b.C`.
+/// Returns the class in a line: `Caused by: a.b.C: message`, `Exception in thread "main" a.b.C`.
 fn exception_class(line: &str) -> Option<&str> {
     let line = line.strip_prefix("Caused by: ").unwrap_or(line);
     let line = line.strip_prefix("Suppressed: ").unwrap_or(line);

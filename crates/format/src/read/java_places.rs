@@ -1,4 +1,4 @@
-//! Places in Java, which legacy profiles of pprof list behind their samples.
+//! Parser of the places in Java code that legacy pprof profiles list after their samples.
 //!
 //! ```text
 //!  0x00000003 com.example.Main.work (Main.java:12)
@@ -7,14 +7,15 @@
 //!  0x00000006 (generated stub/JIT)
 //! ```
 //!
-//! Source: `legacy_java_profile.go` of google/pprof, which reads them. The numbers are those of the list, and no addresses.
+//! Source: `legacy_java_profile.go` of google/pprof, which reads them. The numbers are IDs in the list, not
+//! addresses.
 
 use hashbrown::HashMap;
 use pyrograph_profile::{Frame, FrameId, FrameKind, Profile};
 
 use super::text::hex_address;
 
-/// The places that are known.
+/// The parsed places.
 #[derive(Default)]
 pub(super) struct Places {
     places: HashMap<u64, Place>,
@@ -29,7 +30,7 @@ struct Place {
 }
 
 impl Places {
-    /// Takes a line; `false` if it is none.
+    /// Parses a line; returns `false` if it is not a place.
     pub fn line(&mut self, line: &str) -> bool {
         let line = line.trim_matches(|c: char| c.is_whitespace() || c == '\0');
         if line.is_empty() {
@@ -41,12 +42,12 @@ impl Places {
         true
     }
 
-    /// True if no place is known.
+    /// True if there are no places.
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
     }
 
-    /// The frame of each number, in a list of its own.
+    /// Interns the frame of each number. Returns each as a list with one element.
     pub fn frames(&self, numbers: &[u64], profile: &mut Profile) -> HashMap<u64, Vec<FrameId>> {
         let frame = |&number: &u64| {
             let frame = match self.places.get(&number) {
@@ -80,7 +81,7 @@ fn place(text: &str) -> Place {
         return of(text, "", "", 0);
     };
     match place.rsplit_once(':').map(|(file, line)| (file, line.parse::<i64>())) {
-        // Of native and unknown methods the line is below 0.
+        // Native and unknown methods have a negative line.
         Some((file, Ok(line))) => of(function, "", file, u32::try_from(line).unwrap_or(0)),
         _ => of(function, place, "", 0),
     }

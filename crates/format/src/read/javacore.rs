@@ -1,4 +1,4 @@
-//! The thread section of IBM's and OpenJ9's `javacore` dumps.
+//! Reader of the thread section of `javacore` dumps of IBM's Java and OpenJ9.
 //!
 //! ```text
 //! 3XMTHREADINFO      "main" J9VMThread:0x0000000B0F010500, …, state:R, prio=5
@@ -9,11 +9,11 @@
 //! 4XENATIVESTACK               ZwWaitForSingleObject+0xa (0x0000000077C612FA [ntdll+0x512fa])
 //! ```
 //!
-//! - Each thread in state `R` with a Java stack is a sample of 1; the others (`CW` waits, `P` parked,
-//!   `B` blocked, `S` suspended) are left out and counted. The machine stops all threads for the dump,
-//!   so that `vmstate` says `CW` of each.
-//! - Packages are parted by slashes; they become dots, as everywhere else.
-//! - Native stacks are those of the dump itself, mostly, and are left out.
+//! - Each thread in state `R` with a Java stack is a sample of 1; threads in other states (`CW` waiting, `P` parked,
+//!   `B` blocked, `S` suspended) are left out and counted. The virtual machine stops all threads for the dump, so
+//!   `vmstate` is `CW` for each.
+//! - Packages are separated by slashes, which are replaced with dots, the usual notation.
+//! - Native stacks are mostly those of the dump itself, and are left out.
 
 use pyrograph_profile::ValueType;
 
@@ -23,7 +23,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of `javacore` dumps.
 pub struct Javacore;
 
 impl Reader for Javacore {
@@ -73,7 +73,7 @@ impl Reader for Javacore {
     }
 }
 
-/// `None` for `Anonymous native thread`, which has no Java stack.
+/// Parses the rest of a thread's line; `None` for `Anonymous native thread`, which has no Java stack.
 fn dumped(rest: &str, line: u64) -> Option<DumpedThread> {
     let (name, rest) = rest.strip_prefix('"')?.rsplit_once('"')?;
     let state = rest.split_once("state:").map_or("R", |(_, state)| state);
@@ -81,13 +81,13 @@ fn dumped(rest: &str, line: u64) -> Option<DumpedThread> {
     Some(DumpedThread { name: name.to_owned(), tid: None, runnable: state == "R", line })
 }
 
-/// Of `(native thread ID:0x814, …`.
+/// Parses the thread ID in `(native thread ID:0x814, …`.
 fn thread_id(text: &str) -> Option<i32> {
     let (_, id) = text.split_once("native thread ID:")?;
     native_id(id.split([',', ' ', ')']).next()?)
 }
 
-/// The slashes of the class become dots; those in the place, which follows it, stay.
+/// Replaces slashes in the class with dots; slashes in the source position, which follows it, are kept.
 fn dotted(frame: &str) -> String {
     let end = frame.find('(').unwrap_or(frame.len());
     format!("{}{}", frame[..end].replace('/', "."), &frame[end..])

@@ -1,4 +1,4 @@
-//! jemalloc's heap profiles: `MALLOC_CONF=prof:true,prof_final:true`, `mallctl("prof.dump")`.
+//! Reader of jemalloc's heap profiles: `MALLOC_CONF=prof:true,prof_final:true`, `mallctl("prof.dump")`.
 //!
 //! ```text
 //! heap_v2/524288
@@ -12,16 +12,17 @@
 //! 00400000-00500000 r-xp 00000000 08:01 100    /opt/app/app
 //! ```
 //!
-//! Source: jemalloc's `prof_data.c` and `jeprof`. Objects and bytes that live, and in brackets, with `prof_accum:true`,
-//! those ever allocated; of all threads together (`t*`), then of each. The first ones are totals. Addresses are leaf
-//! first, each behind a call. What the samples stand for is estimated as `jeprof` does.
+//! Source: jemalloc's `prof_data.c` and `jeprof`. The numbers are live objects and bytes, and in brackets, with
+//! `prof_accum:true`, all allocated ones; for all threads together (`t*`), then for each. The numbers before the
+//! first stack are totals. Addresses are leaf first, and are return addresses. Totals are estimated from samples as
+//! in `jeprof`.
 
 use super::gperftools_heap::{Stack, read_heap, values};
 use super::text::{first_lines, hex_address};
 use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 
-/// See the module.
+/// Reader of jemalloc heap profiles.
 pub struct Jemalloc;
 
 impl Reader for Jemalloc {
@@ -38,7 +39,7 @@ impl Reader for Jemalloc {
     }
 
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
-        // Of the stack whose numbers follow.
+        // Addresses of the stack whose numbers follow.
         let mut addresses: Option<Vec<u64>> = None;
         read_heap(input, options, "a heap profile of jemalloc", rate, |line, rate, stacks| {
             if let Some(text) = line.strip_prefix('@') {

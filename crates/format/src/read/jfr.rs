@@ -1,5 +1,5 @@
-//! Java's flight recordings: what `java -XX:StartFlightRecording`, `jcmd PID JFR.dump` and
-//! async-profiler (`-o jfr`) write.
+//! Reader of JDK Flight Recorder files, written by `java -XX:StartFlightRecording`, `jcmd PID JFR.dump` and
+//! async-profiler (`-o jfr`).
 //!
 //! ```text
 //! FLR\0 2.1 …                        the header of a chunk; chunks follow one another
@@ -8,20 +8,21 @@
 //! Method 4 { type: → 5, name: → 6 }, Class 5 { name: → 8 }, Symbol 8 { string: "java/lang/Thread" }
 //! ```
 //!
-//! Source: the files of OpenJDK 17, which name all their types and fields themselves ([`chunk`]); the
-//! encoding of numbers and texts is that of `jdk.jfr.internal.consumer`, as tests of it show.
+//! Source: the files of OpenJDK 17, which describe all their types and fields themselves ([`chunk`]); the encoding of
+//! numbers and strings is that of `jdk.jfr.internal.consumer`, checked by tests.
 //!
-//! - Events of one type are read: `jdk.ExecutionSample`, which sees threads that run Java code, or the
-//!   first of [`EVENTS`] that is there, or the one that was asked for. Any that has a stack can be.
-//! - `:STATE_RUNNABLE` behind an event's name chooses samples of threads in that state: wall-clock samples are of all, and most
-//!   of them sleep. Where all are counted, a line says how many were in which state.
-//! - Allocations count bytes, waits nanoseconds, all else events. Of native memory whose end is recorded, what was [not freed](native)
-//!   is a value of its own.
+//! - Events of one type are read: the requested one, or else the first of [`EVENTS`] that is present, normally
+//!   `jdk.ExecutionSample`, which samples threads that run Java code. Any event with a stack can be requested.
+//! - `:STATE_RUNNABLE` after an event's name selects samples of threads in that state: wall-clock samples include all
+//!   threads, and most of them sleep. If all are counted, a message says how many samples there were in each state.
+//! - The value is bytes for allocations, nanoseconds for waits, and a count for all other events. If frees of native
+//!   memory were recorded, the memory that was [not freed](native) is a second value.
 //! - A frame is marked as interpreted, compiled or inlined.
-//! - A stack that was longer than the recorder takes (64 frames, `stackdepth`) begins with `[truncated]`.
-//! - Methods that Java hides from its own stack traces, as those of lambdas, are left out, as `jfr print`
-//!   does: their names hold an address.
-//! - The thread's name is Java's, or that of the operating system.
+//! - A stack that was deeper than the recorder's limit (64 frames by default, `stackdepth`) begins with
+//!   `[truncated]`.
+//! - Methods that Java hides from its own stack traces, for example those of lambdas, are left out, as in `jfr
+//!   print`: their names contain an address.
+//! - The thread's name is its Java name, or else that of the operating system.
 
 mod chunk;
 mod native;
@@ -41,11 +42,11 @@ use crate::input::Head;
 use crate::reader::{Count, Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of JDK Flight Recorder files.
 pub struct Jfr;
 
-/// Counted fields of events with stacks, or nothing where each counts one. Those that are not named
-/// here count one, too. The first of these that is there is read.
+/// Events with stacks: type, field with the value (empty if each event counts one), name and unit of the value.
+/// Events that are not listed count one each. The first event of the list that is present is read by default.
 pub(super) const EVENTS: &[(&str, &str, &str, &str)] = &[
     ("jdk.ExecutionSample", "", "samples", "count"),
     ("jdk.CPUTimeSample", "", "samples", "count"),
@@ -65,7 +66,7 @@ pub(super) const EVENTS: &[(&str, &str, &str, &str)] = &[
     ("datadog.ObjectSample", "", "samples", "count"),
 ];
 
-/// The field that counts ticks of the recorder's clock.
+/// The field with a duration, in ticks of the recorder's clock.
 const DURATION: &str = "duration";
 
 impl Reader for Jfr {
@@ -133,7 +134,7 @@ impl Reader for Jfr {
     }
 }
 
-/// Number of events with stacks of each type.
+/// Returns the number of events of each type that has stacks.
 fn counts(chunks: &[Chunk<'_>]) -> HashMap<String, u64> {
     let mut counts = HashMap::new();
     for chunk in chunks {
@@ -150,7 +151,7 @@ fn counts(chunks: &[Chunk<'_>]) -> HashMap<String, u64> {
     counts
 }
 
-/// The event to read: what was asked for, with or without its `jdk.`, or the first of those known.
+/// Returns the event to read: `wanted`, with or without its `jdk.`, or the first of [`EVENTS`] that is present.
 fn chosen(counts: &HashMap<String, u64>, wanted: Option<&str>) -> Option<String> {
     let there = |name: &str| counts.contains_key(name).then(|| name.to_owned());
     match wanted {
@@ -163,19 +164,19 @@ struct Builder<'o> {
     profile: Profile,
     rows: Rows,
     event: &'o str,
-    /// The field that is counted; nothing if events are.
+    /// The field with the value; empty if events are counted.
     field: &'static str,
     states: States,
-    /// Of native memory, the events of what was not freed, which is the second value.
+    /// For native memory, the allocations that were not freed, which are the second value.
     not_freed: Option<HashSet<native::Place>>,
     damaged: u64,
 }
 
-/// Results of earlier lookups in a chunk.
+/// Results of earlier lookups in a chunk, by the keys of its constant pools.
 #[derive(Default)]
 struct Known {
     stacks: HashMap<i64, StackId>,
-    /// The frame of each method and sort of code; none if the method is hidden.
+    /// The frame of each method and frame type; `None` if the method is hidden.
     frames: HashMap<(i64, i64), Result<Option<FrameId>, Damaged>>,
     threads: HashMap<i64, ThreadId>,
     states: HashMap<i64, String>,
@@ -201,7 +202,7 @@ impl<'o> Builder<'o> {
         }
     }
 
-    /// Makes what was not freed a value of its own, if that is known.
+    /// Adds a second value for memory that was not freed, if that is known.
     fn separate_freed(&mut self, not_freed: Option<HashSet<native::Place>>, options: &Options) {
         if not_freed.is_none() {
             return;
@@ -254,7 +255,7 @@ impl<'o> Builder<'o> {
             let name = known.states.entry(key).or_insert_with(|| {
                 texts(chunk, (of, key), ["name"]).map_or_else(String::new, |[name]| name)
             });
-            // An event of a wall clock stands for those in a row that found the same.
+            // A wall-clock event represents several consecutive samples with the same result.
             if !self.states.takes(name, value) {
                 return Ok(());
             }
@@ -264,7 +265,7 @@ impl<'o> Builder<'o> {
             None => ThreadId::UNKNOWN,
         };
         let stack = match stack {
-            // Threads that ended, and compiler threads, have none.
+            // Threads that have ended, and compiler threads, have no stack.
             None | Some((_, 0)) => StackId::ROOT,
             Some((of, key)) => self.stack(chunk, of, key, known)?,
         };
@@ -292,7 +293,7 @@ impl<'o> Builder<'o> {
             _ => {}
         })?;
         let (of, array) = frames.ok_or(Damaged)?;
-        // The method and the sort of code of each frame, with their types.
+        // The method and the frame type of each frame, with the IDs of their types.
         let mut parts: Vec<[(i64, i64); 2]> = Vec::new();
         chunk.elements(of, array, &mut |index, field, held| {
             if parts.len() <= index {
@@ -324,7 +325,7 @@ impl<'o> Builder<'o> {
         self.profile.frames.intern(Frame::named(function, kind))
     }
 
-    /// `java.lang.Thread.run`.
+    /// Interns the frame of a method, named like `java.lang.Thread.run`; `None` if the method is hidden.
     fn method(
         &mut self,
         chunk: &Chunk<'_>,
@@ -397,8 +398,8 @@ impl<'o> Builder<'o> {
     }
 }
 
-/// The texts in fields of a constant: those that stand there, and those in the constants that it refers
-/// to, whose own text is called `name` or `string`.
+/// Returns the strings in the named fields of a constant: inline strings, or those of the constants that the fields
+/// refer to, found by following their fields `name` and `string`.
 fn texts<const COUNT: usize>(
     chunk: &Chunk<'_>,
     (of, key): (i64, i64),

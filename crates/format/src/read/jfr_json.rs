@@ -1,4 +1,4 @@
-//! `jfr print --json`: a recording of Java Flight Recorder as text.
+//! Reader of the output of `jfr print --json`: a recording of JDK Flight Recorder as text.
 //!
 //! ```text
 //! {"recording":{"events":[{"type":"jdk.ExecutionSample","values":{"startTime":"…",
@@ -7,8 +7,8 @@
 //!   {"method":{"type":{"name":"java\/io\/Reader"},"name":"read"},"lineNumber":166,"type":"JIT compiled"}]}}}]}}
 //! ```
 //!
-//! - Frames are leaf first. As of a recording itself, one event is counted: the first of those that
-//!   [`jfr`](super::jfr) lists, or the one that was asked for.
+//! - Frames are leaf first. As in a binary recording, one event is counted: the requested one, or the first of those
+//!   that [`jfr`](super::jfr) lists.
 //! - Times are not read.
 
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use super::text::Collector;
 use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 
-/// See the module.
+/// Reader of `jfr print --json` text.
 pub struct JfrJson;
 
 #[derive(Deserialize)]
@@ -190,7 +190,7 @@ fn frame(call: &Call, out: &mut Collector) {
     out.push_frame(Frame { line, ..Frame::named(function, kind) });
 }
 
-/// Reads `PT0.0123S`, `PT1M2.5S`, `PT1H`.
+/// Parses a duration: `PT0.0123S`, `PT1M2.5S`, `PT1H`.
 fn nanoseconds(text: &str) -> Option<u64> {
     let mut rest = text.strip_prefix("PT")?;
     let mut sum = 0.0;

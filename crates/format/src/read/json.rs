@@ -1,4 +1,4 @@
-//! The common part of readers of JSON.
+//! Shared code of readers of JSON.
 
 use std::fmt;
 use std::io::Read;
@@ -9,12 +9,12 @@ use crate::input::Head;
 use crate::reader::ReadError;
 use crate::warnings::Warnings;
 
-/// True if a text begins with an object. A byte order mark is taken for nothing.
+/// True if a text begins with an object. A byte order mark is ignored.
 pub(crate) fn begins_object(head: &[u8]) -> bool {
     first_byte(head) == Some(b'{')
 }
 
-/// True if a text begins with a list.
+/// True if a text begins with a list. A byte order mark is ignored.
 pub(crate) fn begins_list(head: &[u8]) -> bool {
     first_byte(head) == Some(b'[')
 }
@@ -24,14 +24,14 @@ fn first_byte(head: &[u8]) -> Option<u8> {
     text.trim_ascii_start().first().copied()
 }
 
-/// True if `"key":` stands somewhere in the text, with blanks around the colon or without.
+/// True if the text contains `"key":`, with or without whitespace before the colon.
 pub(crate) fn has_key(head: &[u8], key: &str) -> bool {
     let quoted = format!("\"{key}\"");
     memchr::memmem::find_iter(head, &quoted)
         .any(|at| head[at + quoted.len()..].trim_ascii_start().first() == Some(&b':'))
 }
 
-/// The whole input as one value. Nested beyond 128 levels it is refused.
+/// Parses the whole input as one value. Fails if it is nested more than 128 levels deep.
 pub(crate) fn parse<T: DeserializeOwned>(input: Head) -> Result<(T, Warnings), ReadError> {
     let name = input.name().to_owned();
     let value = serde_json::from_slice(&text(input)?)
@@ -39,7 +39,7 @@ pub(crate) fn parse<T: DeserializeOwned>(input: Head) -> Result<(T, Warnings), R
     Ok((value, Warnings::default()))
 }
 
-/// The whole input, without a byte order mark.
+/// Reads the whole input, without a byte order mark.
 pub(crate) fn text(input: Head) -> Result<Vec<u8>, ReadError> {
     let name = input.name().to_owned();
     let mut text = Vec::new();
@@ -50,7 +50,7 @@ pub(crate) fn text(input: Head) -> Result<Vec<u8>, ReadError> {
     Ok(text)
 }
 
-/// A number, which some writers put into quotation marks.
+/// Deserializes a number, which some writers put in quotation marks.
 pub(crate) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
     struct Number;
     impl Visitor<'_> for Number {
@@ -77,7 +77,7 @@ pub(crate) fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, 
     deserializer.deserialize_any(Number)
 }
 
-/// A field that is `null` as one that is missing: py-spy writes all that it does not know so.
+/// Deserializes a field, treating `null` like a missing one: py-spy writes `null` for all unknown values.
 pub(crate) fn or_default<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: Default + Deserialize<'de>,

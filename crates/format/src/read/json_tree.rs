@@ -1,5 +1,5 @@
-//! Trees of calls as JSON, objects that hold a list of those they called: read one token after the other, since a tree
-//! of calls may be deeper than a parser that calls itself could go.
+//! Parser of call trees in JSON, objects with a list of their callees. It reads one token at a time, because a call
+//! tree may be deeper than a recursive parser can handle.
 
 use std::io::{BufReader, Read};
 
@@ -13,21 +13,21 @@ use crate::input::Head;
 use crate::read::calls::MOST_DEPTH;
 use crate::warnings::{WarningKind, Warnings};
 
-/// Tokens of an input.
+/// Token stream of an input.
 pub(crate) type Tokens = JsonStreamReader<BufReader<Box<dyn Read + Send>>>;
 
-/// A call and its fields. Callers come before those they called.
+/// A call and its fields. Callers precede their callees.
 pub(crate) struct Node<T> {
-    /// The place of its caller among all nodes; none for a root.
+    /// Index of its caller; `None` for a root.
     pub caller: Option<usize>,
     pub fields: T,
 }
 
-/// A field of a node: takes its value if it knows it, and returns `false` if it does not.
+/// Parser of a node's field: reads the value if the field is known, otherwise returns `false`.
 pub(crate) type TakeField<T> = fn(&mut T, &str, &mut Tokens) -> Result<bool, ReaderError>;
 
-/// Reads the tree in the field `root` of the object that an input is. A node's callees are in its field `children`.
-/// Keeps the part before a cut or an error.
+/// Reads the tree in the field `root` of the input's top-level object. A node's callees are in its field `children`.
+/// If the input is truncated or invalid, the part before the error is returned.
 pub(crate) fn read<T: Default>(
     input: Head,
     root: &str,
@@ -39,10 +39,10 @@ pub(crate) fn read<T: Default>(
     let mut warnings = Warnings::default();
     let mut nodes = Vec::new();
     if is_marked {
-        // They are in memory: what `bytes` returned.
+        // This does not fail: the bytes are the ones that `bytes` returned, which are in memory.
         let _ = stream.read_exact(&mut [0; 3]);
     }
-    // How deep lists and objects are nested takes no more than a byte for each.
+    // Nesting of lists and objects is tracked with at most a byte per level.
     let settings =
         ReaderSettings { max_nesting_depth: None, track_path: false, ..ReaderSettings::default() };
     let mut tokens = JsonStreamReader::new_custom(BufReader::new(stream), settings);
@@ -103,8 +103,8 @@ fn tree<T: Default>(
     Ok(())
 }
 
-/// The stack of each node. Calls inside of [`MOST_DEPTH`] others are one frame. A node without a frame stands for
-/// its caller.
+/// Interns the stack of each node. Calls deeper than [`MOST_DEPTH`] become one frame. A node without a frame gets the
+/// stack of its caller.
 pub(crate) fn stacks<T>(
     nodes: &[Node<T>],
     out: &mut Collector,
@@ -135,7 +135,7 @@ pub(crate) fn stacks<T>(
     places.into_iter().map(|(stack, _)| stack).collect()
 }
 
-/// A text; empty for what is none.
+/// Reads a string; any other value is read as an empty one.
 pub(crate) fn text(tokens: &mut Tokens) -> Result<String, ReaderError> {
     match tokens.peek()? {
         Type::String => tokens.next_string(),
@@ -143,7 +143,7 @@ pub(crate) fn text(tokens: &mut Tokens) -> Result<String, ReaderError> {
     }
 }
 
-/// A number; 0 for what is none.
+/// Reads a number; any other value is read as 0.
 pub(crate) fn number(tokens: &mut Tokens) -> Result<f64, ReaderError> {
     match tokens.peek()? {
         Type::Number => Ok(tokens.next_number_as_str()?.parse().unwrap_or(0.0)),

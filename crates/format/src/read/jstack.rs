@@ -1,5 +1,5 @@
-//! Java's thread dumps: `jstack PID`, `kill -QUIT PID`, `jcmd PID Thread.print`; one or many in a
-//! file.
+//! Reader of Java thread dumps: `jstack PID`, `kill -QUIT PID`, `jcmd PID Thread.print`. A file may contain several
+//! dumps.
 //!
 //! ```text
 //! Full thread dump OpenJDK 64-Bit Server VM (17.0.15+6 mixed mode, sharing):
@@ -11,12 +11,12 @@
 //!     at Spin.work(Spin.java:4)
 //! ```
 //!
-//! - Each runnable thread with a stack is a sample of 1. Threads that wait, and those that are
-//!   called runnable but wait in a native method (`EPoll.wait`, `accept` …), are left out and counted.
-//! - `nid` is the thread's number for the kernel, in hexadecimal or, from Java 21 on, decimal.
-//! - Threads of a pool differ in the number at the end of their names. It is left out unless threads
-//!   are distinguished.
-//! - Lines below a frame (`- locked <…>`) say what it holds; they are not frames.
+//! - Each runnable thread with a stack is a sample of 1. Waiting threads, and threads reported as runnable that wait
+//!   in a native method (`EPoll.wait`, `accept` …), are left out and counted.
+//! - `nid` is the kernel's thread ID, in hexadecimal or, since Java 21, decimal.
+//! - Threads of a pool differ in the number at the end of their names. It is removed unless threads are
+//!   distinguished.
+//! - Lines below a frame (`- locked <…>`) show the locks that it holds; they are not frames.
 
 use pyrograph_profile::ValueType;
 
@@ -25,7 +25,7 @@ use super::text::{Collector, Lines};
 use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 
-/// See the module.
+/// Reader of Java thread dumps.
 pub struct Jstack;
 
 impl Reader for Jstack {
@@ -66,10 +66,10 @@ impl Reader for Jstack {
     }
 }
 
-/// The thread of the line that follows the quote in front of its name.
+/// Parses a thread's line, after the quotation mark in front of its name.
 fn dumped(rest: &str, line: u64) -> DumpedThread {
     let (name, rest) = rest.rsplit_once('"').unwrap_or((rest, ""));
     let nid = rest.split_ascii_whitespace().find_map(|word| word.strip_prefix("nid="));
-    // A thread that says nothing of its state has a stack, or is none of Java's.
+    // A thread without a state has a stack or is not a Java thread.
     DumpedThread { name: name.to_owned(), tid: nid.and_then(native_id), runnable: true, line }
 }

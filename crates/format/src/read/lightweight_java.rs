@@ -1,4 +1,4 @@
-//! Traces of the Lightweight Java Profiler.
+//! Reader of traces of the Lightweight Java Profiler.
 //!
 //! ```text
 //! 42    3    my_func_b(prog.java:455)
@@ -6,8 +6,8 @@
 //!         java.lang.Thread.run(Thread.java:744)
 //! ```
 //!
-//! A stack begins with its count and how many frames it has; the leaf comes first. The profiler
-//! ends with a line of totals, which is no stack.
+//! A stack begins with its count and its number of frames; the leaf comes first. The profiler ends with a line of
+//! totals, which is not a stack.
 
 use pyrograph_profile::{Frame, FrameKind, ThreadId, ValueType};
 
@@ -16,7 +16,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of Lightweight Java Profiler traces.
 pub struct LightweightJava;
 
 impl Reader for LightweightJava {
@@ -81,14 +81,14 @@ fn finish(collector: &mut Collector, count: Option<u64>) {
     }
 }
 
-/// Count, depth and leaf of a stack's first line.
+/// Parses count, depth and leaf in a stack's first line.
 fn first_line(line: &str) -> Option<(u64, u64, &str)> {
     let (count, rest) = line.trim().split_once([' ', '\t'])?;
     let (depth, call) = rest.trim_start().split_once([' ', '\t'])?;
     Some((count.parse().ok()?, depth.parse().ok()?, call.trim()))
 }
 
-/// Function, file and line of `my_func_a(prog.java:123)`; the line may be −1.
+/// Parses function, file and line in `my_func_a(prog.java:123)`; the line may be −1.
 fn frame(call: &str) -> Option<(&str, &str, u32)> {
     let (function, place) = call.strip_suffix(')')?.rsplit_once('(')?;
     let (file, line) = place.rsplit_once(':').unwrap_or((place, "0"));

@@ -1,4 +1,4 @@
-//! The output of macOS's `sample`: a tree of callees for each thread.
+//! Reader of the output of macOS's `sample`: a tree of callees for each thread.
 //!
 //! ```text
 //! Analysis of sampling app (pid 123) every 1 millisecond
@@ -12,9 +12,8 @@
 //! Total number in stack (recursive counted multiple, when >=5):
 //! ```
 //!
-//! - The indentation of an entry is its depth; of the signs in front of it (`+!:|`) each only
-//!   leads the eye.
-//! - Values are samples. The threads' own lines are the threads.
+//! - The indentation of an entry is its depth; the characters in front of it (`+!:|`) are only visual guides.
+//! - Values are samples. The top-level entries are threads.
 //! - `???` is a function without a symbol: its module is shown.
 
 use pyrograph_profile::{Frame, FrameKind, ThreadId, ValueType};
@@ -27,7 +26,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of macOS `sample` text.
 pub struct MacosSample;
 
 impl Reader for MacosSample {
@@ -53,7 +52,7 @@ impl Reader for MacosSample {
         let mut thread = ThreadId::UNKNOWN;
         let mut within = false;
         let mut callees = Callees::new(16 << 20);
-        // Indent and function of the entries above the present one.
+        // Indentation and function of the entries above the current one.
         let mut path: Vec<(usize, Function)> = Vec::new();
         while lines.advance() {
             let line = lines.bytes();
@@ -95,14 +94,14 @@ impl Reader for MacosSample {
     }
 }
 
-/// Indent, count and the rest.
+/// Splits a line into indentation, count and rest.
 fn entry(line: &[u8]) -> Option<(usize, u64, &[u8])> {
     let indent = indent(line);
     let (count, rest) = line[indent..].split_at(bytes::find(&line[indent..], 0, b' '));
     Some((indent, bytes::decimal(count)?, rest.split_first()?.1))
 }
 
-/// Number of signs at the start of a line that only lead the eye: mostly more than half of it.
+/// Number of guide characters at the start of a line, which are mostly more than half of it.
 fn indent(line: &[u8]) -> usize {
     let mut at = 0;
     loop {
@@ -115,8 +114,8 @@ fn indent(line: &[u8]) -> usize {
     }
 }
 
-/// Without the address at the end, and the offset before it: other places in a function are the same
-/// frame. With a place in the source behind them, they stay.
+/// Removes the address at the end, and the offset before it: other addresses in a function are the same frame. They
+/// are kept if followed by a source position.
 fn without_address(call: &[u8]) -> &[u8] {
     match call.last() {
         Some(b']') => memchr::memrchr(b'+', call).map_or(call, |end| &call[..end]),
@@ -129,7 +128,7 @@ fn frame(collector: &mut Collector, call: &str) -> Frame {
     let (module, rest) = rest.split_once(')').unwrap_or((rest, ""));
     let function = function.trim();
     let function = if function == "???" { "" } else { function };
-    // The place in the source, where debug information was found, is the last word.
+    // The source position, if there was debug information, is the last word.
     let place = rest.rsplit("  ").next().and_then(|place| place.rsplit_once(':'));
     let place = place.and_then(|(file, line)| Some((file, line.parse::<u32>().ok()?)));
     let (file, line) = place.unwrap_or(("", 0));

@@ -1,5 +1,5 @@
-//! Addresses of a process to functions, by the files that it had mapped: for formats that hold addresses and the text
-//! of `/proc/PID/maps`.
+//! Symbolization of process addresses by mapped files: for formats that contain addresses and the text of
+//! `/proc/PID/maps`.
 //!
 //! ```text
 //! 562bdb4bc000-562bdb4bd000 r-xp 00001000 00:00 10012963    /opt/app/heap
@@ -7,11 +7,11 @@
 //!   00400000-00fcb000: $source/app/server (@1000) 6b0c3f53e1
 //! ```
 //!
-//! The second form is that of some `/pprof/` pages: a file, its offset where that is not 0, and its build ID, the last two of which
-//! may be missing. `$source` stands for what a line before says it is.
+//! The second form is printed by some `/pprof/` pages: a file, its offset if it is not 0, and its build ID; offset
+//! and build ID may be missing. `$source` is replaced with the value that an earlier line defined.
 //!
-//! Where no build ID is there, functions are those of the files as they are now, which [a line](crate::nameless) says, and
-//! which are missing.
+//! Without a build ID, functions are looked up in the current files; [warnings](crate::nameless) report this, and the
+//! files that are missing.
 
 use std::collections::BTreeMap;
 
@@ -24,12 +24,12 @@ use crate::nameless;
 use crate::reader::Options;
 use crate::warnings::{WarningKind, Warnings};
 
-/// Mapped files of a process.
+/// The mapped files of a process.
 #[derive(Default)]
 pub(crate) struct Maps {
-    /// Sorted by address when they are asked.
+    /// Mappings, which are sorted by address before lookups.
     mappings: Vec<Mapping>,
-    /// Texts that names behind a `$` stand for.
+    /// Values of names after a `$`.
     texts: Vec<(String, String)>,
 }
 
@@ -41,13 +41,13 @@ struct Mapping {
     build_id: Option<BuildId>,
 }
 
-/// True of a line behind which the mapped files of a text are listed.
+/// True for a line that is followed by a list of mapped files.
 pub(crate) fn begins_maps(line: &str) -> bool {
     matches!(line.trim(), "MAPPED_LIBRARIES:" | "--- Memory map: ---")
 }
 
 impl Maps {
-    /// Takes a line; `false` if it is none of a list of mapped files.
+    /// Parses a line; returns `false` if it does not belong to a list of mapped files.
     pub fn line(&mut self, line: &str) -> bool {
         let line = line.trim();
         let mapping = parse(line).or_else(|| self.brief(line));
@@ -63,9 +63,9 @@ impl Maps {
         self.mappings.is_empty()
     }
 
-    /// Takes `source=/opt`.
+    /// Parses `source=/opt`.
     fn text(&mut self, line: &str) -> bool {
-        // Each is looked for in every path, and may be in every one.
+        // Each name is searched in each path, and could be in every path, so the number is limited.
         const MOST: usize = 100;
         const LONGEST: usize = 256;
         let Some((name, text)) = line.split_once('=') else { return false };
@@ -75,7 +75,7 @@ impl Maps {
         true
     }
 
-    /// Reads `00400000-00fcb000: $source/app/server (@1000) 6b0c3f53e1`.
+    /// Parses `00400000-00fcb000: $source/app/server (@1000) 6b0c3f53e1`.
     fn brief(&self, line: &str) -> Option<Mapping> {
         let hex =
             |text: &str| u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).ok();
@@ -83,7 +83,7 @@ impl Maps {
         let (start, end) = range.strip_suffix(':').unwrap_or(range).split_once('-')?;
         let (start, end) = (hex(start)?, hex(end)?);
         let rest = rest.trim();
-        // Without a colon it may be any text.
+        // Without a colon it could be any text.
         let is_file = range.ends_with(':') || rest.starts_with(['/', '[']);
         let (path, offset, build_id) = match rest.rsplit_once(" (@") {
             Some((path, after)) => {
@@ -98,7 +98,7 @@ impl Maps {
             },
         };
         let path = path.trim();
-        // The last one that is said counts, and of `$source` and `$source2` the longer one.
+        // The last definition counts; of `$source` and `$source2`, the longer name is matched.
         let texts = self.texts.iter().rev().filter(|(name, _)| path.starts_with(name));
         let path = match texts.max_by_key(|(name, _)| name.len()) {
             Some((name, text)) => format!("{text}{}", &path[name.len()..]),
@@ -113,7 +113,7 @@ impl Maps {
         })
     }
 
-    /// The files at addresses, each of which is handed over with its file's path, or nothing.
+    /// Calls `on` with each address and the path of its file, or `""`.
     pub fn paths(
         &mut self,
         addresses: impl IntoIterator<Item = u64>,
@@ -131,8 +131,8 @@ impl Maps {
         (address < mapping.end).then_some(mapping)
     }
 
-    /// The frames of each address, leaf first: calls that were inlined there and the function itself. `addresses` are
-    /// those of instructions, not of returns.
+    /// Returns the frames of each address, leaf first: inlined calls and the function itself. `addresses` are
+    /// addresses of instructions, not return addresses.
     pub fn frames(
         mut self,
         addresses: impl IntoIterator<Item = u64>,
@@ -167,7 +167,7 @@ impl Maps {
     }
 }
 
-/// Names the places of one file: addresses in the process, and offsets in the file. Returns true if any has a name.
+/// Symbolizes addresses in one file, given as process addresses and file offsets. Returns true if any has a name.
 fn name(
     (path, build_id): (&str, Option<&BuildId>),
     places: &[(u64, u64)],

@@ -1,11 +1,11 @@
-//! Values of languages' own formats of serialized objects, as far as profiles hold them.
+//! Values in languages' serialization formats, restricted to the types that occur in profiles.
 
 use std::rc::Rc;
 
-/// Limit of nested values; those of profiles are five deep.
+/// Maximum nesting of values; those in profiles have a depth of five.
 pub(crate) const MOST_NESTED: usize = 16;
 
-/// A value. What is referred to more than once is shared.
+/// A value. Values with several references are shared.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     None,
@@ -20,7 +20,7 @@ pub(crate) enum Value {
 #[derive(Clone)]
 pub(crate) struct Nested<T> {
     entries: Rc<[T]>,
-    /// 1 if it holds no other.
+    /// Depth of nesting: 1 if it contains no lists or dictionaries.
     depth: usize,
 }
 
@@ -39,14 +39,14 @@ impl<T: std::fmt::Debug> std::fmt::Debug for Nested<T> {
 }
 
 impl Value {
-    /// A list. An error if it is nested too deeply, which references to what came before make of a flat file; values
-    /// are freed from the outside in.
+    /// Creates a list. Fails if it is nested too deeply, which is possible even in a flat file by back references;
+    /// values are freed recursively, so depth must be limited.
     pub fn new_list(list: Vec<Self>) -> Result<Self, Damage> {
         let depth = one_deeper(list.iter().map(Self::depth))?;
         Ok(Self::List(Nested { entries: list.into(), depth }))
     }
 
-    /// A dictionary; the same holds for it.
+    /// Creates a dictionary. Fails if it is nested too deeply, like a list.
     pub fn new_dict(entries: Vec<(Self, Self)>) -> Result<Self, Damage> {
         let depths = entries.iter().map(|(key, value)| key.depth().max(value.depth()));
         let depth = one_deeper(depths)?;
@@ -61,7 +61,7 @@ impl Value {
         }
     }
 
-    /// The elements of a list.
+    /// Returns the elements, if this is a list.
     pub fn list(&self) -> Option<&[Value]> {
         match self {
             Self::List(list) => Some(list),
@@ -69,7 +69,7 @@ impl Value {
         }
     }
 
-    /// The entries of a dictionary.
+    /// Returns the entries, if this is a dictionary.
     pub fn dict(&self) -> Option<&[(Value, Value)]> {
         match self {
             Self::Dict(entries) => Some(entries),
@@ -77,7 +77,7 @@ impl Value {
         }
     }
 
-    /// A text.
+    /// Returns the text, if this is one.
     pub fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -85,7 +85,7 @@ impl Value {
         }
     }
 
-    /// A number that is not below 0.
+    /// Returns the number, if this is a non-negative integer.
     pub fn count(&self) -> Option<u64> {
         match self {
             Self::Int(number) => u64::try_from(*number).ok(),
@@ -93,7 +93,7 @@ impl Value {
         }
     }
 
-    /// The value of a text key in a dictionary.
+    /// Returns the value of a text key, if this is a dictionary with this key.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.dict()?.iter().find(|(of, _)| of.text() == Some(key)).map(|(_, value)| value)
     }
@@ -107,7 +107,7 @@ fn one_deeper(depths: impl Iterator<Item = usize>) -> Result<usize, Damage> {
     Ok(depth)
 }
 
-/// The value of a number among those that may be referred to. `at`: where the reference is.
+/// Resolves a back reference by its number. `at` is the offset of the reference, for the error.
 pub(crate) fn referred(
     to: &[Value],
     number: impl TryInto<usize>,
@@ -117,10 +117,10 @@ pub(crate) fn referred(
     value.ok_or_else(|| format!("a reference at byte {at} leads nowhere"))
 }
 
-/// The error, and where it is.
+/// Error message with the offset.
 pub(crate) type Damage = String;
 
-/// Bytes that are read from the first to the last.
+/// A read position in bytes.
 pub(crate) struct Cursor<'a> {
     bytes: &'a [u8],
     pub at: usize,
@@ -136,12 +136,12 @@ impl<'a> Cursor<'a> {
         self.bytes.len() - self.at
     }
 
-    /// The next byte, which stays.
+    /// Returns the next byte without consuming it.
     pub fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
 
-    /// The next bytes.
+    /// Takes the next `N` bytes.
     pub fn take<const N: usize>(&mut self) -> Result<[u8; N], Damage> {
         let bytes = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk());
         let bytes = bytes.ok_or_else(|| "its last value is not whole".to_owned())?;
@@ -149,7 +149,7 @@ impl<'a> Cursor<'a> {
         Ok(*bytes)
     }
 
-    /// The next bytes, as many as there are said to be.
+    /// Takes the next `length` bytes.
     pub fn slice(&mut self, length: usize) -> Result<&'a [u8], Damage> {
         let bytes = self.bytes.get(self.at..).and_then(|rest| rest.get(..length));
         let bytes = bytes.ok_or_else(|| format!("a text at byte {} is not whole", self.at))?;
@@ -157,7 +157,7 @@ impl<'a> Cursor<'a> {
         Ok(bytes)
     }
 
-    /// The same as text.
+    /// Takes the next `length` bytes as text.
     pub fn text(&mut self, length: usize) -> Result<Rc<str>, Damage> {
         Ok(String::from_utf8_lossy(self.slice(length)?).into())
     }

@@ -1,4 +1,4 @@
-//! valgrind's massif: what is on the heap, by the stacks that asked for it.
+//! Reader of the output of valgrind's massif: heap memory by the stacks that allocated it.
 //!
 //! ```text
 //! desc: --massif-out-file=m.massif
@@ -13,8 +13,8 @@
 //!  n0: 10000 in 1 place, below massif's threshold (1.00%)
 //! ```
 //!
-//! The snapshot at the peak is read, else the last one that has stacks. A level of indentation goes to the caller;
-//! what a line counts is with all of its callers.
+//! The snapshot at the peak is read, or else the last one with stacks. Each level of indentation is a caller; the
+//! value of a line includes all of its callers.
 
 use pyrograph_profile::{FrameKind, ThreadId, ValueType};
 
@@ -23,7 +23,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of massif output.
 pub struct Massif;
 
 impl Reader for Massif {
@@ -43,7 +43,7 @@ impl Reader for Massif {
     fn read(&self, input: Head, _options: &Options) -> Result<Reading, ReadError> {
         let name = input.name().to_owned();
         let mut lines = Lines::new(input);
-        // The tree that is the best so far: depth, bytes and place of each line.
+        // The best tree so far: depth, bytes and place of each line.
         let mut tree: Vec<(usize, u64, String)> = Vec::new();
         let (mut is_peak, mut takes) = (false, false);
         let mut line = String::new();
@@ -73,7 +73,7 @@ impl Reader for Massif {
     }
 }
 
-/// Reads `  n1: 50000 0x10919F: small (m.c:4)`.
+/// Parses `  n1: 50000 0x10919F: small (m.c:4)`.
 fn node(line: &str) -> Option<(usize, u64, String)> {
     let text = line.trim_start_matches(' ');
     let (_, rest) = text.strip_prefix('n')?.split_once(": ")?;
@@ -82,7 +82,7 @@ fn node(line: &str) -> Option<(usize, u64, String)> {
 }
 
 fn build(tree: &[(usize, u64, String)], out: &mut Collector) {
-    // The lines on the way to this one, from the allocation to its callers, and what of each is left.
+    // The path from the allocation to the caller in the current line, with the remaining bytes of each.
     let mut path: Vec<(usize, u64)> = Vec::new();
     let end = |path: &mut Vec<(usize, u64)>, depth: usize, out: &mut Collector| {
         while path.len() > depth {
@@ -106,7 +106,7 @@ fn build(tree: &[(usize, u64, String)], out: &mut Collector) {
     end(&mut path, 0, out);
 }
 
-/// Adds `0x10919F: small (m.c:4)`, or what massif says in place of it.
+/// Adds the frame `0x10919F: small (m.c:4)`, or a remark for massif's own texts.
 fn frame(out: &mut Collector, place: &str) {
     if place.contains("massif's threshold") {
         return out.remark("[below massif's threshold]");
@@ -117,7 +117,7 @@ fn frame(out: &mut Collector, place: &str) {
     valgrind_frame(out, place);
 }
 
-/// Adds a frame as valgrind prints it: `0x10919F: small (m.c:4)`, `0x4A: f (in /lib/x.so)`, `0x4A: ???`.
+/// Adds a frame in valgrind's form: `0x10919F: small (m.c:4)`, `0x4A: f (in /lib/x.so)`, `0x4A: ???`.
 pub(crate) fn valgrind_frame(out: &mut Collector, place: &str) {
     let text = place.split_once(": ").filter(|(address, _)| address.starts_with("0x"));
     let text = text.map_or(place, |(_, text)| text);

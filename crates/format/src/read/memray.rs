@@ -1,15 +1,15 @@
-//! memray, a profiler of Python's memory: what `memray transform csv` writes.
+//! Reader of the output of `memray transform csv`; memray is a memory profiler of Python.
 //!
 //! ```text
 //! allocator,num_allocations,size,tid,thread_name,stack_trace
 //! MALLOC,1,710,1,0x1,_parse_args;/usr/lib/python3.11/pathlib.py;503|__new__;/usr/lib/python3.11/pathlib.py;872
 //! ```
 //!
-//! Source: `memray/reporters/transform.py`. Frames are leaf first, each a function, its file and its line. What is
-//! counted is what was alive when most was, or with `--leaks` and `--temporary-allocations` those.
+//! Source: `memray/reporters/transform.py`. Frames are leaf first, each with function, file and line. Allocations are
+//! those that were alive at the peak, or with `--leaks` and `--temporary-allocations` leaks and temporary ones.
 //!
-//! memray's own files (`.bin`) are not read: their format is nowhere described, changes with memray's versions, and
-//! each version of memray refuses those of others.
+//! memray's own files (`.bin`) are not supported: their format is undocumented, changes with memray's versions, and
+//! each version of memray rejects files of others.
 
 use pyrograph_profile::{Frame, FrameKind, Profile, Sample, Thread, ValueType};
 
@@ -20,7 +20,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of memray CSV.
 pub struct Memray;
 
 const HEADING: &str = "allocator,num_allocations,size,tid,thread_name,stack_trace";
@@ -75,7 +75,7 @@ fn is_heading(line: &str) -> bool {
     line == HEADING
 }
 
-/// Adds `_parse_args;/usr/lib/python3.11/pathlib.py;503`.
+/// Adds the frame `_parse_args;/usr/lib/python3.11/pathlib.py;503`.
 fn frame(out: &mut Collector, call: &str) {
     let mut parts = call.rsplitn(3, ';');
     let (line, file, name) = (parts.next(), parts.next(), parts.next());

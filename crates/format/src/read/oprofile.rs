@@ -1,4 +1,4 @@
-//! oprofile's call graphs: `opreport -c`.
+//! Reader of oprofile's call graphs: `opreport -c`.
 //!
 //! ```text
 //! CPU: AMD64 processors, speed 2800 MHz (estimated)
@@ -13,7 +13,7 @@
 //! -------------------------------------------------------------------------------
 //! ```
 //!
-//! With `-g` and, of libraries that were separated by programs, with `-f`, there are columns more:
+//! With `-g`, and with `-f` for libraries separated by program, there are more columns:
 //!
 //! ```text
 //! samples  %        linenr info                 image name               app name                 symbol name
@@ -21,12 +21,12 @@
 //! 2342      2.0587  exa.c:69                    libexa.so                Xorg                     exaGetPixmapOffset
 //! ```
 //!
-//! Source: "Callgraph" in oprofile's manual. The line that is not indented is a function with its own samples, those above
-//! it its callers, those below it its callees, each with the samples that the call and all below it took.
+//! Source: "Callgraph" in oprofile's manual. The line that is not indented is a function with its self samples. The
+//! lines above it are its callers, those below it its callees, each with the samples of the call including callees.
 //!
-//! The format has **no stacks**: they are [put together](super::call_graph) as those of callgrind. A line may have columns of
-//! more than one event: numbers before the names are counted two by two, and the first are read. Columns are wider than their
-//! titles where what is in them is: they are parted by blanks, of which only places and anonymous memory have some.
+//! The format has **no stacks**: they are [estimated](super::call_graph) as for callgrind. A line may have columns of
+//! several events: the first pair of numbers is read, further pairs are skipped. Columns may be wider
+//! than their titles: they are separated by blanks, and only source positions and anonymous memory contain blanks.
 
 use hashbrown::HashMap;
 use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, ValueType};
@@ -39,7 +39,7 @@ use crate::names::{module_kind, tidy_name};
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 
-/// See the module.
+/// Reader of oprofile call graphs.
 pub struct Oprofile;
 
 impl Reader for Oprofile {
@@ -74,7 +74,7 @@ impl Reader for Oprofile {
     }
 }
 
-/// The place of the column of names in a line of titles.
+/// Returns the columns of a line of titles; `None` for other lines.
 fn title(line: &str) -> Option<Titles> {
     let is_title = line.starts_with("samples ") && line.contains(" symbol name");
     let has = |name: &str| line.contains(name);
@@ -91,10 +91,10 @@ fn is_rule(line: &str) -> bool {
 
 #[derive(Clone, Copy, Default)]
 struct Titles {
-    /// Where functions begin in the source.
+    /// True if there is a column with source positions of functions.
     has_places: bool,
     has_images: bool,
-    /// Which program had the image loaded.
+    /// True if there is a column with the program that had loaded the image.
     has_programs: bool,
 }
 
@@ -105,11 +105,11 @@ struct Function {
     line: u32,
 }
 
-/// What stands in a line.
+/// The contents of a line.
 #[derive(Debug, Default, PartialEq)]
 struct Entry<'a> {
     samples: u64,
-    /// `exa.c:69`; nothing if it is not known.
+    /// `exa.c:69`; empty if unknown.
     place: &'a str,
     image: &'a str,
     symbol: &'a str,
@@ -123,13 +123,13 @@ struct Graph {
     functions: Vec<Function>,
     index: HashMap<(String, String), usize>,
     nodes: Vec<Node>,
-    /// Callers of the present block, whose function comes after them.
+    /// Callers in the current block; they precede their callee.
     callers: Vec<(usize, u64)>,
     current: Option<usize>,
 }
 
 impl Graph {
-    /// Takes a line; `false` if it is none.
+    /// Parses a line; returns `false` if it is not recognized.
     fn line(&mut self, line: &str) -> bool {
         if let Some(titles) = title(line) {
             self.titles = Some(titles);
@@ -161,11 +161,11 @@ impl Graph {
         } else if self.current.is_none() {
             self.callers.push((function, samples));
         }
-        // A callee says so of its caller in its own block.
+        // Lines of callees are skipped: a callee's own block has the same numbers.
         true
     }
 
-    /// Gives the callers of a block to its function.
+    /// Moves the callers of a block to its function.
     fn end_block(&mut self) {
         let callers = std::mem::take(&mut self.callers);
         let Some(function) = self.current.take() else { return };
@@ -207,15 +207,15 @@ impl Graph {
     }
 }
 
-/// Reads `250      62.5000  app                      work(int)`.
+/// Parses `250      62.5000  app                      work(int)`.
 fn entry(line: &str, titles: Titles) -> Option<Entry<'_>> {
     let (samples, mut rest) = word(line);
     let samples = samples.parse().ok()?;
     let (share, after) = word(rest);
-    // Of few samples, it is rounded as 1.0e-04.
+    // A small share may be printed as 1.0e-04.
     share.parse::<f64>().ok()?;
     rest = after;
-    // Columns of other events.
+    // Skip columns of other events.
     while let (count, after) = word(rest)
         && count.parse::<u64>().is_ok()
         && let (share, after) = word(after)
@@ -238,7 +238,7 @@ fn entry(line: &str, titles: Titles) -> Option<Entry<'_>> {
     (!symbol.is_empty()).then_some(Entry { samples, place, image, symbol })
 }
 
-/// An image, and what follows: `anon (tgid:3218 range:0xb7f3e000-0xb7f3f000)` is one.
+/// Splits off an image: `anon (tgid:3218 range:0xb7f3e000-0xb7f3f000)` is one.
 fn image(text: &str) -> (&str, &str) {
     let (image, rest) = word(text);
     let end = rest.find(')').filter(|_| rest.starts_with("(tgid:") || rest.starts_with("(tgid "));
@@ -248,7 +248,7 @@ fn image(text: &str) -> (&str, &str) {
     }
 }
 
-/// The first word, and what follows it without blanks.
+/// Splits off the first word; the rest has no leading blanks.
 fn word(text: &str) -> (&str, &str) {
     let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
     (word, rest.trim_start())
@@ -258,7 +258,7 @@ fn frame(profile: &mut Profile, function: &Function) -> FrameId {
     let symbol = if function.symbol == "(no symbols)" { "" } else { &function.symbol };
     let image = function.image.as_str();
     let name = image.rsplit('/').next().unwrap_or(image);
-    // Also `vmlinux-debug-2.6.24-16-generic`.
+    // The name may also be `vmlinux-debug-2.6.24-16-generic`.
     let kind = match name.starts_with("vmlinux") || name == "no-vmlinux" {
         true => FrameKind::Kernel,
         false => module_kind(image),

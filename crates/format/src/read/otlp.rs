@@ -1,5 +1,5 @@
-//! OTLP profiles (`v1development`): a file that holds one `ProfilesData` message, or the
-//! `ExportProfilesServiceRequest` that a collector is sent, which is the same on the wire.
+//! Reader of OTLP profiles (`v1development`): a file with one `ProfilesData` message, or with an
+//! `ExportProfilesServiceRequest` as sent to a collector, which has the same encoding.
 //!
 //! ```text
 //! resource_profiles { resource { attributes { "host.name": "a" } }
@@ -11,17 +11,16 @@
 //!              attribute_table { key_strindex: 6, value { int_value: 12 } }, string_table: "", … }
 //! ```
 //!
-//! Source: `opentelemetry/proto/profiles/v1development/profiles.proto`, in which row 0 of every
-//! table stands for "none". The version is in development: files of before 2025's end, in which
-//! samples name their locations by a range, are refused.
+//! Source: `opentelemetry/proto/profiles/v1development/profiles.proto`, in which row 0 of each table means "none".
+//! The version is in development: files from before the end of 2025, in which samples refer to locations by a range,
+//! are rejected.
 //!
-//! - Each profile has one value; those of different types become columns. The first is shown.
-//! - A sample may be many: one for each of its times. Without values each counts 1.
-//! - What a sample's attributes do not say of its thread, those of its resource do.
+//! - Each profile has one value type; profiles with different types become columns. The first is shown.
+//! - A sample may have several timestamps, each of which becomes one sample. Without values, each counts 1.
+//! - Thread information that is missing in a sample's attributes is taken from its resource.
 //! - Locations without a function are [looked up](crate::nameless) in their mapping's file, by its
-//!   `process.executable.build_id.gnu` where it has that.
-//! - `profile.frame.type` is the kind of code; where it names a language (`cpython`, `v8js` …),
-//!   that is code of an interpreter.
+//!   `process.executable.build_id.gnu` if it has that attribute.
+//! - `profile.frame.type` is the kind of code; the names of languages (`cpython`, `v8js` …) mean interpreted code.
 
 mod detect;
 
@@ -43,10 +42,11 @@ use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 use crate::write::GUESSED_ATTRIBUTE;
 
-/// See the module.
+/// Reader of OTLP profiles.
 pub struct Otlp;
 
-/// A location in a stack takes a byte at least, and few have more than a handful of inlined calls.
+/// Maximum number of frames per byte of input. A location in a stack takes at least a byte, and few locations have
+/// more than a handful of inlined calls.
 const FRAMES_A_BYTE: usize = 64;
 
 impl Reader for Otlp {
@@ -92,7 +92,7 @@ impl Reader for Otlp {
     }
 }
 
-/// The file's tables, whose rows are still bytes.
+/// The file's tables. Their rows are still encoded.
 #[derive(Default)]
 struct File<'a> {
     resources: Vec<Message<'a>>,
@@ -137,7 +137,7 @@ impl<'a> File<'a> {
     }
 }
 
-/// The numbers in a message's fields from 1 on.
+/// Decodes the numbers in fields 1 to `N` of a message.
 fn numbers<const N: usize>(mut message: Message) -> Result<[u64; N], Damaged> {
     let mut numbers = [0; N];
     while let Some((field, value)) = message.next()? {
@@ -148,7 +148,7 @@ fn numbers<const N: usize>(mut message: Message) -> Result<[u64; N], Damaged> {
     Ok(numbers)
 }
 
-/// The meaning of an attribute, if it is known.
+/// A decoded attribute.
 #[derive(Clone, Copy)]
 enum Meaning {
     ProcessId(Option<i32>),
@@ -170,7 +170,7 @@ struct Builder<'a> {
     keep_addresses: bool,
     profile: Profile,
     columns: Vec<ValueType>,
-    /// Rows come once all columns are known: sample, column, value.
+    /// Samples as sample, thread, column and value. Rows are built when all columns are known.
     samples: Vec<(Sample, Thread, usize, u64)>,
     options: Options,
     warnings: Warnings,
@@ -180,7 +180,7 @@ struct Builder<'a> {
     locations: Vec<Option<Range<usize>>>,
     frames: Vec<FrameId>,
     stacks: Vec<Option<StackId>>,
-    /// The files whose addresses are offsets in them.
+    /// Files in which addresses are file offsets.
     files: nameless::Files,
     frames_left: usize,
     unreadable: u64,
@@ -252,13 +252,13 @@ impl<'a> Builder<'a> {
         Some((Reading::new(profile, self.warnings), self.files))
     }
 
-    /// A string of the file, each looked at once: many rows may name one that is long.
+    /// Interns a string of the file. Each is decoded once only, because many rows may refer to one long string.
     fn intern(&mut self, index: u64) -> StringId {
         let Some(known) = self.texts.get_mut(index as usize) else { return StringId::EMPTY };
         *known.get_or_insert_with(|| self.profile.strings.intern(&self.file.text(index)))
     }
 
-    /// An entry of the table of attributes.
+    /// Decodes a row of the attribute table.
     fn attribute(&mut self, mut message: Message<'a>) -> Result<Meaning, Damaged> {
         let (mut key, mut value) = (0, Message(&[]));
         while let Some((field, content)) = message.next()? {
@@ -272,7 +272,7 @@ impl<'a> Builder<'a> {
         self.meaning(&name, value)
     }
 
-    /// The meaning of a value under this key.
+    /// Decodes the value of an attribute with this key.
     fn meaning(&mut self, key: &str, mut value: Message<'a>) -> Result<Meaning, Damaged> {
         let (mut text, mut number) = (StringId::EMPTY, 0);
         while let Some((field, content)) = value.next()? {
@@ -323,7 +323,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Reads the attributes of a resource, which are of all threads in it.
+    /// Decodes the attributes of a resource, which apply to all threads in it.
     fn resource_thread(&mut self, mut message: Message<'a>) -> Result<Thread, Damaged> {
         let mut thread = Thread::default();
         while let Some((field, value)) = message.next()? {
@@ -423,7 +423,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Remembers the key of an attribute that nothing in a profile stands for.
+    /// Remembers the key of an attribute that a profile has no room for.
     fn other(&mut self, index: u64) -> Result<(), Damaged> {
         const MOST: usize = 100;
         let [key] = numbers(self.file.attributes[index as usize])?;
@@ -459,7 +459,7 @@ impl<'a> Builder<'a> {
         Ok(stack)
     }
 
-    /// The frames of a location, outermost first.
+    /// Returns the frames of a location, outermost first.
     fn location(&mut self, index: u64) -> Result<Range<usize>, Damaged> {
         let at = usize::try_from(index).map_err(|_| Damaged)?;
         match self.locations.get(at) {
@@ -497,7 +497,7 @@ impl<'a> Builder<'a> {
         Ok(range)
     }
 
-    /// Where a location is, without its function.
+    /// Returns the frame of a location without its function: module, address and kind.
     fn bare_frame(
         &mut self,
         mapping: u64,
@@ -529,7 +529,7 @@ impl<'a> Builder<'a> {
         Ok(Frame { module, address, kind, guessed, ..Frame::default() })
     }
 
-    /// The build ID among a mapping's attributes.
+    /// Returns the build ID in a mapping's attributes.
     fn build_id(&self, mut mapping: Message<'a>) -> Result<Option<BuildId>, Damaged> {
         let mut attributes = Vec::new();
         while let Some((field, value)) = mapping.next()? {
@@ -544,7 +544,7 @@ impl<'a> Builder<'a> {
         Ok(attributes.into_iter().find_map(id))
     }
 
-    /// Gives a frame its function, file and line.
+    /// Sets a frame's function, file and line.
     fn named(&mut self, bare: Frame, function: u64, line: u64) -> Result<Frame, Damaged> {
         let function = usize::try_from(function).ok().and_then(|at| self.file.functions.get(at));
         let [name, system_name, file, start_line] = match function {
@@ -568,7 +568,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// Takes what an attribute says of a thread or a sample.
+/// Applies an attribute to a thread or a sample.
 fn apply(meaning: Meaning, thread: &mut Thread, sample: &mut Sample) {
     match meaning {
         Meaning::ProcessId(id) => thread.pid = id,
@@ -583,7 +583,7 @@ fn apply(meaning: Meaning, thread: &mut Thread, sample: &mut Sample) {
     }
 }
 
-/// The values of `profile.frame.type`, and those that pyrograph adds.
+/// Maps a value of `profile.frame.type`, including the values that Pyrograph adds, to a kind of code.
 fn frame_kind(name: &str) -> Option<FrameKind> {
     match name {
         "kernel" => Some(FrameKind::Kernel),

@@ -1,4 +1,4 @@
-//! The page of `pyrograph view`: the profile that is in it.
+//! Reader of the profile that is embedded in a page of `pyrograph view`.
 //!
 //! ```text
 //! <!DOCTYPE html>
@@ -8,8 +8,8 @@
 //! </script>
 //! ```
 //!
-//! base64 of gzip of columns, which `docs/viewer.md` lists. Columns that are not known are skipped, and what nothing but
-//! the page needs, as colours, is one of these.
+//! The script element holds base64 of gzip of columns, which are listed in `docs/viewer.md`. Unknown columns are
+//! skipped; columns that only the page uses, for example colours, are among these.
 
 use std::io::Read;
 use std::ops::Range;
@@ -29,15 +29,15 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 
-/// See the module.
+/// Reader of pages of `pyrograph view`.
 pub struct Page;
 
 const BEGIN: &[u8] = b"<script type=\"text/plain\" id=\"pyrograph-profile\">";
 
-/// The version that is read.
+/// Supported version of the format.
 const VERSION: u8 = 1;
 
-/// An expansion of gzip beyond this is damage, or an attack: pages reach 20.
+/// Maximum expansion ratio of gzip; more indicates damage or an attack. Real pages reach 20.
 const MOST_EXPANSION: u64 = 1000;
 
 impl Reader for Page {
@@ -67,7 +67,7 @@ impl Reader for Page {
     }
 }
 
-/// The columns' bytes, behind the version.
+/// Decodes the bytes of the columns, which follow the version.
 fn unpacked(page: &[u8]) -> Result<Vec<u8>, String> {
     let start = memchr::memmem::find(page, BEGIN).ok_or("there is no profile in this page")?;
     let text = &page[start + BEGIN.len()..];
@@ -88,7 +88,7 @@ fn unpacked(page: &[u8]) -> Result<Vec<u8>, String> {
     }
 }
 
-/// The places of the columns, by number.
+/// Byte ranges of the columns, by number.
 struct Columns<'a> {
     bytes: &'a [u8],
     places: Vec<Range<usize>>,
@@ -115,12 +115,12 @@ impl<'a> Columns<'a> {
         &self.bytes[self.places[column].clone()]
     }
 
-    /// The numbers of a column.
+    /// Returns the numbers of a column.
     fn numbers(&self, column: usize) -> Numbers<'a> {
         Numbers(self.bytes(column))
     }
 
-    /// The same; one that is not there is all 0.
+    /// Returns the numbers of a column, which are all 0 if it is missing.
     fn or_zero(&self, column: usize) -> Column<'a> {
         let numbers = self.numbers(column);
         Column { is_there: !numbers.0.is_empty(), numbers }
@@ -142,7 +142,7 @@ impl Column<'_> {
     }
 }
 
-/// Numbers of seven bits a byte, the lowest first.
+/// Numbers in LEB128: seven bits per byte, lowest first.
 struct Numbers<'a>(&'a [u8]);
 
 impl Numbers<'_> {
@@ -180,7 +180,7 @@ struct Period {
     value: u64,
 }
 
-/// The column of JSON.
+/// The column with JSON metadata.
 #[derive(Deserialize)]
 struct AboutColumn {
     counts: Counts,
@@ -256,14 +256,14 @@ fn profile(bytes: &[u8], options: &Options, mut warnings: Warnings) -> Result<Re
     Ok(Reading::new(profile, warnings))
 }
 
-/// The profile's numbers of the texts.
+/// Interns the strings of the page.
 fn texts(columns: &Columns<'_>, profile: &mut Profile) -> Result<Vec<StringId>, String> {
     let damaged = "the texts are damaged";
     let mut rest = std::str::from_utf8(columns.bytes(2)).map_err(|_| damaged)?;
     let mut lengths = columns.numbers(3);
     let mut texts = Vec::new();
     while !lengths.0.is_empty() {
-        // In units of UTF-16, of which a character has one or two.
+        // Lengths are in UTF-16 code units; a character has one or two.
         let (mut left, mut bytes) = (lengths.next()?, 0);
         let mut characters = rest.chars();
         while left > 0 {
@@ -300,7 +300,7 @@ fn frames(
     let mut label = 0u64;
     for _ in 0..count {
         if !labels.is_there {
-            // Then a file could claim any number of frames.
+            // Otherwise a small file could claim any number of frames.
             return Err("there are no names of frames".to_owned());
         }
         label = label.saturating_add(labels.next()?);
@@ -320,7 +320,7 @@ fn frames(
             line: lines.next_u32()?,
             start_line: starts.next_u32()?,
             address: addresses.next()?,
-            // One of a later version.
+            // A kind may come from a later version.
             kind: kind.unwrap_or_default(),
             guessed: guessed.next()? > 0,
         }));
@@ -328,7 +328,7 @@ fn frames(
     Ok(frames)
 }
 
-/// Keeps what is known of a function's name, beyond what that says itself.
+/// Stores the full name of a function, unless it can be derived from the function's name.
 fn set_full_name(function: StringId, full: StringId, profile: &mut Profile) {
     let said = Name::of(profile.strings.get(function)).full;
     if !function.is_empty() && profile.strings.get(full) != said {
@@ -336,7 +336,7 @@ fn set_full_name(function: StringId, full: StringId, profile: &mut Profile) {
     }
 }
 
-/// The profile's numbers of the stacks, the empty one first.
+/// Interns the stacks of the page; the first one is the empty stack.
 fn stacks(
     columns: &Columns<'_>,
     frames: &[FrameId],
@@ -371,7 +371,7 @@ fn threads(
     let [mut pids, mut tids] = [16, 17].map(|of| columns.or_zero(of));
     let [mut processes, mut names, mut hosts, mut cgroups, mut command_lines] =
         [18, 19, 20, 37, 38].map(|of| columns.or_zero(of));
-    // Those of which nothing is known are one.
+    // All threads without any information are one.
     let is_known = [&pids, &tids, &processes, &names, &hosts, &cgroups, &command_lines]
         .iter()
         .any(|of| of.is_there);
@@ -394,14 +394,14 @@ fn threads(
     Ok(threads)
 }
 
-/// 0 if it is not known, else one more than twice the number, or for negative ones its complement.
+/// Decodes an identifier: 0 if unknown, else 1 plus its zigzag encoding.
 fn identifier(number: u64) -> Result<Option<i32>, String> {
     let Some(number) = number.checked_sub(1) else { return Ok(None) };
     let number = u32::try_from(number).map_err(|_| "an identifier is too large")?;
     Ok(Some((number >> 1) as i32 ^ -((number & 1) as i32)))
 }
 
-/// Source and instructions of functions, as JSON.
+/// Returns source and instructions of functions, as JSON.
 fn code(columns: &Columns<'_>) -> Result<Option<String>, String> {
     let bytes = columns.bytes(36);
     if bytes.is_empty() {
@@ -413,7 +413,7 @@ fn code(columns: &Columns<'_>) -> Result<Option<String>, String> {
     Ok(Some(text.to_owned()))
 }
 
-/// The profile's numbers of the addresses of samples.
+/// Interns the addresses of samples.
 fn addresses(
     columns: &Columns<'_>,
     texts: &[StringId],
@@ -433,12 +433,12 @@ fn addresses(
     Ok(addresses)
 }
 
-/// What samples refer to by its number.
+/// Tables that samples refer to by index.
 #[derive(Clone, Copy)]
 struct Known<'a> {
     stacks: &'a [StackId],
     threads: &'a [ThreadId],
-    /// None if they are not wanted.
+    /// Empty if addresses are not wanted.
     addresses: &'a [AddressId],
 }
 
@@ -482,7 +482,7 @@ fn read_samples(
             stack: *place.ok_or_else(|| format!("there is no stack {stack}"))?,
             thread: id,
             cpu: cpus.next_u32()?.checked_sub(1),
-            // The largest stands for none.
+            // The maximum value means "no time".
             time: time.filter(|&time| time < u64::MAX),
             address: address(of_addresses.next()?, addresses)?,
         };
@@ -493,7 +493,7 @@ fn read_samples(
     Ok(())
 }
 
-/// The address of a sample: 0 if it is not known, else one more than its number.
+/// Decodes the address of a sample: 0 if unknown, else 1 plus its index.
 fn address(number: u64, addresses: &[AddressId]) -> Result<Option<AddressId>, String> {
     if number == 0 || addresses.is_empty() {
         return Ok(None);
@@ -502,9 +502,9 @@ fn address(number: u64, addresses: &[AddressId]) -> Result<Option<AddressId>, St
     address.copied().map(Some).ok_or_else(|| format!("there is no address {}", number - 1))
 }
 
-/// The values, a column a value type.
+/// Decodes the values, one column per value type.
 fn values(columns: &Columns<'_>, count: usize, types: usize) -> Result<Vec<Vec<u64>>, String> {
-    // Else a file could claim any number of samples: a number takes a byte at least.
+    // Each sample takes at least a byte. Otherwise a small file could claim any number of samples.
     if count > columns.bytes(26).len() {
         return Err("there are too few samples".to_owned());
     }

@@ -1,4 +1,4 @@
-//! Logs of the profiler of Papyrus, the scripting language of Skyrim and Fallout 4 (`Debug.StartStackProfiling`,
+//! Reader of profiling logs of Papyrus, the scripting language of Skyrim and Fallout 4 (`Debug.StartStackProfiling`,
 //! `StartScriptProfiling`, `bEnableProfiling` in the game's settings).
 //!
 //! ```text
@@ -10,11 +10,11 @@
 //! Log closed
 //! ```
 //!
-//! Milliseconds, what happened, the number of a stack, its depth, an object and a function. Each stack is a thread of its own.
+//! The fields are milliseconds, action, stack number, depth, object and function. Each stack is a thread of its own.
 //!
-//! - The time of each call is its own. Of the log of one stack, time in no call that began in it is that of the stack
-//!   itself: callers that had begun before are only known by their ends, which are counted, and said.
-//! - A call that waits for the game's next frame (`QUEUE_PUSH`) has not begun: its caller has the time.
+//! - The value of each call is its self time. In the log of a single stack, time outside of calls that began in it
+//!   belongs to the stack itself: earlier calls are only known by their ends, which are counted, with a warning.
+//! - A call that waits for the game's next frame (`QUEUE_PUSH`) has not begun: the time counts for its caller.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 
-/// See the module.
+/// Reader of Papyrus logs.
 pub struct Papyrus;
 
 impl Reader for Papyrus {
@@ -70,7 +70,7 @@ impl Reader for Papyrus {
     }
 }
 
-/// True of `Stack_3185 log opened (PC)` and `Script_abc_example_quest log opened (PC)`.
+/// True for `Stack_3185 log opened (PC)` and `Script_abc_example_quest log opened (PC)`.
 fn is_title(line: &str) -> bool {
     let name = line.trim().split_once(" log opened").map(|(name, _)| name);
     name.is_some_and(|name| name.starts_with("Stack_") || name.starts_with("Script_"))
@@ -79,7 +79,7 @@ fn is_title(line: &str) -> bool {
 /// A line between the title and the end.
 #[derive(Debug, PartialEq)]
 struct Entry<'a> {
-    /// Milliseconds.
+    /// Time in milliseconds.
     time: u64,
     what: &'a str,
     stack: u64,
@@ -91,7 +91,7 @@ fn entry(line: &str) -> Option<Entry<'_>> {
     let (what, rest) = rest.split_once(':')?;
     let (stack, rest) = rest.split_once(':').unwrap_or((rest, ""));
     let is_word = |text: &str| text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
-    // An object may have a colon in its name.
+    // An object's name may contain a colon.
     let (_, function) = rest.rsplit_once(':').unwrap_or(("", rest));
     let (time, stack) = (time.parse().ok()?, stack.parse().ok()?);
     (!what.is_empty() && is_word(what)).then_some(Entry { time, what, stack, function })
@@ -100,9 +100,9 @@ fn entry(line: &str) -> Option<Entry<'_>> {
 struct Log {
     profile: Profile,
     stacks: BTreeMap<u64, Calls>,
-    /// Nanoseconds.
+    /// Time of the last entry, in nanoseconds.
     last: u64,
-    /// Ends of calls that had begun before.
+    /// Number of ends of calls that began before the log.
     unmatched: u64,
 }
 
@@ -130,7 +130,7 @@ impl Log {
                 let ended = calls.end_token(profile, time, u64::from(frame.0));
                 self.unmatched += u64::from(!ended);
             }
-            // `QUEUE_PUSH`, `QUEUE_POP`
+            // `QUEUE_PUSH`, `QUEUE_POP`.
             _ => {}
         }
     }

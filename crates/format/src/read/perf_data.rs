@@ -1,4 +1,4 @@
-//! `perf.data`, what `perf record` writes, by [`pyrograph_perf_data`].
+//! Reader of `perf.data`, the files that `perf record` writes, by means of [`pyrograph_perf_data`].
 
 #[cfg(test)]
 mod tests;
@@ -16,10 +16,10 @@ use crate::names::tidy_name;
 use crate::reader::{Count, Detail, Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 
-/// The name of the format.
+/// Name of the format.
 pub const NAME: &str = "perf.data";
 
-/// See the module.
+/// Reader of `perf.data` files.
 pub struct PerfData;
 
 impl Reader for PerfData {
@@ -88,7 +88,7 @@ impl Reader for PerfData {
     }
 }
 
-/// Opens a recording, with what is to be said of the file.
+/// Opens a recording. Returns it with warnings about damage in the file.
 pub fn open_recording(input: Head) -> Result<(Recording, Warnings), ReadError> {
     let name = input.name().to_owned();
     let recording = open(input).map_err(|source| ReadError::Io { name: name.clone(), source })?;
@@ -96,12 +96,12 @@ pub fn open_recording(input: Head) -> Result<(Recording, Warnings), ReadError> {
     Ok((recording, warnings))
 }
 
-/// Warnings about events that were handed over one by one.
+/// Warnings about events that were read one by one.
 pub fn warnings_of_events(events: &SingleEvents<'_>, unread: Unread) -> Warnings {
     warnings_of(events.stats(), unread)
 }
 
-/// Warnings about events that were handed over one by one, and their stacks, if they had some.
+/// Warnings about events that were read one by one, and about their stacks, if they had any.
 pub fn warnings_of(stats: Option<&Stats>, unread: Unread) -> Warnings {
     let mut warnings = Warnings::default();
     let stats = stats.cloned().unwrap_or_default();
@@ -116,11 +116,11 @@ fn open(input: Head) -> io::Result<Recording> {
     }
 }
 
-/// Reads the information that a `perf.data` file holds about itself.
+/// Reads the metadata of a `perf.data` file.
 ///
 /// # Errors
 ///
-/// If it cannot be read, or is another sort of file.
+/// If the file cannot be read, or is in another format.
 pub fn recording_info(input: Input) -> Result<RecordingInfo, ReadError> {
     let name = input.name().to_owned();
     let error = |source| ReadError::Io { name: name.clone(), source };
@@ -134,9 +134,9 @@ pub fn recording_info(input: Input) -> Result<RecordingInfo, ReadError> {
     open(head).map(|recording| recording.info()).map_err(error)
 }
 
-/// Why there is nothing to show.
+/// Message for a recording without samples.
 fn without_samples(recording: &Recording) -> String {
-    // perf adds a dummy event for the records that are no samples.
+    // perf adds a dummy event for records other than samples.
     let names: Vec<&str> = recording.events().map(|(name, _)| name).collect();
     if names.is_empty() {
         return "there is no event in it".to_owned();
@@ -153,7 +153,7 @@ fn without_samples(recording: &Recording) -> String {
     }
 }
 
-/// The damage in the file.
+/// Warnings about damage in the file.
 fn damage(recording: &Recording, name: &str) -> Warnings {
     let mut warnings = Warnings::default();
     for damage in recording.damage() {
@@ -168,7 +168,7 @@ fn damage(recording: &Recording, name: &str) -> Warnings {
     warnings
 }
 
-/// Warns about all that makes the result less than whole.
+/// Adds warnings about everything that makes the profile incomplete.
 fn warn(resolved: &Resolved, lost: u64, warnings: &mut Warnings) {
     warn_of(&resolved.stats, lost, warnings);
 }

@@ -1,4 +1,4 @@
-//! `perf data convert --to-json`.
+//! Reader of the output of `perf data convert --to-json`.
 //!
 //! ```text
 //! {"linux-perf-json-version":1,"headers":{…},"samples":[{"timestamp":28213946741333,"pid":7,"tid":7,"cpu":1,
@@ -6,8 +6,8 @@
 //!  {"ip":"0x0"}]}]}
 //! ```
 //!
-//! Source: `tools/perf/util/data-convert-json.c`. Callchains are leaf first. Periods and events are not in it: each
-//! sample counts as one.
+//! Source: `tools/perf/util/data-convert-json.c`. Callchains are leaf first. The file has no periods and events: each
+//! sample counts 1.
 
 use pyrograph_profile::{FrameKind, Sample, Thread, ValueType};
 use serde::Deserialize;
@@ -18,7 +18,7 @@ use super::text::{Collector, hex_address, is_kernel_address};
 use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 
-/// See the module.
+/// Reader of perf's JSON.
 pub struct PerfJson;
 
 #[derive(Deserialize)]
@@ -76,7 +76,7 @@ impl Reader for PerfJson {
                 let kind =
                     if is_kernel_address(address) { FrameKind::Kernel } else { FrameKind::User };
                 match call.symbol.as_str() {
-                    // The end of a chain that could not be followed.
+                    // A chain that could not be followed further ends with address 0.
                     "" if call.dso.is_empty() && address == 0 => {}
                     "" => out.unknown(address, &call.dso, kind),
                     symbol => out.symbol(symbol, &call.dso, kind),

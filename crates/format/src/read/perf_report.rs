@@ -1,4 +1,4 @@
-//! The output of `perf report --stdio`, with callchains in any of its forms.
+//! Reader of the output of `perf report --stdio`, with callchains in any of its forms.
 //!
 //! ```text
 //! # Samples: 118  of event 'cpu-clock'
@@ -14,35 +14,36 @@
 //!                app::spin
 //! ```
 //!
-//! The dots say how wide each column is. The forms of callchains are those of [`chains`].
+//! The dots show the width of each column. See [`chains`] for the forms of callchains.
 //!
-//! **Values.** With a column of samples (`-n`) an entry counts its samples, otherwise its percentage,
-//! kept to the two decimals that perf prints, or, where all percentages are those of whole numbers of samples which add
-//! up to their number, these. Within an entry:
+//! **Values.** The value of an entry is its number of samples if there is such a column (`-n`), otherwise its
+//! percentage, with the two decimals that perf prints. If all percentages match integer numbers of samples whose sum
+//! is the event's number of samples, these numbers are used instead. Within an entry:
 //!
 //! - `-g …,count` prints samples: exact.
-//! - `-g …,percent` and `-g …,period` print shares. With `-n` they are turned into samples so that the
-//!   entry's sum is exact; one of its stacks may be off by one where perf's two decimals do not decide.
-//! - `-g fractal` prints each share as one of all *callers* or *callees* of the function above. What ended
-//!   in that function itself is not printed, and is counted in those below it, with a warning.
-//! - What perf left out because it was small (`-g …,0.5,…`, which is its default) is counted in the entry's
+//! - `-g …,percent` and `-g …,period` print shares. With `-n` they are converted to samples such that the entry's sum
+//!   is exact; a stack may be off by one if perf's two decimals are ambiguous.
+//! - `-g fractal` prints each share relative to all *callers* or *callees* of the function above. Samples that ended
+//!   in that function itself are not printed; they are distributed to the frames below, with a warning.
+//! - Chains that perf left out because they were small (`-g …,0.5,…`, the default) are counted in the entry's
 //!   function, below a frame `[not shown]`.
 //!
-//! **Order.** Nothing says whether chains begin with the caller or the callee. They end in the entry's
-//! own symbol, or begin with it; where there is none, they begin or end where programs and the kernel
-//! do (`main`, `start_thread`, `entry_SYSCALL_64_after_hwframe`), or, at last, at the side on which
-//! they have more in common.
+//! **Order.** The report does not say whether chains begin with the caller or the callee. They end or begin with the
+//! entry's own symbol; without a symbol, they begin or end with entry points of programs and the kernel (`main`,
+//! `start_thread`, `entry_SYSCALL_64_after_hwframe`), or else the end with fewer distinct frames is taken as the
+//! root.
 //!
-//! **Children.** Without `--no-children`, perf prints each stack again for each of its functions. Of an entry
-//! then counts what it has itself (`Self`, and `Samples`, which are of the same), with those stacks that end in
-//! it. That is possible with callers first, as perf prints by default; callees first are refused, and so is a
-//! report whose shares add up to more than 100 %.
+//! **Children.** Without `--no-children`, perf prints each stack again for each of its functions. Then only the self
+//! value of an entry (`Self`, and `Samples`, which has the same meaning) is counted, with the stacks that end in it.
+//! This works with callers first, perf's default; a report with callees first is rejected, and so is a report whose
+//! shares add up to more than 100 %.
 //!
-//! The frames have neither modules nor kinds: those from the kernel's entry on are the kernel's.
-//! Several events are read one at a time, as of other formats.
+//! Chains have neither modules nor kinds; only an entry's own frame has them, from the entry's line. All frames from
+//! the kernel's entry point on are kernel frames. Of several events, one is read at a time, as in other formats.
 //!
-//! **`-s sym`.** Where functions are all that entries are sorted by, perf leaves out the first frame of a graph that has
-//! only one: the entry's own if callees come first, and a caller that nothing else names, which is refused, if not.
+//! **`-s sym`.** If entries are sorted by function only, perf omits the first frame of a graph that has a single
+//! first frame. With callees first this is the entry's own symbol; with callers first it is a caller that is printed
+//! nowhere else, and the report is rejected.
 
 mod chains;
 mod entry;
@@ -60,7 +61,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of `perf report` text.
 pub struct PerfReport;
 
 impl Reader for PerfReport {
@@ -107,7 +108,7 @@ impl Reader for PerfReport {
         }
         chosen.iter_mut().for_each(Report::count_samples);
         if !chosen.iter().all(|report| report.is_counted) {
-            // Numbers of one unit.
+            // All reports must have the same unit.
             chosen.iter_mut().for_each(Report::forget_samples);
         }
         let unit = chosen.first().map_or_else(ValueType::samples, Report::value_type);
@@ -155,12 +156,12 @@ impl Reader for PerfReport {
     }
 }
 
-/// `133.34` of 13334.
+/// Formats hundredths: `133.34` for 13334.
 fn hundredths(number: u64) -> String {
     format!("{}.{:02}", number / 100, number % 100)
 }
 
-/// True if the event that a report names is the one that was asked for, with or without modifiers.
+/// True if the event named in a report is the requested one, with or without modifiers.
 fn is_event(name: &str, wanted: &str) -> bool {
     name == wanted || name.strip_prefix(wanted).is_some_and(|rest| rest.starts_with(':'))
 }
@@ -169,9 +170,9 @@ fn is_event(name: &str, wanted: &str) -> bool {
 #[derive(Default)]
 struct Report {
     event: String,
-    /// Number of its samples, where perf prints it whole.
+    /// Number of its samples, if perf prints it in full.
     samples: Option<u64>,
-    /// True if the entries have numbers of samples, in a column or found from their percentages.
+    /// True if the entries have numbers of samples, from a column or derived from their percentages.
     is_counted: bool,
     columns: Columns,
     entries: Vec<Entry>,
@@ -216,30 +217,31 @@ fn parse(lines: &mut Lines) -> Vec<Report> {
     reports
 }
 
-/// Gives the last entry the chains that were read after it.
+/// Moves the chains that were read into the last entry.
 fn finish(reports: &mut [Report], chains: &mut Chains) {
     if let Some(entry) = reports.last_mut().and_then(|report| report.entries.last_mut()) {
         entry.chains = std::mem::take(chains);
     }
 }
 
-/// Reads `# Samples: 118  of event 'cpu-clock'`, `# Samples: 1K of events 'cycles, instructions'`.
+/// Parses `# Samples: 118  of event 'cpu-clock'` or `# Samples: 1K of events 'cycles, instructions'`.
 fn event_name(line: &str) -> Option<&str> {
     let rest = line.strip_prefix("# Samples:")?;
     let (_, name) = rest.split_once(" of event")?;
     name.split('\'').nth(1)
 }
 
-/// Reads the number of `# Samples: 118  of event 'cpu-clock'`; of `1K` it is not known.
+/// Parses the number in `# Samples: 118  of event 'cpu-clock'`; `None` for rounded numbers such as `1K`.
 fn number_of_samples(line: &str) -> Option<u64> {
     line.strip_prefix("# Samples:")?.split(" of event").next()?.trim().parse().ok()
 }
 
 impl Report {
-    /// Finds the samples of each entry from its percentage: if all of them are those of whole numbers which add up to
-    /// the number of samples, then each sample counted the same. perf's rounding of many small entries is gone then.
+    /// Derives the number of samples of each entry from its percentage, if all percentages match integer numbers
+    /// whose sum is the number of samples: then all samples had the same weight. This removes perf's rounding of many
+    /// small entries.
     fn count_samples(&mut self) {
-        // One sample is more than perf's last decimal.
+        // Up to this number, one sample is more than one unit of perf's last decimal.
         const MOST: u64 = 5000;
         let Some(all) = self.samples.filter(|&all| (1..=MOST).contains(&all)) else { return };
         if self.is_counted || self.has_plain_numbers() {
@@ -260,7 +262,7 @@ impl Report {
         self.is_counted = true;
     }
 
-    /// Takes back what [`count_samples`](Self::count_samples) found.
+    /// Undoes [`count_samples`](Self::count_samples).
     fn forget_samples(&mut self) {
         if self.columns.samples.is_none() {
             self.entries.iter_mut().for_each(|entry| entry.samples = None);
@@ -275,12 +277,12 @@ impl Report {
         ValueType { decimals: 2, ..ValueType::new("samples", "percent") }
     }
 
-    /// True if each stack has a number that is no percentage, so that no others are needed.
+    /// True if each stack has a number that is not a percentage, so that no conversion is needed.
     fn has_plain_numbers(&self) -> bool {
         self.entries.iter().all(|entry| entry.chains.all_have_plain_numbers())
     }
 
-    /// Makes the names in chains those of the entries, where they also have places.
+    /// Removes source positions from names in chains, if the names of entries have none.
     fn drop_places(&mut self) {
         let symbols: HashSet<String> = self.entries.iter().map(|e| e.symbol.clone()).collect();
         let (mut as_entry, mut with_place) = (0usize, 0usize);
@@ -294,7 +296,7 @@ impl Report {
         }
     }
 
-    /// Refuses what cannot be separated, and shares that cannot be of a whole.
+    /// Rejects reports whose stacks cannot be separated, and shares that add up to more than the total.
     fn check(&self, callers_first: bool) -> Result<(), String> {
         if self.columns.has_children && !callers_first {
             return Err("each sample is in it once for each of its functions, callees first; \
@@ -320,7 +322,7 @@ impl Report {
             );
         }
         let sum = self.entries.iter().fold(0u64, |sum, entry| sum.saturating_add(entry.own));
-        // Each may have been rounded up.
+        // Each value may have been rounded up.
         if sum <= 10_000 + self.entries.len() as u64 {
             return Ok(());
         }
@@ -331,8 +333,8 @@ impl Report {
         ))
     }
 
-    /// What percentages lack to 100, if it is more than a little: entries below `--percent-limit`, filtered ones, and
-    /// the rounding of many small ones.
+    /// Returns the difference between the sum of percentages and 100 %, in hundredths, if it is significant: entries
+    /// below `--percent-limit`, filtered entries, and rounding of many small ones.
     fn lacking(&self) -> Option<u64> {
         const LITTLE: u64 = 5;
         if self.value_type().unit != "percent" {
@@ -342,8 +344,8 @@ impl Report {
         10_000u64.checked_sub(sum).filter(|&lacking| lacking >= LITTLE && sum > 0)
     }
 
-    /// Marks entries whose chains are not printed because perf has a limit, 0.5 % where none is given: then nothing
-    /// less is printed.
+    /// Marks entries whose chains are not printed because of perf's limit, 0.5 % by default: in that case no smaller
+    /// percentage is printed.
     fn mark_left_out(&mut self) {
         const LIMIT: u64 = 50;
         let least = self.entries.iter().filter_map(|entry| entry.chains.least_percentage()).min();
@@ -353,12 +355,12 @@ impl Report {
         }
     }
 
-    /// True if the shares of its chains are relative to the branch above.
+    /// True if the shares in chains are relative to the branch above.
     fn is_fractal(&self) -> bool {
         self.entries.iter().any(|entry| entry.chains.is_fractal(entry.percent))
     }
 
-    /// Adds all stacks. Returns the value of those that are not shown whole, and of all.
+    /// Adds all stacks. Returns the value of the stacks that are not shown in full, and the total value.
     fn add(&self, out: &mut Collector, callers_first: bool) -> (u64, u64) {
         let fractal = self.is_fractal();
         let without_leaf = !callers_first && self.lack_leaves();
@@ -375,7 +377,7 @@ impl Report {
                 if path.is_empty() {
                     path.push(&entry.symbol);
                 } else if path == [NOT_SHOWN] {
-                    // The function is known.
+                    // The entry's own function is known.
                     let place = if callers_first { 1 } else { 0 };
                     path.splice(place..place, has_leaf.then_some(entry.symbol.as_str()));
                 } else if without_leaf && has_leaf {
@@ -384,7 +386,7 @@ impl Report {
                     && has_leaf
                     && !path.last().is_some_and(|last| entry.is_symbol(last))
                 {
-                    // A branch whose own branches are below perf's limit.
+                    // A branch whose sub-branches are below perf's limit.
                     path.extend([NOT_SHOWN, &entry.symbol]);
                 }
                 if !callers_first {
@@ -401,7 +403,7 @@ impl Report {
         (not_shown, all)
     }
 
-    /// True if most graphs, callees first, begin with a caller: see the module on `-s sym`.
+    /// True if most graphs begin with a caller although callees come first: see the module docs on `-s sym`.
     fn lack_leaves(&self) -> bool {
         let (mut with, mut without) = (0usize, 0usize);
         for entry in self.entries.iter().filter(|entry| !entry.symbol.is_empty()) {

@@ -1,6 +1,6 @@
-//! The text that `perf script` prints, in every form that real versions print it.
+//! Reader of the text output of `perf script`, in all forms that perf versions have printed.
 //!
-//! A sample is a first line, its frames, leaf first, and a blank line:
+//! A sample is a header line, its frames (leaf first), and a blank line:
 //!
 //! ```text
 //! perf   977/977   [000] 7628263.042515: cycles:
@@ -10,14 +10,13 @@
 //!
 //! ```
 //!
-//! Without callchains it is one line, with no blank line after it. See [`header`] and [`frame`] for
-//! the forms of the lines.
+//! Without callchains, a sample is one line, with no blank line after it. See [`header`] and [`frame`] for the forms
+//! of the lines.
 //!
-//! It is fast because a profile repeats itself. The frames of a sample are looked up as one block
-//! of bytes among those seen before, and only if they are new are they parsed; then each function is
-//! looked up before its name is. The input is cut between samples, and the pieces are parsed
-//! by as many threads as there are CPUs; what each found is joined in the order of the input, so
-//! that the result is the same for any number of threads.
+//! The reader is fast because profiles are repetitive. All frames of a sample are looked up as one block of bytes in
+//! a cache of earlier blocks, and are parsed only if the block is new; then each function is looked up before its
+//! name is parsed. The input is cut between samples, and the chunks are parsed by as many threads as there are CPUs.
+//! The results are joined in the order of the input, so that the profile is the same for any number of threads.
 
 mod arguments;
 mod events;
@@ -44,7 +43,7 @@ use crate::perf_frame as frame;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::Warnings;
 
-/// See the module.
+/// Reader of `perf script` text.
 pub struct PerfScript;
 
 impl Reader for PerfScript {
@@ -68,8 +67,8 @@ impl Reader for PerfScript {
             if line.starts_with(b"\t") && frame::parse(line).is_some() {
                 return true;
             }
-            // Samples without a stack are lines of their own, all of them. Further down in a text
-            // that begins otherwise, such a line is one only if frames follow.
+            // Samples without a stack are consecutive single lines. After other leading text, such a line counts as a
+            // sample only if frames follow.
             if header::is_certain(line) && (first || frame::parse(next).is_some()) {
                 return true;
             }
@@ -110,7 +109,7 @@ impl Reader for PerfScript {
     }
 }
 
-/// Parses the pieces with this many threads.
+/// Parses the chunks with `workers` threads.
 fn read_chunks(
     chunks: Chunks,
     layout: Layout,
@@ -132,16 +131,16 @@ fn read_chunks(
     join::join(parts, name, chunks.into_error(), options)
 }
 
-/// The last place in `text` before which one sample ends and the next may begin.
+/// Returns the last position in `text` at which one sample ends and the next may begin.
 fn last_cut(text: &[u8]) -> Option<usize> {
-    // Nearly always there is one near the end.
+    // There is nearly always a boundary near the end.
     const NEAR: usize = 64 << 10;
     let near = text.len().saturating_sub(NEAR);
     last_cut_in(&text[near..]).map(|at| near + at).or_else(|| last_cut_in(text))
 }
 
-/// The end of the last blank line, or else, where samples are single lines, the begin of the last
-/// complete first line.
+/// Returns the end of the last blank line. Without a blank line (samples that are single lines), returns the start of
+/// the last complete header line.
 fn last_cut_in(text: &[u8]) -> Option<usize> {
     let mut header_at = None;
     let mut end = memchr::memrchr(b'\n', text)?;
@@ -151,10 +150,10 @@ fn last_cut_in(text: &[u8]) -> Option<usize> {
         if line.is_empty() {
             return Some(end + 1);
         }
-        // Where lines are not indented, they may be all there is.
+        // A line without indentation may be a whole sample.
         if header_at.is_none() && !line.starts_with(b"\t") && header::is_certain(line) {
             header_at = Some(start);
-            // One more sample without a blank line between makes it sure that none will come.
+            // A second header line without a blank line in between shows that there are no blank lines.
         } else if let Some(at) = header_at
             && !line.starts_with(b"\t")
             && header::is_certain(line)

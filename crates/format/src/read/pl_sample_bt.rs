@@ -1,4 +1,4 @@
-//! Stacks of Perl subroutines that `pl-sample-bt` prints, a script of `perl-systemtap-toolkit`.
+//! Reader of stacks of Perl subroutines printed by `pl-sample-bt`, a script of `perl-systemtap-toolkit`.
 //!
 //! ```text
 //! WARNING: Sampling 737 (/usr/bin/perl) for Perl-land backtraces...
@@ -8,9 +8,8 @@
 //! \t1530
 //! ```
 //!
-//! - Frames are leaf first, one a line, without indentation or address.
-//! - A tab and a number end a stack: how often it was sampled. One without frames was outside of
-//!   Perl code.
+//! - Frames are leaf first, one per line, without indentation or address.
+//! - A tab and a number, the sample count, end a stack. A stack without frames was sampled outside of Perl code.
 
 use pyrograph_profile::{Frame, FrameKind, ThreadId, ValueType};
 
@@ -19,7 +18,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of `pl-sample-bt` text.
 pub struct PlSampleBt;
 
 impl Reader for PlSampleBt {
@@ -56,7 +55,7 @@ impl Reader for PlSampleBt {
             match count(&line) {
                 Some(Ok(count)) => {
                     if out.depth() == 0 {
-                        // Folded text has no line without a name.
+                        // Folded text has no lines without a name.
                         out.push_frame(Frame::default());
                     }
                     out.end_leaf_first(ThreadId::UNKNOWN, count);
@@ -85,12 +84,12 @@ fn is_message(line: &str) -> bool {
         || line.starts_with("Hit Ctrl-C")
 }
 
-/// A subroutine's name with its package, `(eval)` or `(unknown)`.
+/// True for a subroutine's name with its package, `(eval)` or `(unknown)`.
 fn is_frame(line: &str) -> bool {
     !line.is_empty() && !line.contains([' ', '\t', ';'])
 }
 
-/// Reads a line that is a tab and a number.
+/// Parses a line that consists of a tab and a number; the error is a number out of range.
 fn count(line: &str) -> Option<Result<u64, ()>> {
     let digits = line.strip_prefix('\t')?.trim_end();
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());

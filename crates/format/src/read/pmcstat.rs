@@ -1,4 +1,4 @@
-//! FreeBSD's `pmcstat -G`: a tree of callers for each function that was sampled.
+//! Reader of the output of FreeBSD's `pmcstat -G`: a tree of callers for each sampled function.
 //!
 //! ```text
 //! @ CPU_CLK_UNHALTED_CORE [1246 samples]
@@ -9,8 +9,8 @@
 //!  01.64%  [1]       softclock_call_cc
 //! ```
 //!
-//! The indentation of a percentage is its depth; the number in brackets is samples. A module is
-//! named where it is another than that of the callee. Several events may follow one another.
+//! The indentation of a percentage is its depth; the number in brackets is the sample count. A module is printed if
+//! it differs from the callee's. Several events may follow one another.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of `pmcstat -G` text.
 pub struct Pmcstat;
 
 impl Reader for Pmcstat {
@@ -86,18 +86,18 @@ impl Reader for Pmcstat {
     }
 }
 
-/// True if a line says nothing, or nothing of the profile.
+/// True if a line is blank or a comment.
 fn is_remark(line: &str) -> bool {
     line.trim().is_empty() || line.starts_with('#') || line.starts_with("//")
 }
 
-/// Of `@ CPU_CLK_UNHALTED_CORE [1246 samples]`.
+/// Parses name and number of samples in `@ CPU_CLK_UNHALTED_CORE [1246 samples]`.
 fn event(line: &str) -> Option<(&str, u64)> {
     let (name, rest) = line.strip_prefix("@ ")?.split_once(" [")?;
     Some((name, rest.trim_end().strip_suffix(" samples]")?.parse().ok()?))
 }
 
-/// Indent, count and the rest of ` 98.36%  [60]      vm_object_deallocate`.
+/// Parses indentation, count and rest of ` 98.36%  [60]      vm_object_deallocate`.
 fn entry(line: &str) -> Option<(usize, u64, &str)> {
     let text = line.trim_start_matches(' ');
     let (percent, rest) = text.split_once("%  [")?;

@@ -1,5 +1,5 @@
-//! pprof: `profile.proto`, as Go, gperftools, many language runtimes and continuous profilers
-//! write it, gzipped or not.
+//! Reader of pprof's `profile.proto`, as written by Go, gperftools, many language runtimes and continuous profilers,
+//! gzipped or not.
 //!
 //! ```text
 //! sample_type { type: "cpu", unit: "nanoseconds" }        every value of a sample has one
@@ -14,17 +14,15 @@
 //!
 //! - A location's first line is its innermost call; the last is the function that the others were
 //!   inlined into.
-//! - Locations without a function are [looked up](crate::nameless) in their module, or show it and the offset in its file.
-//! - Frames that match `drop_frames` (and not `keep_frames`) are taken off with all that they call,
-//!   as `go tool pprof` does: a sampling allocator hides itself so. Never all of a stack: the
-//!   outermost frame stays.
+//! - Locations without a function are [looked up](crate::nameless) in their module, or are shown as the module and
+//!   the offset in its file.
+//! - Frames that match `drop_frames` (and not `keep_frames`) are removed with all their callees, as `go tool pprof`
+//!   does: a sampling allocator hides its own frames this way. The outermost frame of a stack is always kept.
 //! - `default_sample_type` is the value that is shown, without it the last one.
-//! - Values below 0, as `pprof -base` writes them, are no counts: such samples are left out, and
-//!   said.
-//! - The labels that `perf_to_profile` and others write for threads (`pid`, `tid`, `comm`,
-//!   `thread_comm`, `timestamp_ns`, `cpu` …) are taken for what they mean. Other labels
-//!   are left out, and said.
-//! - References that lead nowhere are counted, and said: they show that a file was cut.
+//! - Negative values, as `pprof -base` writes them, are not counts: such samples are left out, with a warning.
+//! - The labels that `perf_to_profile` and others write for threads (`pid`, `tid`, `comm`, `thread_comm`,
+//!   `timestamp_ns`, `cpu` …) are interpreted. Other labels are left out, with a warning.
+//! - Dangling references are counted, with a warning: they show that a file was truncated.
 
 mod references;
 mod tables;
@@ -48,16 +46,17 @@ use crate::protobuf::{Damaged, Message, Value};
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 
-/// See the module.
+/// Reader of pprof files.
 pub struct Pprof;
 
-/// More comments than that are no remarks.
+/// Maximum number of comments that are read; further ones are ignored.
 const MOST_COMMENTS: usize = 1000;
 
-/// Labels are few; what comes after these is not remembered.
+/// Maximum number of distinct labels that are remembered. Files have few.
 const MOST_LABELS: usize = 100;
 
-/// A location in a stack takes a byte at least, and few have more than a handful of inlined calls.
+/// Maximum number of frames per byte of input. A location in a stack takes at least a byte, and few locations have
+/// more than a handful of inlined calls.
 const FRAMES_A_BYTE: usize = 64;
 
 impl Reader for Pprof {
@@ -91,18 +90,18 @@ impl Reader for Pprof {
     }
 }
 
-/// True if the bytes begin as a profile does: with fields that it has, of the types that they have,
-/// a type of value among them. The last field may be cut off.
+/// True if the bytes begin like a profile: only fields of `Profile`, of the right types, including a `sample_type`.
+/// The last field may be cut off.
 fn is_pprof(mut message: Message) -> bool {
     let mut types = false;
     let mut others = false;
     loop {
-        // The tag of a field 2 to 6 that holds bytes. The first sample alone may be longer than
-        // what is looked at.
+        // The tag of one of the fields 2 to 6, as bytes. It is checked before the field is parsed, because the first
+        // sample alone may be longer than `head`.
         others |= matches!(message.0.first(), Some(0x12 | 0x1a | 0x22 | 0x2a | 0x32));
         match message.next() {
             Ok(Some((1, Value::Bytes(bytes)))) => {
-                // In other formats that begin with a field 1, its content holds text or messages.
+                // In other formats that begin with a field 1, the field contains text or messages.
                 let mut inner = Message(bytes);
                 while let Some((field, value)) = match inner.next() {
                     Ok(next) => next,
@@ -117,37 +116,37 @@ fn is_pprof(mut message: Message) -> bool {
             Ok(Some((2..=6 | 11 | 13, Value::Bytes(_)))) => {}
             Ok(Some((7..=10 | 12..=15, Value::Number(_)))) => {}
             Ok(Some(_)) => return false,
-            // Cut off, as what is looked at is, or at its end.
+            // The end, or a field that is cut off at the end of `head`.
             Ok(None) | Err(Damaged) => return types && others,
         }
     }
 }
 
-/// Turns the tables into a profile.
+/// Builds a profile from the tables.
 struct Builder<'a> {
     tables: Tables<'a>,
     keep_addresses: bool,
-    /// Samples keep the address of their leaf.
+    /// True if samples keep the address of their leaf.
     instructions: bool,
     profile: Profile,
     warnings: Warnings,
     rows: Rows,
     dropped: Option<Dropped>,
-    /// The frames of each location that was needed so far, outermost first: ranges of `frames`.
+    /// The frames of each location that was used so far, outermost first, as ranges of `frames`.
     locations: Vec<Option<Range<usize>>>,
     frames: Vec<FrameId>,
-    /// The instruction of each location that was needed so far, if its file is known.
+    /// The instruction address of each location that was used so far, if its file is known.
     addresses: Vec<Option<Address>>,
-    /// The files whose addresses are offsets in them.
+    /// Files in which addresses are file offsets.
     files: nameless::Files,
-    /// Number of frames that stacks may still have: a small file could make endless ones.
+    /// Number of frames that stacks may still have: a small file could otherwise expand without limit.
     frames_left: usize,
-    /// References of samples that lead nowhere.
+    /// Number of dangling references of samples.
     dangling: u64,
-    /// The strings of the file that were needed so far, by index, and those that are names.
+    /// IDs of the file's strings that were used so far, by index; `names` has those of function names, demangled.
     texts: Vec<Option<StringId>>,
     names: Vec<Option<StringId>>,
-    /// The meanings of samples' labels, by their key.
+    /// The meaning of each label key.
     labels: Vec<(u64, Meaning)>,
 }
 
@@ -203,7 +202,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The frames of a location, of which many are in no sample.
+    /// Returns the frames of a location, parsing it at first use: many locations are in no sample.
     fn location(&mut self, at: usize) -> Range<usize> {
         if let Some(known) = &self.locations[at] {
             return known.clone();
@@ -224,7 +223,7 @@ impl<'a> Builder<'a> {
         range
     }
 
-    /// Adds the frames of a location; returns its instruction, if its file is known.
+    /// Adds the frames of a location; returns its instruction address, if its file is known.
     fn place_location(&mut self, mut message: Message<'a>) -> Result<Option<Address>, Damaged> {
         let (mut mapping, mut address, mut guessed, mut declared) = (0, 0, false, None);
         let mut lines = Vec::new();
@@ -274,14 +273,14 @@ impl<'a> Builder<'a> {
         Ok((is_mapped && !module.is_empty()).then_some(instruction))
     }
 
-    /// The instruction of a location that was placed.
+    /// Returns the address of the leaf location, which has been parsed already.
     fn instruction(&mut self, leaf: Option<&u64>) -> Option<AddressId> {
         let at = self.tables.locations.position(*leaf?)?;
         let address = (*self.addresses.get(at)?)?;
         Some(self.profile.addresses.intern(address))
     }
 
-    /// Gives a frame its function, file and line.
+    /// Sets a frame's function, file and line.
     fn named(&mut self, bare: Frame, function: u64, line: u64) -> Frame {
         let function = self.tables.functions.get(function).copied().unwrap_or_default();
         let mut name = self.function_name(function.name);
@@ -300,7 +299,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The function of a name without parameters, where the system's name has them, as Pyrograph writes it.
+    /// Returns the function with the parameters of `system_name`, if that is `name` with parameters, as Pyrograph
+    /// writes it; otherwise `name`.
     fn with_parameters(&mut self, name: StringId, system_name: u64) -> StringId {
         let (plain, full) = (self.profile.strings.get(name), self.tables.text(system_name));
         let has_parameters = full.strip_prefix(plain).is_some_and(|rest| rest.starts_with('('));
@@ -311,13 +311,13 @@ impl<'a> Builder<'a> {
         self.profile.function_named(&plain, &full)
     }
 
-    /// A string of the file, each looked at once: many rows may name one that is long.
+    /// Interns a string of the file. Each is decoded once only, because many rows may refer to one long string.
     fn intern(&mut self, index: u64) -> StringId {
         let Some(known) = self.texts.get_mut(index as usize) else { return StringId::EMPTY };
         *known.get_or_insert_with(|| self.profile.strings.intern(&self.tables.text(index)))
     }
 
-    /// The same for the name of a function, demangled.
+    /// Interns the name of a function, demangled.
     fn function_name(&mut self, index: u64) -> StringId {
         let Some(known) = self.names.get_mut(index as usize) else { return StringId::EMPTY };
         *known
@@ -357,7 +357,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The stack of locations, leaf first; `None` if the profile has used up its frames.
+    /// Interns the stack of locations, which are leaf first; `None` if the limit on frames is reached.
     fn stack(&mut self, locations: &[u64]) -> Option<StackId> {
         let mut stack = StackId::ROOT;
         let mut anything = false;
@@ -385,7 +385,7 @@ impl<'a> Builder<'a> {
         Some(stack)
     }
 
-    /// Adds what a sample's labels say of it.
+    /// Adds the information from a sample's labels.
     fn labelled(&mut self, mut sample: Sample, labels: &[Label]) -> Sample {
         let mut thread = Thread::default();
         self.dangling += self.tables.dangling_of_labels(labels);
@@ -452,12 +452,12 @@ enum Meaning {
     CommandLine,
     Cpu,
     Time,
-    /// That frames were guessed.
+    /// The stack has guessed frames.
     Guesses,
     Other,
 }
 
-/// Keys as `perf_to_profile` writes them, then those of other tools.
+/// Maps a label's key to its meaning: first the keys that `perf_to_profile` writes, then those of other tools.
 fn meaning(key: &str) -> Meaning {
     match key {
         "pid" | "process_id" | "process id" => Meaning::ProcessId,
@@ -468,14 +468,14 @@ fn meaning(key: &str) -> Meaning {
         "cgroup" => Meaning::Cgroup,
         "command_line" => Meaning::CommandLine,
         "cpu" => Meaning::Cpu,
-        // Their locations say it, too.
+        // Ignored, because locations are marked as guessed, too.
         GUESSED_LABEL => Meaning::Guesses,
         "timestamp_ns" | "end_timestamp_ns" => Meaning::Time,
         _ => Meaning::Other,
     }
 }
 
-/// A sample that is being read.
+/// Buffers for the sample that is being read.
 #[derive(Default)]
 struct Scratch {
     locations: Vec<u64>,

@@ -1,5 +1,5 @@
-//! Profiles of contention and of threads as text, as C++ programs with gperftools' or Abseil's pages serve them
-//! (`/pprof/contentionz`, `/pprof/threadz`), and those of contention and heaps that Java programs serve.
+//! Reader of text profiles of contention and threads, served by C++ programs with gperftools or Abseil
+//! (`/pprof/contentionz`, `/pprof/threadz`), and of contention and heap profiles served by Java programs.
 //!
 //! ```text
 //! --- contentionz 1 ---
@@ -31,15 +31,19 @@
 //!  0x00000004 com.example.Main.main (Main.java:9)
 //! ```
 //!
-//! Source: `legacy_profile.go` and `legacy_java_profile.go` of google/pprof, which reads them. Heaps of C++ programs and their growth
-//! have [a reader of their own](super::gperftools_heap), and so have [Go's](super::go_profile) texts, which hold names.
+//! Source: `legacy_profile.go` and `legacy_java_profile.go` of google/pprof, which reads them. Heap and growth
+//! profiles of C++ programs have [a reader of their own](super::gperftools_heap), and so have
+//! [Go's](super::go_profile) texts, which contain names.
 //!
-//! - Of a contention the first number is cycles of waiting, the second how often; with `sampling period` each stands for
-//!   so many. Of Java's the first is of the unit that `resolution` names.
-//! - Of a heap of Java the first number is bytes, the second objects. They are estimated by Java's rate, of 512 KiB.
-//! - Each thread counts 1. One without a stack is `[no stack]`. Who created a thread stands below it, as in pprof.
-//! - Addresses are leaf first, each behind a call, but for a thread's first. Names beside them are used.
-//! - Java's addresses are numbers of [places](super::java_places), which follow.
+//! - In contention profiles, the first number is cycles of waiting, the second the number of contentions; both are
+//!   multiplied by `sampling period`. In Java's, the unit of the first number is given by `resolution`.
+//! - In Java's heap profiles, the first number is bytes, the second objects. Totals are estimated with Java's
+//!   sampling rate, 512 KiB.
+//! - Each thread counts 1. A thread without a stack is `[no stack]`. The creator of a thread is shown below it, as in
+//!   pprof.
+//! - Addresses are leaf first. They are return addresses, except for a thread's first one. Names next to them are
+//!   used.
+//! - Java's addresses are numbers of [places](super::java_places), which follow the stacks.
 
 use hashbrown::HashMap;
 use pyrograph_profile::{
@@ -56,7 +60,7 @@ use crate::names::{module_kind, tidy_name};
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 
-/// See the module.
+/// Reader of pprof's text profiles.
 pub struct PprofText;
 
 impl Reader for PprofText {
@@ -102,23 +106,23 @@ impl Reader for PprofText {
 enum Kind {
     Contention(Contention),
     Threads,
-    /// Of Java.
+    /// A heap profile of Java.
     Heap,
 }
 
-/// What the first lines of a contention say.
+/// The settings in the header of a contention profile.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Contention {
-    /// Cycles a second.
+    /// Cycles per second.
     second: Option<f64>,
-    /// Contentions that a sample stands for.
+    /// Number of contentions per sample.
     period: f64,
-    /// Nanoseconds of the unit of delays, of Java.
+    /// Nanoseconds per unit of delays, in Java's profiles.
     resolution: Option<f64>,
 }
 
 impl Kind {
-    /// The kind of the profile that begins with this line.
+    /// Returns the kind of profile that begins with this line.
     fn of(line: &str) -> Option<Self> {
         let line = line.trim().strip_prefix("--- ")?.strip_suffix("---")?;
         if line.starts_with("Thread ") {
@@ -152,9 +156,9 @@ impl Kind {
         }
     }
 
-    /// The values of a stack from its two numbers.
+    /// Returns the values of a stack from its two numbers.
     fn values(self, first: u64, count: u64) -> [u64; 2] {
-        /// Bytes between two samples of a heap, whatever the program does.
+        /// Bytes between two samples of a heap; Java's rate is fixed.
         const RATE: f64 = 524_288.0;
         match self {
             Self::Contention(of) => {
@@ -170,12 +174,12 @@ impl Kind {
 }
 
 impl Contention {
-    /// Cycles are counted by C++ programs alone.
+    /// True for Java's profiles: only C++ programs count cycles.
     fn is_java(&self) -> bool {
         self.second.is_none() && self.resolution.is_some()
     }
 
-    /// Takes `cycles/second = 3200000000` and its like; `false` if it is none.
+    /// Parses `cycles/second = 3200000000` and similar settings; returns `false` if the line is not a valid setting.
     fn setting(&mut self, line: &str) -> bool {
         let Some((name, value)) = line.split_once('=') else { return false };
         let (name, value) = (name.trim(), value.trim());
@@ -209,16 +213,16 @@ struct File {
     kind: Option<Kind>,
     stacks: Vec<Stack>,
     maps: Option<Maps>,
-    /// Of Java.
+    /// Places of Java's profiles.
     places: Places,
-    /// Names that stand beside addresses.
+    /// Names next to addresses.
     names: HashMap<u64, String>,
-    /// The present thread has the stack of the one before, with which it is counted.
+    /// True if the current thread has the same stack as the previous one, with which it is counted.
     is_same: bool,
 }
 
 impl File {
-    /// Takes a line; `false` if it is none.
+    /// Parses a line; returns `false` if it is not recognized.
     fn line(&mut self, line: &str) -> bool {
         let line = line.trim();
         if line.is_empty() {
@@ -269,7 +273,8 @@ impl File {
             return true;
         }
         if line.contains("same as previous thread") {
-            // A copy of its own for each would be much of little text.
+            // The threads are counted together, because a copy of the stack for each could turn a small text into a
+            // large profile.
             let [.., previous, last] = self.stacks.as_mut_slice() else { return false };
             previous.numbers[0] += last.numbers[0];
             self.stacks.pop();
@@ -305,7 +310,7 @@ impl File {
                     "the file does not say how long a cycle is: delays count cycles as nanoseconds";
                 warnings.add(WarningKind::NotHeld(said.to_owned()), 1, []);
             }
-            // Behind a call; of threads it is known which are.
+            // These are all return addresses; those of threads were adjusted while parsing.
             let back = u64::from(kind != Kind::Threads);
             let addresses = stacks.iter_mut().flat_map(|stack| &mut stack.addresses);
             addresses.for_each(|address| *address = address.saturating_sub(back));
@@ -339,7 +344,7 @@ impl File {
     }
 }
 
-/// The frames of addresses whose names the text has.
+/// Returns the frames of addresses with names in the text.
 fn named(
     profile: &mut Profile,
     addresses: &[u64],
@@ -357,7 +362,7 @@ fn named(
     frames
 }
 
-/// Reads `  19490304       27 ` and ` 0xbccc97 0xc61202`.
+/// Parses `  19490304       27 ` and ` 0xbccc97 0xc61202`.
 fn counted(numbers: &str, addresses: &str) -> Option<Stack> {
     let mut numbers = numbers.split_whitespace().map(str::parse::<u64>);
     let (Some(Ok(first)), Some(Ok(second)), None) =

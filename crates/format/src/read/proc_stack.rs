@@ -1,4 +1,4 @@
-//! Kernel stacks of sleeping tasks, as `/proc/PID/stack` holds them.
+//! Reader of kernel stacks of sleeping tasks, the contents of `/proc/PID/stack`.
 //!
 //! ```text
 //! ==> /proc/812/stack <==
@@ -10,11 +10,11 @@
 //! /proc/812/task/813/stack:[<ffffffffffffffff>] 0xffffffffffffffff
 //! ```
 //!
-//! - Each stack is a sample of one. Files are read in any form in which people put several into one: with
-//!   `head` or `tail`'s titles, after `grep`'s names, with lines of one's own between, or without. It
-//!   ends at another line, or after a frame where the kernel is entered.
-//! - A line between stacks is the task's name, or, if it is a number, its process.
-//! - The address is 0, or hidden, since kernel 4.15. The last line of older ones, all `f`, is no frame.
+//! - Each stack is a sample of 1. Files with several stacks are supported in all common forms: with titles printed by
+//!   `head` or `tail`, with file names printed by `grep`, with other lines in between, or without. A stack ends at
+//!   another line, or after a kernel entry point.
+//! - A line between stacks is the task's name, or, if it is a number, the process ID.
+//! - Since kernel 4.15, addresses are 0 or hidden. The last line of older kernels, all `f`, is not a frame.
 
 use pyrograph_profile::{FrameKind, ValueType};
 
@@ -22,7 +22,7 @@ use super::text::{Collector, Lines, first_lines, hex_address, is_kernel_entry, w
 use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 
-/// See the module.
+/// Reader of `/proc/PID/stack` text.
 pub struct ProcStack;
 
 impl Reader for ProcStack {
@@ -73,7 +73,7 @@ impl Reader for ProcStack {
     }
 }
 
-/// Reads `[<0>] hrtimer_nanosleep+0x74/0xf0`, maybe after a file's name.
+/// Parses `[<0>] hrtimer_nanosleep+0x74/0xf0`, possibly after a file name.
 fn frame(line: &str) -> Option<(&str, &str)> {
     let (before, rest) = line.split_once("[<")?;
     let path = before.trim_end();
@@ -87,7 +87,7 @@ fn frame(line: &str) -> Option<(&str, &str)> {
     (is_address && !frame.is_empty()).then_some((path, frame))
 }
 
-/// Parts the kernel module from `xfs_buf_iowait+0x2e/0xd0 [xfs]`.
+/// Splits off the kernel module: `xfs_buf_iowait+0x2e/0xd0 [xfs]`.
 fn split_module(frame: &str) -> (&str, &str) {
     let split = frame.strip_suffix(']').and_then(|frame| frame.split_once(" ["));
     match split {
@@ -96,7 +96,7 @@ fn split_module(frame: &str) -> (&str, &str) {
     }
 }
 
-/// Whose stack it is.
+/// The task that a stack belongs to.
 #[derive(Default)]
 struct Who {
     name: String,
@@ -107,7 +107,7 @@ struct Who {
 }
 
 impl Who {
-    /// Reads a line between stacks.
+    /// Parses a line between stacks.
     fn title(&mut self, line: &str) {
         let title = line.strip_prefix("==> ").and_then(|line| line.strip_suffix(" <=="));
         if let Some(path) = title {
@@ -126,7 +126,7 @@ impl Who {
         self.file = path.to_owned();
     }
 
-    /// Reads `/proc/812/task/813/stack`.
+    /// Parses the IDs in `/proc/812/task/813/stack`.
     fn numbers(&mut self, path: &str) {
         let mut numbers = path.split('/').filter_map(|part| part.parse().ok());
         let (pid, tid) = (numbers.next(), numbers.next());

@@ -1,18 +1,18 @@
-//! Python's `cProfile` and `profile`: the file that `-o FILE`, `dump_stats` and `pstats.Stats` write.
+//! Reader of files of Python's `cProfile` and `profile`, written by `-o FILE`, `dump_stats` and `pstats.Stats`.
 //!
 //! ```text
 //! {('work.py', 16, 'square'): (20000, 20000, 0.105, 0.105,
 //!      {('work.py', 7, '<genexpr>'): (20000, 20000, 0.105, 0.105)}), …}
 //! ```
 //!
-//! Source: `Lib/cProfile.py` (`create_stats`, `snapshot_stats`) and `Lib/pstats.py`. It is a dictionary in Python's
-//! [marshal](marshal) format. Keys are file, line and function; values the primitive calls, all calls, seconds in the
-//! function itself, seconds with all that it called, and the same four for the calls by each caller.
+//! Source: `Lib/cProfile.py` (`create_stats`, `snapshot_stats`) and `Lib/pstats.py`. The file is a dictionary in
+//! Python's [marshal](marshal) format. Keys are file, line and function; values are the number of primitive calls, of
+//! all calls, self time and total time in seconds, and the same four numbers for the calls by each caller.
 //!
-//! - There are **no stacks**, only callers one level deep: stacks are [put together](super::call_graph) from them. Own
-//!   times and the times of calls by each caller are the file's; deeper stacks are an estimate.
+//! - There are **no stacks**, only callers one level deep: stacks are [estimated](super::call_graph) from them. Self
+//!   times and the times of calls by each caller are exact; deeper stacks are an estimate.
 //! - Built-in functions are in the file `~` at line 0.
-//! - The calls of a function by itself are left out, as its time is in that of the calls from outside.
+//! - Direct recursion is ignored, because its time is included in that of the calls from outside.
 
 mod marshal;
 
@@ -27,7 +27,7 @@ use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 use marshal::Marshal;
 
-/// See the module.
+/// Reader of Python's `pstats` files.
 pub struct Pstats;
 
 impl Reader for Pstats {
@@ -62,7 +62,7 @@ impl Reader for Pstats {
     }
 }
 
-/// A function by its place.
+/// A function, identified by file, line and name.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key<'a> {
     file: &'a str,
@@ -93,7 +93,7 @@ struct Function {
 }
 
 impl Graph {
-    /// Takes all functions that are whole. The error says where it ended.
+    /// Adds all functions up to the first damage; the error has its offset.
     fn read(&mut self, bytes: &[u8], warnings: &mut Warnings) -> Result<(), String> {
         let mut marshal = Marshal::new(bytes);
         if !marshal.begin_dict()? {
@@ -116,7 +116,7 @@ impl Graph {
         add(&mut self.nodes[row].own, &[own]);
         for (caller, values) in callers.iter() {
             let caller = Key::of(caller)?;
-            // Python 2's `profile` writes the number of calls alone.
+            // Python 2's `profile` writes only the number of calls.
             let [_, _, _, whole] = values.list()? else { return None };
             let whole = nanoseconds(whole)?;
             let caller = self.row(caller);
@@ -127,7 +127,7 @@ impl Graph {
         Some(())
     }
 
-    /// The row of a function, which is added if it is new.
+    /// Returns the row of a function, adding it if it is new.
     fn row(&mut self, Key { file, line, name }: Key<'_>) -> usize {
         let row = self.functions.len();
         let (file, name) = (file.to_owned(), name.to_owned());
@@ -151,7 +151,8 @@ impl Graph {
     }
 }
 
-/// Of seconds; `None` for what is no number. A negative one, as of a clock that was set back, is 0: `as` saturates.
+/// Converts seconds to nanoseconds; `None` if the value is not a number. Negative times, for example after the clock
+/// was set back, become 0 for floats, because `as` saturates.
 fn nanoseconds(value: &Value) -> Option<u64> {
     match value {
         Value::Float(seconds) => Some((seconds * 1e9).round() as u64),

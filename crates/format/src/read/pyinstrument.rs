@@ -1,4 +1,5 @@
-//! pyinstrument, a sampling profiler of Python: its JSON (`-r json`) and its sessions (`-r session`, `.pyisession`).
+//! Reader of pyinstrument's JSON (`-r json`) and sessions (`-r session`, `.pyisession`); pyinstrument is a sampling
+//! profiler of Python.
 //!
 //! ```text
 //! {"start_time": 1795383744.498,"duration": 0.508,"sample_count": 16,…,"root_frame":
@@ -11,11 +12,11 @@
 //!
 //! Source: `renderers/jsonrenderer.py`, `session.py` and `frame.py` of pyinstrument. Values are wall-clock time.
 //!
-//! - Times in JSON are with callees: what a frame's callees do not account for is its own. pyinstrument itself has
-//!   left out there what it takes for irrelevant.
-//! - A session holds all stacks as they were sampled, those of pyinstrument and of the start of Python too: parted by
-//!   NUL a frame's function, file and first line, and behind U+0001 its class (`c`) and line (`l`).
-//! - `[self]`, `[await]` and the like are pyinstrument's own words, and stay.
+//! - Times in JSON include callees: the part that a frame's callees do not account for is its self time. pyinstrument
+//!   itself has already removed frames there that it considers irrelevant.
+//! - A session has all stacks as sampled, including those of pyinstrument and of Python's startup. A frame's
+//!   function, file and first line are separated by NUL; class (`c`) and line (`l`) follow U+0001.
+//! - `[self]`, `[await]` and the like are pyinstrument's names, and are kept.
 
 use pyrograph_profile::{
     Frame, FrameId, FrameKind, Marker, Profile, Sample, Thread, ThreadId, ValueType,
@@ -30,7 +31,7 @@ use super::text::Collector;
 use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 
-/// See the module.
+/// Reader of pyinstrument files.
 pub struct Pyinstrument;
 
 impl Reader for Pyinstrument {
@@ -73,7 +74,7 @@ fn collector() -> Collector {
     out
 }
 
-/// Of seconds; a negative number, and what is none, is 0. `as` saturates.
+/// Converts seconds to nanoseconds. Negative numbers and NaN become 0, because `as` saturates.
 fn nanoseconds(seconds: f64) -> u64 {
     (seconds * 1e9).round() as u64
 }
@@ -84,7 +85,7 @@ fn tree(input: Head, options: &Options) -> Reading {
     let mut own: Vec<u64> = nodes.iter().map(|node| nanoseconds(node.fields.time)).collect();
     for node in &nodes {
         if let Some(caller) = node.caller {
-            // Rounded times may add up to more than their sum.
+            // The sum of rounded times may exceed the rounded sum.
             own[caller] = own[caller].saturating_sub(nanoseconds(node.fields.time));
         }
     }
@@ -99,7 +100,7 @@ fn tree(input: Head, options: &Options) -> Reading {
     out.reading(warnings)
 }
 
-/// A frame, as both have it.
+/// A frame, common to both formats.
 #[derive(Default)]
 struct Call {
     function: String,
@@ -122,7 +123,7 @@ impl Call {
         Ok(true)
     }
 
-    /// Reads `price\0work.py\06\u{1}cShop\u{1}l7`.
+    /// Parses `price\0work.py\06\u{1}cShop\u{1}l7`.
     fn of(identifier: &str) -> Self {
         let mut parts = identifier.split('\u{1}');
         let mut place = parts.next().unwrap_or_default().split('\0').map(str::to_owned);

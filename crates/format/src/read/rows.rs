@@ -1,11 +1,11 @@
-//! Samples on their way into a profile: as many rows and as much of each as the options ask for.
+//! Collection of samples for a profile, with the rows and the detail that the options ask for.
 
 use hashbrown::HashMap;
 use pyrograph_profile::{AddressId, Profile, Sample, StackId, Thread, ThreadId};
 
 use crate::reader::{Detail, Options, ThreadDetail};
 
-/// Collects samples, one row each or one row a stack and thread.
+/// Collects samples in one row each, or in one row per stack and thread.
 pub(crate) struct Rows {
     detail: Detail,
     threads: ThreadDetail,
@@ -16,7 +16,7 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// None yet, of so many values each.
+    /// Creates an empty collection with `columns` values per sample.
     pub fn new(options: &Options, columns: usize) -> Self {
         Self {
             detail: options.detail,
@@ -28,12 +28,12 @@ impl Rows {
         }
     }
 
-    /// The thread, as far as the options ask.
+    /// Interns a thread, reduced to the detail that the options ask for.
     pub fn thread(&self, profile: &mut Profile, thread: Thread) -> ThreadId {
         profile.threads.intern(self.threads.keep(thread))
     }
 
-    /// Adds a sample with as many values as there are columns.
+    /// Adds a sample with one value per column.
     pub fn push(&mut self, sample: Sample, values: &[u64]) {
         if self.detail == Detail::Totals {
             let row = self.samples.len();
@@ -53,7 +53,7 @@ impl Rows {
         self.values.extend_from_slice(values);
     }
 
-    /// Puts all of them into the profile.
+    /// Adds all rows to the profile.
     pub fn finish(self, profile: &mut Profile) {
         for (row, sample) in self.samples.into_iter().enumerate() {
             profile.push(sample, &self.values[row * self.columns..][..self.columns]);

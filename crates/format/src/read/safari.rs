@@ -1,4 +1,4 @@
-//! Timeline recordings that Safari's Web Inspector exports.
+//! Reader of timeline recordings exported by Safari's Web Inspector.
 //!
 //! ```text
 //! {"version":1,"recording":{"displayName":"Timeline Recording 1","startTime":4.1,"endTime":6.6,
@@ -8,8 +8,9 @@
 //!   "sampleDurations":[0.001]}}
 //! ```
 //!
-//! Source: the export of WebKit's `TimelineRecording.js`. Times are seconds; frames are leaf first. A sample without a
-//! duration of its own would be lost: such files are refused. Records of the timeline hold no stacks, and are not read.
+//! Source: the export of WebKit's `TimelineRecording.js`. Times are seconds; frames are leaf first. Files in which
+//! some samples have no duration are rejected, because these samples would be lost. Timeline records have no stacks,
+//! and are not read.
 
 use pyrograph_profile::{Frame, FrameKind, Profile, Sample, StackId, ValueType};
 use serde::Deserialize;
@@ -19,7 +20,7 @@ use super::rows::Rows;
 use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 
-/// See the module.
+/// Reader of Safari's timeline recordings.
 pub struct Safari;
 
 impl Reader for Safari {
@@ -56,7 +57,7 @@ impl Reader for Safari {
                 let frame = profile.frames.intern(frame);
                 stack = profile.stacks.intern(stack, frame);
             }
-            // `as` saturates.
+            // The `as` conversion saturates.
             let nanoseconds = |seconds: f64| (seconds * 1e9).round() as u64;
             let time = Some(nanoseconds(trace.timestamp));
             rows.push(Sample { time, ..Sample::new(stack) }, &[nanoseconds(seconds)]);
@@ -94,7 +95,7 @@ struct Call {
     name: String,
     #[serde(default, deserialize_with = "json::or_default")]
     url: String,
-    /// Where the function begins.
+    /// Line at which the function begins.
     #[serde(default, deserialize_with = "json::or_default")]
     line: f64,
     #[serde(default, deserialize_with = "json::or_default")]

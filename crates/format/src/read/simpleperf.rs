@@ -1,4 +1,5 @@
-//! The output of Android's `simpleperf report-sample --show-callchain`, as text and, with `--protobuf`, [in binary](report).
+//! Reader of the output of Android's `simpleperf report-sample --show-callchain`, as text and, with `--protobuf`, [in
+//! binary](report).
 //!
 //! ```text
 //! sample:
@@ -17,13 +18,13 @@
 //!     execution_type: jit_jvm_method
 //! ```
 //!
-//! `report_sample.py` prints the same as [text of other columns](script).
+//! `report_sample.py` prints the same data as [text with other columns](script).
 //!
-//! - The sample's own frame is the leaf; the callchain goes on from there towards the root.
-//! - A value is `event_count`, nanoseconds for the clocks.
-//! - `execution_type` is printed for Java: interpreted, or compiled at run time or before.
+//! - The sample's own frame is the leaf; the callchain continues from there towards the root.
+//! - The value is `event_count`, in nanoseconds for clock events.
+//! - `execution_type` is printed for Java code: interpreted, or compiled at run time or before.
 //! - Frames without a symbol show `unknown` or `name[+offset]`.
-//! - A stack of which simpleperf says that it could not be unwound further begins with `[truncated]`.
+//! - A stack that simpleperf reports as not fully unwound begins with `[truncated]`.
 //!
 //! Source: `cmd_report_sample.cpp` of simpleperf.
 
@@ -41,7 +42,7 @@ use crate::names::module_kind;
 use crate::reader::{Count, Detail, Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 
-/// See the module.
+/// Reader of simpleperf reports.
 pub struct Simpleperf;
 
 impl Reader for Simpleperf {
@@ -100,7 +101,7 @@ impl Reader for Simpleperf {
     }
 }
 
-/// A sample as it is printed.
+/// A sample of the report.
 #[derive(Default)]
 struct SampleText<'a> {
     event: Cow<'a, str>,
@@ -109,9 +110,9 @@ struct SampleText<'a> {
     pid: Option<i32>,
     tid: Option<i32>,
     comm: Cow<'a, str>,
-    /// Leaf first.
+    /// Frames, leaf first.
     frames: Vec<FrameText<'a>>,
-    /// It lacks its outer part.
+    /// True if the outer part of the stack is missing.
     is_cut: bool,
 }
 
@@ -124,7 +125,7 @@ struct FrameText<'a> {
 }
 
 impl SampleText<'_> {
-    /// Reads `name: value`; `false` if it is something else.
+    /// Parses `name: value`; returns `false` for other lines.
     fn line(&mut self, line: &str) -> bool {
         let Some((name, value)) = line.split_once(':') else { return false };
         let value = value.trim();
@@ -146,14 +147,14 @@ impl SampleText<'_> {
                     _ => frame.kind = execution(value),
                 }
             }
-            // Fields of newer versions, such as why unwinding ended.
+            // Fields of newer versions, such as the reason why unwinding ended.
             _ => {}
         }
         true
     }
 }
 
-/// The kind of a frame of Java, whose others say nothing beyond their file.
+/// Maps an execution type to a kind of Java frame; `None` for other types, whose kind follows from the file.
 fn execution(word: &str) -> Option<FrameKind> {
     match word {
         "jit_jvm_method" => Some(FrameKind::Jit),
@@ -164,7 +165,7 @@ fn execution(word: &str) -> Option<FrameKind> {
 
 struct State<'a> {
     options: &'a Options,
-    /// Which event is counted, once it is known.
+    /// The event that is counted, once known.
     event: Option<String>,
     out: Option<Collector>,
     other_events: BTreeMap<String, u64>,

@@ -1,4 +1,4 @@
-//! speedscope's own file format, which many profilers write for it.
+//! Reader of speedscope's own file format, which many profilers write.
 //!
 //! ```text
 //! {"$schema":"https://www.speedscope.app/file-format-schema.json",
@@ -13,12 +13,12 @@
 //! Source: `file-format-spec.ts` of speedscope.
 //!
 //! - Stacks are root first.
-//! - Each profile is a thread, called by its name, if there are several. Profiles of several
-//!   units are several values; that of `activeProfileIndex` is shown.
-//! - Units of time are brought to nanoseconds. What is not counted in a unit may have decimals.
-//! - A sampled profile gives its samples no times, but each lasts as long as its weight.
-//! - In an evented one, time with no open frame belongs to nothing. A frame that closes while others
-//!   are open in it closes these, too; one that never closes lasts until the end.
+//! - If there are several profiles, each is a thread, named after the profile. Profiles with different units become
+//!   different values; the one of `activeProfileIndex` is shown.
+//! - Time units are converted to nanoseconds. Values that are not times may have decimals.
+//! - Samples of a sampled profile have no times, but each lasts as long as its weight.
+//! - In an evented profile, time without an open frame is not counted. A frame that closes while frames inside it are
+//!   open closes these, too; a frame that never closes lasts until the end.
 
 use pyrograph_profile::{
     Frame, FrameId, FrameKind, Profile, Sample, StackId, Thread, ThreadId, UnitKind, ValueType,
@@ -31,7 +31,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 
-/// See the module.
+/// Reader of speedscope files.
 pub struct Speedscope;
 
 impl Reader for Speedscope {
@@ -77,7 +77,7 @@ struct SharedFrame {
     line: Option<f64>,
 }
 
-/// Both sorts: a sampled one has no events, an evented one no samples.
+/// A profile of either type: a sampled one has no events, an evented one no samples.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct OneProfile {
@@ -104,18 +104,18 @@ struct Event {
     at: f64,
 }
 
-/// Decimals of what has no unit, if any of it is no whole number.
+/// Number of decimals of values that are not times, if any is not an integer.
 const DECIMALS: u8 = 6;
 
-/// Separator that pyrograph itself puts between the value and the thread in names of profiles.
+/// Separator that Pyrograph writes between value and thread in names of profiles.
 pub(crate) const SEPARATOR: &str = " · ";
 
-/// One value of the profile: what the units of several profiles have in common.
+/// A value column of the profile, shared by the file's profiles with the same unit.
 struct Column {
     value_type: ValueType,
     /// The unit in the file.
     unit: String,
-    /// Factor from the file's values to ours.
+    /// Factor from values in the file to values of the profile.
     scale: f64,
 }
 
@@ -160,7 +160,7 @@ impl Builder {
             if index == file.active_profile_index {
                 self.profile.shown = column;
             }
-            // The only profile is mostly called by its file or by what was recorded.
+            // A single profile is usually named after its file or what was recorded.
             let is_thread = file.profiles.len() > 1 || is_ours(file);
             let thread = if is_thread && !thread.is_empty() {
                 let process = self.profile.strings.intern(thread);
@@ -231,7 +231,7 @@ impl Builder {
             return;
         }
         let mut values = vec![0; self.columns.len()];
-        // Saturates.
+        // The conversion saturates.
         values[column] = (weight * of.scale).round() as u64;
         let is_time = of.value_type.unit_kind().time_unit().is_some();
         let time = is_time.then(|| (at * of.scale).round() as u64);
@@ -239,8 +239,8 @@ impl Builder {
     }
 }
 
-/// The columns that the profiles of a file come to: one for each unit, and for each value that
-/// pyrograph wrote as a profile of its own.
+/// Returns the columns for the profiles of a file: one for each unit, and one for each value that Pyrograph wrote as
+/// a separate profile.
 fn columns(file: &File) -> Vec<Column> {
     let mut columns: Vec<Column> = Vec::new();
     for one in &file.profiles {
@@ -281,7 +281,7 @@ fn is_named(column: &Column, name: Option<&str>) -> bool {
     name.is_none_or(|name| column.value_type.name == name)
 }
 
-/// The value that a profile is of, if that is known, and its thread.
+/// Splits the name of a profile into its value, if known, and its thread.
 fn parts_of_name<'a>(file: &File, one: &'a OneProfile) -> (Option<&'a str>, &'a str) {
     if !is_ours(file) {
         return (None, &one.name);
@@ -290,7 +290,7 @@ fn parts_of_name<'a>(file: &File, one: &'a OneProfile) -> (Option<&'a str>, &'a 
     (Some(name), thread)
 }
 
-/// True if pyrograph wrote the file.
+/// True if Pyrograph wrote the file.
 fn is_ours(file: &File) -> bool {
     file.exporter.starts_with("pyrograph@")
 }

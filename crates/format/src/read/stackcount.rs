@@ -1,4 +1,4 @@
-//! The output of bcc's `stackcount`: how often each stack led to a function or an event.
+//! Reader of the output of bcc's `stackcount`: number of calls of a function or occurrences of an event, by stack.
 //!
 //! ```text
 //! Tracing 1 functions for "t:sched:sched_switch"... Hit Ctrl-C to end.
@@ -12,10 +12,10 @@
 //!
 //! ```
 //!
-//! - Frames are leaf first, the kernel's before the program's, indented by two blanks; `-v` puts
-//!   addresses before them. `--` (`-d`) parts them, otherwise the kernel's end where it is entered.
-//! - `-P` names the process below its stack, in some versions as Python writes bytes.
-//! - With `-i` there is a table for each interval, with `-T` below a time of day: they are added up.
+//! - Frames are leaf first, kernel frames before user frames, indented by two blanks; `-v` prints addresses before
+//!   them. `--` (`-d`) separates them, otherwise the kernel stack ends at a kernel entry point.
+//! - `-P` prints the process below its stack, in some versions in Python's notation for bytes.
+//! - With `-i` there is a table for each interval, with `-T` below a time of day: they are summed.
 
 use pyrograph_profile::{ThreadId, ValueType};
 
@@ -25,7 +25,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of `stackcount` text.
 pub struct Stackcount;
 
 impl Reader for Stackcount {
@@ -68,21 +68,21 @@ impl Reader for Stackcount {
     }
 }
 
-/// Reads what is counted from the first line.
+/// Parses the name of the function or event in the first line.
 fn title(line: &str) -> Option<&str> {
     let (number, rest) = line.strip_prefix("Tracing ")?.split_once(" functions for \"")?;
     number.parse::<u64>().ok()?;
     rest.split_once('"').map(|(counted, _)| counted)
 }
 
-/// Reads `    b'work' [21272]`.
+/// Parses `    b'work' [21272]`.
 fn process(line: &str) -> Option<(&str, i32)> {
     let (name, pid) = line.strip_prefix("    ")?.strip_suffix(']')?.rsplit_once(" [")?;
     let name = name.strip_prefix("b'").and_then(|name| name.strip_suffix('\'')).unwrap_or(name);
     Some((name.trim(), pid.parse().ok()?))
 }
 
-/// Reads `    12`.
+/// Parses `    12`.
 fn value(line: &str) -> Option<u64> {
     line.strip_prefix("    ")?.trim_end().parse().ok()
 }

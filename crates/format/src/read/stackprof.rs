@@ -1,4 +1,4 @@
-//! StackProf, the sampling profiler of Ruby: `StackProf.run(out: FILE)`, and its results as JSON.
+//! Reader of results of StackProf, the sampling profiler of Ruby: `StackProf.run(out: FILE)`, also as JSON.
 //!
 //! ```text
 //! {"version":1.2,"mode":"cpu","interval":1000,"samples":44,"gc_samples":0,"missed_samples":0,
@@ -7,13 +7,13 @@
 //!  "raw":[3,1407,1405,1406,1]}
 //! ```
 //!
-//! Source: `ext/stackprof/stackprof.c` and the README of StackProf. `out:` writes the same in Ruby's
-//! [marshal](marshal) format. `raw` holds stacks: how many frames, these root first, and how often.
+//! Source: `ext/stackprof/stackprof.c` and the README of StackProf. `out:` writes the same data in Ruby's
+//! [marshal](marshal) format. `raw` contains stacks: number of frames, frames root first, and sample count.
 //!
-//! - `interval` is microseconds, or every how many allocations in the mode `object`.
-//! - Without `raw: true` there are **no stacks**, but each function's own samples, and with `edges` how often it called
-//!   which: stacks are [put together](super::call_graph) from them.
-//! - Lines are those where methods begin.
+//! - `interval` is in microseconds, or in allocations in the mode `object`.
+//! - Without `raw: true` there are **no stacks**, but self samples of each function, and with `edges` the number of
+//!   samples for each callee: stacks are [estimated](super::call_graph) from them.
+//! - Lines are those at which methods begin.
 
 mod marshal;
 
@@ -31,7 +31,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 
-/// See the module.
+/// Reader of StackProf results.
 pub struct StackProf;
 
 impl Reader for StackProf {
@@ -106,7 +106,7 @@ struct Function {
 }
 
 impl Dump {
-    /// From Ruby's own values.
+    /// Converts Ruby's values to a dump.
     fn of(value: &Value) -> Self {
         let count = |key| value.get(key).and_then(Value::count);
         let frames = value.get("frames").and_then(Value::dict).unwrap_or_default().iter();
@@ -123,7 +123,7 @@ impl Dump {
         }
     }
 
-    /// The value of one sample, and its unit.
+    /// Returns the value type, and the value of one sample.
     fn value_type(&self) -> (ValueType, f64) {
         let interval = if self.interval >= 1.0 { self.interval } else { 1.0 };
         match self.mode.as_str() {
@@ -154,7 +154,7 @@ impl Dump {
         Reading::new(profile, warnings)
     }
 
-    /// The graph of calls, and the functions of its rows.
+    /// Returns the call graph, and the function ID of each of its rows.
     fn graph(&self, value: impl Fn(u64) -> u64) -> (Vec<Node>, Vec<u64>) {
         let order: Vec<u64> = self.frames.keys().copied().collect();
         let row: HashMap<u64, usize> =
@@ -201,7 +201,7 @@ fn frame(profile: &mut Profile, of: &Function) -> FrameId {
     profile.frames.intern(frame)
 }
 
-/// Reads stacks one after the other; `false` if the last one is not whole.
+/// Adds all stacks; returns `false` if the last one is incomplete.
 fn raw(
     mut raw: &[u64],
     frames: &HashMap<u64, FrameId>,

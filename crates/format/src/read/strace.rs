@@ -1,4 +1,4 @@
-//! System calls: with their stacks, as `strace -k` writes them, or without.
+//! Reader of strace output: system calls with stacks, as `strace -k` writes them, or without.
 //!
 //! ```text
 //! [pid  7] openat(AT_FDCWD, "/etc/hostname", O_RDONLY) = 3
@@ -7,17 +7,17 @@
 //!  > /opt/app() [0x10b1]
 //! ```
 //!
-//! - Each call is one, its name the leaf. Frames are leaf first.
-//! - The stack follows the end of a call: `<... read resumed>` where other threads' calls came between.
+//! - Each call counts 1, with its name as the leaf. Frames are leaf first.
+//! - The stack follows the end of a call: `<... read resumed>` if calls of other threads came in between.
 //!
-//! Without stacks, a call is a frame of its thread, and what failed is below it, by its error:
+//! Without stacks, a call is a frame of its thread. Failed calls have a child frame with the error:
 //!
 //! ```text
 //! 7<sh> openat(AT_FDCWD, "/etc/hostname", O_RDONLY) = -1 ENOENT (No such file or directory) <0.000012>
 //! ```
 //!
-//! - Values are the time that calls took, if `-T` was given, and how many there were.
-//! - A call that had not returned at the end took the time up to the last line, as far as that is known.
+//! - Values are the duration of calls, if `-T` was given, and their number.
+//! - A call that had not returned at the end lasts until the last line, if times are known.
 
 use pyrograph_profile::{
     FrameKind, Profile, Sample, ThreadAction, ThreadEvent, ThreadId, ValueType,
@@ -28,7 +28,7 @@ use crate::input::Head;
 use crate::reader::{Detail, Options, ReadError, Reader, Reading};
 use crate::strace_text::{is_strace, strace_events};
 
-/// See the module.
+/// Reader of strace output.
 pub struct Strace;
 
 impl Reader for Strace {
@@ -76,7 +76,7 @@ fn has_stacks(head: &[u8]) -> bool {
     lines.next().is_some() && lines.take(200).any(|line| frame(line).is_some())
 }
 
-/// Calls by thread and error.
+/// Reads calls without stacks, by thread and error.
 fn without_stacks(input: Head, options: &Options) -> Reading {
     let mut calls = ThreadCalls {
         out: Collector::new(ValueType::samples()),
@@ -97,11 +97,11 @@ fn without_stacks(input: Head, options: &Options) -> Reading {
 
 struct ThreadCalls {
     out: Collector,
-    /// Samples keep their times.
+    /// True if samples keep their times.
     with_times: bool,
     /// The last time in the text.
     last: u64,
-    /// The time that all calls took together.
+    /// Total duration of all calls.
     took: u64,
 }
 
@@ -114,7 +114,7 @@ impl ThreadCalls {
         let known = call.duration.unwrap_or(0);
         self.last = self.last.max(event.time.saturating_add(known));
         let took = match event.time {
-            // The end of what has not returned is only known in relation to other calls.
+            // The duration of an unfinished call is only known relative to the times of other calls.
             begun @ 1.. if call.unfinished && self.took > 0 => self.last.saturating_sub(begun),
             _ => known,
         };
@@ -136,14 +136,14 @@ impl ThreadCalls {
         match (number, name) {
             (0, "") => ThreadId::UNKNOWN,
             (0, name) => self.out.thread(name, None, None),
-            // Without `-Y` there are only numbers.
+            // Without `-Y` there are only IDs.
             (number, "") => self.out.thread(&number.to_string(), Some(number), Some(number)),
             (number, name) => self.out.thread(name, Some(number), Some(number)),
         }
     }
 }
 
-/// Calls without a stack, as those that are not finished yet, are left out.
+/// Ends a stack. Calls without a stack, such as unfinished ones, are left out.
 fn finish(out: &mut Collector) {
     if out.depth() > 1 {
         out.end_leaf_first(ThreadId::UNKNOWN, 1);
@@ -151,7 +151,7 @@ fn finish(out: &mut Collector) {
     out.discard();
 }
 
-/// The name of a call, behind the process's number and the time.
+/// Returns the name of a call, which follows the process ID and the time.
 fn call(line: &str) -> Option<&str> {
     if let Some((_, rest)) = line.split_once("<... ") {
         return rest.split_once(" resumed>").map(|(name, _)| name);
@@ -166,12 +166,12 @@ fn call(line: &str) -> Option<&str> {
     (is_name(name) && (line.contains(" = ") || line.contains("<unfinished"))).then_some(name)
 }
 
-/// Module, symbol and address of ` > /opt/app(main+0x55) [0x1239]`.
+/// Parses module, symbol and address in ` > /opt/app(main+0x55) [0x1239]`.
 fn frame(line: &str) -> Option<(&str, &str, u64)> {
     let (place, address) = line.strip_prefix(" > ")?.strip_suffix(']')?.rsplit_once(" [0x")?;
     let address = u64::from_str_radix(address, 16).ok()?;
     let (module, symbol) = match place.strip_suffix(')') {
-        // A C++ symbol has brackets of its own.
+        // A C++ symbol may contain brackets.
         Some(place) => place.split_once('(')?,
         None => (place, ""),
     };

@@ -1,4 +1,4 @@
-//! The table of `strace -c`: system calls, and the time that they took.
+//! Reader of the table of `strace -c`: system calls and their total times.
 //!
 //! ```text
 //! % time     seconds  usecs/call     calls    errors syscall
@@ -9,8 +9,9 @@
 //! 100.00    0.000019           0        21         1 total
 //! ```
 //!
-//! There are no stacks: each system call is one frame. The first value is time, the second the number of calls. The
-//! columns are those that the line of names has (`-U`). With `-C` the table follows a trace, which is then read instead.
+//! There are no stacks: each system call is one frame. The first value is the time, the second the number of calls.
+//! Columns are identified by the heading (`-U` changes them). With `-C` the table follows a trace, which is then read
+//! instead.
 
 use pyrograph_profile::{Frame, FrameKind, Profile, Sample, StackId, ValueType};
 
@@ -19,7 +20,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of `strace -c` tables.
 pub struct StraceSummary;
 
 impl Reader for StraceSummary {
@@ -62,13 +63,13 @@ impl Reader for StraceSummary {
                 None => lines.warn(WarningKind::UnreadableLine),
             }
         }
-        // Of a short run, no call took a microsecond.
+        // In a short run, all calls may take less than a microsecond.
         profile.shown = usize::from(profile.samples.total(0) == 0);
         Ok(Reading::new(profile, lines.warnings))
     }
 }
 
-/// Of the columns of a row, counted from the left, those that are read. `errors` may be empty.
+/// The columns that are read, counted from the left. `errors` may be empty.
 struct Columns {
     seconds: usize,
     calls: usize,
@@ -76,9 +77,9 @@ struct Columns {
 }
 
 impl Columns {
-    /// Reads `% time     seconds  usecs/call     calls    errors syscall`.
+    /// Parses `% time     seconds  usecs/call     calls    errors syscall`.
     fn of(line: &str) -> Option<Self> {
-        // The only name of two words.
+        // The only heading of two words.
         let line = line.replacen("% time", "%time", 1);
         let names: Vec<&str> = line.split_whitespace().collect();
         let place = |name: &str| names.iter().position(|&found| found == name);
@@ -88,7 +89,8 @@ impl Columns {
 
     fn row<'a>(&self, line: &'a str) -> Option<(&'a str, u64, u64)> {
         let words: Vec<&str> = line.split_whitespace().collect();
-        // Errors stand behind the calls, just before the name.
+        // An empty `errors` cell does not shift the columns that are read: it comes after the calls, just before the
+        // name.
         if words.len() != self.count && words.len() + 1 != self.count {
             return None;
         }

@@ -1,4 +1,4 @@
-//! Flame graphs as SVG: our own, inferno's and flamegraph.pl's.
+//! Reader of flame graphs in SVG: Pyrograph's own, inferno's and flamegraph.pl's.
 //!
 //! ```text
 //! <g transform="translate(0 26.5)"><g class="c1"><path d="M40 0h60"><title>parse
@@ -7,10 +7,11 @@
 //! <g ><title>parse (60 samples, 60.00%)</title><rect x="482" y="53" width="708" …/></g>   flamegraph.pl
 //! ```
 //!
-//! - Values are those of the titles, or, where ours have a unit that was chosen for their size (`1.82 s`), the widths.
-//! - A picture of a comparison is read as the side after it.
-//! - A frame's caller is the frame of the row nearer to the root which is below or above it.
-//! - Frames that were too narrow to be drawn are not there: what they took counts as their caller's own.
+//! - Values are taken from the titles. If a title of Pyrograph's has a unit chosen for the value's size (`1.82 s`),
+//!   values are computed from the widths.
+//! - A picture of a comparison is read as its "after" side.
+//! - A frame's caller is the frame directly below or above it in the next row towards the root.
+//! - Frames that were too narrow to be drawn are missing: their values count as their caller's self value.
 
 use pyrograph_profile::{
     Frame, FrameKind, Profile, Sample, StackId, ThreadId, UnitKind, ValueType,
@@ -20,7 +21,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of flame graphs in SVG.
 pub struct Svg;
 
 impl Reader for Svg {
@@ -61,23 +62,23 @@ impl Reader for Svg {
     }
 }
 
-/// A frame as it is drawn.
+/// A frame as drawn.
 struct Drawn {
     name: String,
-    /// Its value and that value's decimals, if the title has it exactly.
+    /// Its value and the value's number of decimals, if the title has it exactly.
     value: Option<(u64, u8)>,
-    /// The title has the value of another side, too, or how the two differ.
+    /// True if the title also has the value of another side, or the difference.
     is_compared: bool,
-    /// The unit may have been chosen for the size of the value.
+    /// True if the picture is Pyrograph's, whose units may depend on the size of the value.
     is_ours: bool,
-    /// As it is written: `1.82 s`, `60 samples`.
+    /// The value as written: `1.82 s`, `60 samples`.
     shown: String,
     x: f64,
     width: f64,
     y: f64,
 }
 
-/// A tag: its name, what is in it, and where it ends.
+/// A tag: name, attributes, and end offset.
 struct Tag<'a> {
     name: &'a str,
     attributes: &'a str,
@@ -93,7 +94,7 @@ fn next_tag(text: &str, at: usize) -> Option<Tag<'_>> {
     Some(Tag { name, attributes: &inside[name.len().min(inside.len())..], end: end + 1 })
 }
 
-/// The value of an attribute, as it is written.
+/// Returns the value of an attribute, unparsed.
 fn attribute<'a>(attributes: &'a str, name: &str) -> Option<&'a str> {
     attributes.match_indices(name).find_map(|(at, _)| {
         let is_start = attributes[..at].chars().next_back().is_none_or(char::is_whitespace);
@@ -107,7 +108,7 @@ fn number(attributes: &str, name: &str) -> Option<f64> {
     text.trim_end_matches('%').parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// All frames, in the order of the file.
+/// Returns all frames, in file order.
 fn boxes(text: &str) -> Vec<Drawn> {
     let mut found = Vec::new();
     let (mut at, mut row) = (0, 0.0);
@@ -135,7 +136,7 @@ fn boxes(text: &str) -> Vec<Drawn> {
                 found.extend(title.take().and_then(|title| established(title, tag.attributes)));
             }
             "script" | "style" => {
-                // Its content may look like anything.
+                // The content may look like anything.
                 let close = if tag.name == "script" { "</script" } else { "</style" };
                 at = match tag.attributes.ends_with('/') {
                     true => at,
@@ -148,24 +149,24 @@ fn boxes(text: &str) -> Vec<Drawn> {
     found
 }
 
-/// The vertical part of `transform="translate(0 26.5)"`.
+/// Returns the vertical part of `transform="translate(0 26.5)"`.
 fn translation(attributes: &str) -> Option<f64> {
     let inside = attribute(attributes, "transform")?.strip_prefix("translate(")?;
     inside.trim_end_matches(')').rsplit([' ', ',']).next()?.parse().ok()
 }
 
-/// Where `M40 0h60` begins, and how wide it is.
+/// Returns the start and width of `M40 0h60`.
 fn span(attributes: &str) -> Option<(f64, f64)> {
     let (x, width) = attribute(attributes, "d")?.strip_prefix('M')?.split_once(" 0h")?;
     let width: f64 = width.parse().ok()?;
     Some((x.parse().ok()?, width)).filter(|(x, width): &(f64, f64)| (x + width).is_finite())
 }
 
-/// A frame of our own: the name, and in the next line its value and percentage.
+/// Parses a frame of Pyrograph's: the name, and on the next line value and percentage.
 fn ours(title: &str, x: f64, width: f64, y: f64) -> Option<Drawn> {
     let mut lines = title.lines();
     let name = lines.next()?;
-    // Of a comparison the side after comes first.
+    // In a comparison, the "after" side comes first.
     let shown = lines.next()?.split_once('%')?.0.rsplit_once(", ")?.0;
     let after = shown.strip_prefix("after ");
     let is_compared = after.is_some();
@@ -174,10 +175,10 @@ fn ours(title: &str, x: f64, width: f64, y: f64) -> Option<Drawn> {
     Some(Drawn { name, value, is_compared, is_ours: true, shown, x, width, y })
 }
 
-/// A frame of flamegraph.pl and those that write like it.
+/// Parses a frame in the form of flamegraph.pl and compatible tools.
 fn established(title: &str, attributes: &str) -> Option<Drawn> {
     let (name, shown) = title.trim_end().strip_suffix(')')?.rsplit_once(" (")?;
-    // `60 samples, 60.00%`, in a difference with `; +1.20%` after it.
+    // `60 samples, 60.00%`, followed by `; +1.20%` in a difference.
     let (shown, change) = shown.split_once('%')?;
     let (shown, _) = shown.rsplit_once(", ")?;
     let x = number(attributes, "fg:x").or_else(|| number(attributes, "x"))?;
@@ -195,7 +196,7 @@ fn established(title: &str, attributes: &str) -> Option<Drawn> {
     })
 }
 
-/// The number that a value begins with, `1,234.5`, and its decimals.
+/// Returns the number at the start of a value, `1,234.5`, and its number of decimals.
 fn exact(shown: &str) -> Option<(u64, u8)> {
     let digits: String = shown.split(' ').next()?.chars().filter(|&c| c != ',').collect();
     let (whole, decimals) = digits.split_once('.').unwrap_or((&digits, ""));
@@ -203,13 +204,13 @@ fn exact(shown: &str) -> Option<(u64, u8)> {
     Some((value, u8::try_from(decimals.len()).ok().filter(|&decimals| decimals <= 9)?))
 }
 
-/// True if a value is rounded to a unit of its size.
+/// True if the value is rounded to a unit that depends on its size.
 fn has_chosen_unit(shown: &str) -> bool {
     let unit = shown.split_once(' ').map_or("", |(_, unit)| unit);
     ["s", "ms", "µs", "ns", "B", "KiB", "MiB", "GiB"].contains(&unit)
 }
 
-/// The type of the values, and the root's value where they are rounded to a unit of their size, by the root's title.
+/// Returns the type of the values, and the root's value if it is rounded to a unit that depends on its size.
 fn value_type(shown: &str, is_ours: bool) -> (ValueType, Option<f64>) {
     let (digits, unit) = shown.split_once(' ').unwrap_or((shown, ""));
     let digits: String = digits.chars().filter(|&c| c != ',').collect();
@@ -235,7 +236,7 @@ fn value_type(shown: &str, is_ours: bool) -> (ValueType, Option<f64>) {
     }
 }
 
-/// The text of what XML writes as references.
+/// Replaces XML character references in a text.
 fn unescaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -279,7 +280,7 @@ fn build(mut boxes: Vec<Drawn>) -> Profile {
         .map_or((0.0, 0.0, String::new(), false), |of| {
             (of.y, of.width, of.shown.clone(), of.is_ours)
         });
-    // The root's row is the lowest, or in an icicle the highest.
+    // The root's row is the lowest, or the highest in an icicle graph.
     let up = !boxes.iter().any(|of| of.y > root_y && of.width < root_width);
     let down = |y: f64| if up { -y } else { y };
     boxes.sort_by(|a, b| down(a.y).total_cmp(&down(b.y)).then(a.x.total_cmp(&b.x)));
@@ -320,7 +321,7 @@ fn build(mut boxes: Vec<Drawn>) -> Profile {
             stack = stacks[caller];
             own[caller] = own[caller].saturating_sub(total);
         }
-        // The root stands for no function.
+        // The root frame `all` is not a function.
         if caller.is_some() || boxes[index].name != "all" {
             let name = profile.strings.intern(&boxes[index].name);
             let frame = profile.frames.intern(Frame::named(name, FrameKind::User));

@@ -1,5 +1,5 @@
-//! Stacks with counts that SystemTap scripts print with `print_stack`, `print_ustack`,
-//! `print_backtrace`, `print_ubacktrace` and their like.
+//! Reader of stacks with counts, printed by SystemTap scripts with `print_stack`, `print_ustack`, `print_backtrace`,
+//! `print_ubacktrace` and similar functions.
 //!
 //! ```text
 //! my app
@@ -11,12 +11,11 @@
 //!         2404
 //! ```
 //!
-//! - Frames are leaf first. A number alone on its line is the count, and ends the stack.
-//! - Where a function is not known, its address stands in its place, and the module with an offset.
-//! - The kernel is `[kernel]`, and what has an address in the upper half: its modules.
-//! - `(inexact)` marks what the unwinder guessed. Guesses are kept: there is nothing else.
-//! - A line before the first frame that is none, as `printf("%s\n", execname())` prints it, is the
-//!   process.
+//! - Frames are leaf first. A number alone on a line is the count, and ends the stack.
+//! - If a function is unknown, its address is printed instead, and the module with an offset.
+//! - Kernel frames are those in `[kernel]`, and those with addresses in the upper half: kernel modules.
+//! - `(inexact)` marks frames that the unwinder guessed. They are kept, because there is no alternative.
+//! - A line before the first frame that is not a frame, as printed by `printf("%s\n", execname())`, is the process.
 
 use pyrograph_profile::{FrameKind, ValueType};
 
@@ -25,7 +24,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of SystemTap stacks.
 pub struct SystemTap;
 
 impl Reader for SystemTap {
@@ -90,12 +89,12 @@ impl Reader for SystemTap {
 
 struct Frame<'a> {
     address: u64,
-    /// Empty if not known.
+    /// Empty if unknown.
     symbol: &'a str,
     module: &'a str,
 }
 
-/// Reads a frame.
+/// Parses a frame.
 fn frame(line: &str) -> Option<Frame<'_>> {
     let text = line.trim();
     let (address, text) = text.split_once(' ').unwrap_or((text, ""));
@@ -124,7 +123,7 @@ impl Frame<'_> {
     }
 }
 
-/// Reads a line that is a number alone.
+/// Parses a line that is only a number; the error is a number out of range.
 fn count(line: &str) -> Option<Result<u64, ()>> {
     let digits = line.trim();
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,7 +1,7 @@
-//! The common part of readers of line-based text: lines with their numbers, and stacks by name.
+//! Shared code of readers of line-based text: lines with their numbers, and stacks by name.
 //!
-//! For formats whose files are small, as most are. Those of which people have gigabytes (`perf
-//! script`, folded) read in larger pieces.
+//! It is meant for small files, as most formats have. Formats with files of gigabytes (`perf script`, folded) are
+//! read in larger chunks.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -19,27 +19,27 @@ use crate::perf_frame::FrameLine;
 use crate::reader::{Options, Reading};
 use crate::warnings::{Place, WarningKind, Warnings};
 
-/// Limit of a line, beyond which the rest is left out: no format has such lines.
+/// Maximum length of a line, in bytes; the rest is left out. No format has such long lines.
 const LONGEST_LINE: usize = 16 << 20;
 
-/// Bytes that are read at once: they stay in the CPU's caches until they are parsed.
+/// Bytes per read: small enough to stay in the CPU's caches until they are parsed.
 const PIECE: usize = 64 << 10;
 
-/// The lines of an input, without their ends (`\n` or `\r\n`); bytes that are not UTF-8 replaced.
+/// The lines of an input, without their ends (`\n` or `\r\n`); invalid UTF-8 is replaced.
 pub(crate) struct Lines {
     input: Box<dyn Read + Send>,
     name: String,
-    /// Whole lines.
+    /// Complete lines.
     text: String,
-    /// Where in `text` the line that came last is.
+    /// Range in `text` of the current line.
     line: Range<usize>,
-    /// Where in `text` the next line begins.
+    /// Offset in `text` of the next line.
     at: usize,
-    /// Bytes that were read beyond `text`.
+    /// Bytes that were read but are not part of `text` yet.
     carry: Vec<u8>,
     number: u64,
     ended: bool,
-    /// Warnings about them so far.
+    /// Warnings so far.
     pub warnings: Warnings,
 }
 
@@ -58,7 +58,7 @@ impl Lines {
         }
     }
 
-    /// Puts the next line into `line`, in place of what was there; `false` at the end.
+    /// Replaces `line` with the next line; returns `false` at the end.
     pub fn next(&mut self, line: &mut String) -> bool {
         line.clear();
         let more = self.advance();
@@ -66,22 +66,22 @@ impl Lines {
         more
     }
 
-    /// The next line, where it lies; `None` at the end.
+    /// Returns the next line, without copying it; `None` at the end.
     pub fn next_line(&mut self) -> Option<&str> {
         self.advance().then(|| self.line())
     }
 
-    /// The line that came last; empty at the end.
+    /// Returns the current line; empty at the end.
     pub fn line(&self) -> &str {
         &self.text[self.line.clone()]
     }
 
-    /// Its bytes.
+    /// Returns the bytes of the current line.
     pub fn bytes(&self) -> &[u8] {
         &self.text.as_bytes()[self.line.clone()]
     }
 
-    /// Moves on to the next line; `false` at the end.
+    /// Advances to the next line; returns `false` at the end.
     pub fn advance(&mut self) -> bool {
         if self.at == self.text.len() && !self.read_piece() {
             self.line = 0..0;
@@ -96,7 +96,7 @@ impl Lines {
         true
     }
 
-    /// Reads more into `text`; `false` at the end.
+    /// Reads more lines into `text`; returns `false` at the end.
     fn read_piece(&mut self) -> bool {
         self.at = 0;
         let mut bytes = std::mem::take(&mut self.text).into_bytes();
@@ -128,14 +128,14 @@ impl Lines {
         match (&mut self.input).take(PIECE as u64).read_to_end(bytes) {
             Ok(read) => self.ended = read < PIECE,
             Err(error) => {
-                // The bytes before stay.
+                // The bytes before the error are kept.
                 self.ended = true;
                 self.warnings.add(WarningKind::Truncated(error.to_string()), 1, []);
             }
         }
     }
 
-    /// Leaves out what comes up to the end of a line.
+    /// Skips the input up to the end of the line.
     fn skip_line(&mut self) {
         let mut bytes = Vec::new();
         while !self.ended {
@@ -148,7 +148,7 @@ impl Lines {
         }
     }
 
-    /// Lines with what is not UTF-8 in them replaced.
+    /// Converts lines to text; invalid UTF-8 is replaced, with a warning.
     fn replaced(&mut self, bytes: &[u8]) -> String {
         let mut text = String::with_capacity(bytes.len());
         for (number, line) in (self.number + 1..).zip(bytes.split_inclusive(|&byte| byte == b'\n'))
@@ -162,36 +162,36 @@ impl Lines {
         text
     }
 
-    /// True if the line that came last is the input's last, and has no end.
+    /// True if the current line is the input's last one, and is not terminated.
     pub fn is_unfinished(&self) -> bool {
         self.at == self.text.len() && !self.text.ends_with('\n')
     }
 
-    /// The number of the line that came last, from 1.
+    /// Returns the number of the current line, from 1.
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// Counts one of `kind` at the line that came last.
+    /// Adds a warning at the current line.
     pub fn warn(&mut self, kind: WarningKind) {
         self.warn_at(kind, self.number);
     }
 
-    /// Counts one of `kind` at a line.
+    /// Adds a warning at line `line`.
     pub fn warn_at(&mut self, kind: WarningKind, line: u64) {
         self.warnings.add(kind, 1, [Place { file: self.name.clone(), line }]);
     }
 }
 
-/// The complete lines that an input begins with, without blanks at their ends; none if it is not
-/// text. For the detection of formats.
+/// Iterates over the complete lines at the beginning of an input, without trailing blanks; empty if it is not text.
+/// For the detection of formats.
 pub(crate) fn first_lines(head: &[u8]) -> impl Iterator<Item = &str> {
     let text = if memchr::memchr(0, head).is_some() { &[] } else { head };
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     text.split(|&byte| byte == b'\n').map_while(|line| str::from_utf8(line).ok()).map(str::trim_end)
 }
 
-/// Drops from the end what says where in a function an address is: `+0x1a/0x2b`, `+0x1a`, `+26`.
+/// Removes an offset in the function from the end of a symbol: `+0x1a/0x2b`, `+0x1a`, `+26`.
 pub(crate) fn without_offset(symbol: &str) -> &str {
     let is_hex = |text: &str| {
         text.strip_prefix("0x").is_some_and(|digits| {
@@ -206,22 +206,22 @@ pub(crate) fn without_offset(symbol: &str) -> &str {
     if !name.is_empty() && is_number(offset) && is_hex(size) { name } else { symbol }
 }
 
-/// Reads `0x1f3a0`.
+/// Parses `0x1f3a0`.
 pub(crate) fn hex_address(text: &str) -> Option<u64> {
     let digits = text.strip_prefix("0x")?;
-    // `from_str_radix` takes a sign.
+    // `from_str_radix` accepts a sign.
     let digits = digits.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some(digits)?;
     u64::from_str_radix(digits, 16).ok()
 }
 
-/// True if an address is one of the kernel's: the upper half of the address space is, on x86-64 and
-/// 64-bit ARM alike.
+/// True if an address belongs to the kernel: the kernel has the upper half of the address space, both on x86-64 and
+/// 64-bit ARM.
 pub(crate) fn is_kernel_address(address: u64) -> bool {
     address >> 63 == 1
 }
 
-/// True if a function is one that the kernel's own stacks begin with: where system calls,
-/// interrupts and faults enter it, where its threads begin, and where idle CPUs wait.
+/// True if a function can be the root of a kernel stack: entry points of system calls, interrupts and faults, start
+/// functions of kernel threads, and the idle loop.
 ///
 /// Source: the entry code of Linux for x86-64 (`arch/x86/entry`) and 64-bit ARM
 /// (`arch/arm64/kernel/entry*`), and names of older versions.
@@ -263,10 +263,10 @@ pub(crate) fn is_kernel_entry(function: &str) -> bool {
     NAMES.contains(&name) || BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
 }
 
-/// Grows a profile of one value type, stack by stack.
+/// Builds a profile with one value type, stack by stack.
 pub(crate) struct Collector {
     pub profile: Profile,
-    /// The frames of the stack that is being read, in the order in which the format lists them.
+    /// The frames of the current stack, in the order in which the format lists them.
     pub frames: Vec<FrameId>,
     /// See [`Options::unknown_addresses`].
     unknown_addresses: bool,
@@ -278,13 +278,13 @@ impl Collector {
         Self { profile, frames: Vec::new(), unknown_addresses: false }
     }
 
-    /// The same, with addresses where functions have no names, if the options say so.
+    /// Sets whether functions without a name show their address, from the options.
     pub fn addresses(self, options: &Options) -> Self {
         Self { unknown_addresses: options.unknown_addresses, ..self }
     }
 
-    /// Adds a frame of compiled code as a tool prints it: without its offset and parameters, and
-    /// without a name if it has only an address or is `[unknown]`.
+    /// Adds a frame of compiled code, given as a tool prints it: drops offset and parameters; the frame has no name
+    /// if the symbol is only an address or `[unknown]`.
     pub fn symbol(&mut self, symbol: &str, module: &str, kind: FrameKind) {
         let symbol = without_offset(symbol.trim());
         let address = hex_address(symbol);
@@ -294,15 +294,15 @@ impl Collector {
         self.frame(&tidy_name(symbol), module, kind);
     }
 
-    /// Adds a frame of which only the address, or not even that, is known.
+    /// Adds a frame without a name, which has only an address, or 0.
     pub fn unknown(&mut self, address: u64, module: &str, kind: FrameKind) {
         let address = if self.unknown_addresses { address } else { 0 };
         let module = self.profile.strings.intern(module);
         self.push_frame(Frame { module, address, kind, ..Frame::default() });
     }
 
-    /// Adds a frame as `perf script` prints it. Of methods that were inlined into one another, which
-    /// stand in one line, the innermost is the first: frames come leaf first.
+    /// Adds a frame as `perf script` prints it. Inlined Java methods, which are printed on one line, become several
+    /// frames, innermost first: frames come leaf first.
     pub fn perf_frame(&mut self, line: &FrameLine<'_>) {
         let text = |bytes| str::from_utf8(bytes).unwrap_or_default();
         let (symbol, module) = (text(line.symbol), text(line.module));
@@ -321,7 +321,7 @@ impl Collector {
         }
     }
 
-    /// As [`symbol`](Self::symbol), with its place in the source (`""` and 0: not known).
+    /// Adds a frame like [`symbol`](Self::symbol), with its source file and line (`""` and 0 if unknown).
     pub fn symbol_at(&mut self, symbol: &str, module: &str, kind: FrameKind, at: (&str, u32)) {
         self.symbol(symbol, module, kind);
         let Some(last) = self.frames.last_mut() else { return };
@@ -330,13 +330,13 @@ impl Collector {
         *last = self.profile.frames.intern(frame);
     }
 
-    /// The thread of these numbers and name, as far as they are known.
+    /// Interns a thread with these numbers and this name, as far as they are known.
     pub fn thread(&mut self, name: &str, pid: Option<i32>, tid: Option<i32>) -> ThreadId {
         let process = self.profile.strings.intern(name);
         self.profile.threads.intern(Thread { pid, tid, process, ..Thread::default() })
     }
 
-    /// Adds a frame of which a name and perhaps a module (`""`: not known) are known to the stack.
+    /// Adds a frame with a name and possibly a module (`""` if unknown) to the stack.
     pub fn frame(&mut self, function: &str, module: &str, kind: FrameKind) {
         let function = self.profile.strings.intern(function);
         let module = self.profile.strings.intern(module);
@@ -348,45 +348,45 @@ impl Collector {
         self.frame(marker.label(), "", FrameKind::Marker(marker));
     }
 
-    /// Adds a remark in the source's own words to the stack.
+    /// Adds a remark with the given text to the stack.
     pub fn remark(&mut self, text: &str) {
         self.frame(text, "", FrameKind::Marker(Marker::Remark));
     }
 
-    /// Adds a frame, whose strings are the profile's, to the stack.
+    /// Adds a frame, whose strings are interned in the profile, to the stack.
     pub fn push_frame(&mut self, frame: Frame) {
         let frame = self.profile.frames.intern(frame);
         self.frames.push(frame);
     }
 
-    /// Number of frames the stack that is being read has so far.
+    /// Number of frames of the current stack so far.
     pub fn depth(&self) -> usize {
         self.frames.len()
     }
 
-    /// Forgets the stack that is being read.
+    /// Discards the current stack.
     pub fn discard(&mut self) {
         self.frames.clear();
     }
 
-    /// The name of a frame of the stack that is being read; empty if there is no such frame.
+    /// Returns the name of a frame of the current stack; empty if there is no such frame.
     pub fn function(&self, place: usize) -> &str {
         let frame = self.frames.get(place).map(|&frame| self.profile.frames.get(frame));
         frame.map_or("", |frame| self.profile.strings.get(frame.function))
     }
 
-    /// The thread of this name, of which nothing else is known; `""` is the unknown thread.
+    /// Interns a thread with this name and no other information; `""` is the unknown thread.
     pub fn thread_named(&mut self, name: &str) -> ThreadId {
         self.thread(name, None, None)
     }
 
-    /// Ends a stack whose frames came root first, as a sample of `value`.
+    /// Ends the current stack, whose frames came root first, as a sample of `value`.
     pub fn end_root_first(&mut self, thread: ThreadId, value: u64) {
         let stack = self.profile.stacks.intern_path(self.frames.drain(..));
         self.sample(stack, thread, value);
     }
 
-    /// Ends a stack whose frames came leaf first, as a sample of `value`.
+    /// Ends the current stack, whose frames came leaf first, as a sample of `value`.
     pub fn end_leaf_first(&mut self, thread: ThreadId, value: u64) {
         let stack = self.profile.stacks.intern_path(self.frames.drain(..).rev());
         self.sample(stack, thread, value);
@@ -397,12 +397,12 @@ impl Collector {
         self.profile.push(Sample { thread, ..Sample::new(stack) }, &[value]);
     }
 
-    /// The result.
+    /// Returns the profile with `warnings`.
     pub fn reading(self, warnings: Warnings) -> Reading {
         Reading::new(self.profile, warnings)
     }
 
-    /// An interned text.
+    /// Interns a string.
     pub fn intern(&mut self, text: &str) -> StringId {
         self.profile.strings.intern(text)
     }

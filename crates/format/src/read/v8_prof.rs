@@ -1,4 +1,4 @@
-//! The output of `node --prof-process`, from V8's log.
+//! Reader of the output of `node --prof-process`, which is made from V8's log.
 //!
 //! ```text
 //!  [Bottom up (heavy) profile]:
@@ -8,11 +8,11 @@
 //!       6   20.0%  UNKNOWN
 //! ```
 //!
-//! - Only the bottom-up part has stacks: each entry is a caller of the one it is indented under, with
-//!   the ticks that came through it. What is not divided among callers ends there.
-//! - It shows five callers, and none below 1 % of its callee: outer parts are missing without a
-//!   sign of it. For whole stacks use `node --cpu-prof` or perf.
-//! - `*` marks optimized, `^` and `+` half-optimized code, `~` code that was interpreted.
+//! - Only the bottom-up part has stacks: each entry is a caller of the entry that it is indented under, with the
+//!   ticks of calls from it. Ticks that are not distributed to callers end there.
+//! - The output has at most five callers, and none below 1 % of its callee: outer parts are missing without any
+//!   indication. For complete stacks use `node --cpu-prof` or perf.
+//! - `*` marks optimized code, `^` and `+` partly optimized code, `~` interpreted code.
 
 use pyrograph_profile::{Frame, FrameKind, ThreadId, ValueType};
 
@@ -21,7 +21,7 @@ use super::text::{Collector, Lines};
 use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 
-/// See the module.
+/// Reader of `node --prof-process` text.
 pub struct V8Prof;
 
 const BOTTOM_UP: &str = " [Bottom up (heavy) profile]:";
@@ -67,7 +67,7 @@ impl Reader for V8Prof {
     }
 }
 
-/// Ticks, indent and name of an entry.
+/// Parses ticks, indentation and name of an entry.
 fn entry(line: &str) -> Option<(u64, usize, &str)> {
     let (ticks, rest) = line.trim_start().split_once(' ')?;
     let (_, rest) = rest.split_once("%  ")?;

@@ -1,4 +1,4 @@
-//! The call tree that Visual Studio's profiler exports as CSV (`VSPerfReport /summary:calltree`).
+//! Reader of call trees that Visual Studio's profiler exports as CSV (`VSPerfReport /summary:calltree`).
 //!
 //! ```text
 //! Level,Function Name,Number of Calls,Elapsed Inclusive Time %,Elapsed Exclusive Time %,Module Name,
@@ -6,10 +6,9 @@
 //! 1,"main(int, char**)",1,100.00,25.50,"app.exe",
 //! ```
 //!
-//! - `Level` is the depth. Of what was measured, columns of exclusive values count: samples, times,
-//!   or, if the report has only percentages, these (as tenths of a per mille), and else the number
-//!   of calls.
-//! - Numbers are as the machine's country writes them.
+//! - `Level` is the depth. The value is the first column of exclusive values that exists: samples, times, or, if the
+//!   report has only percentages, these (with four decimals), and otherwise the number of calls.
+//! - Numbers are in the notation of the machine's locale.
 
 use pyrograph_profile::{Profile, Sample, StackId, ValueType};
 
@@ -20,7 +19,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of Visual Studio call trees.
 pub struct VisualStudio;
 
 fn is_heading(line: &str) -> bool {
@@ -28,7 +27,7 @@ fn is_heading(line: &str) -> bool {
     line.starts_with("Level") && line.contains("Function Name")
 }
 
-/// Columns that count, the best first, with the name, unit and factor of their values.
+/// Value columns in order of preference, with name, unit and factor of their values.
 const COLUMNS: &[(&str, &str, &str, f64)] = &[
     ("Exclusive Samples", "samples", "count", 1.0),
     ("Elapsed Exclusive Time", "elapsed time", "ns", 1e6),
@@ -71,13 +70,13 @@ impl Reader for VisualStudio {
             .ok_or_else(|| missing("no column of exclusive values, nor `Number of Calls`"))?;
         let (column, &(_, value, unit, factor)) = chosen;
         let value_type = match unit {
-            // Percent with four decimals.
+            // Percentages with four decimals.
             "0.0001" => ValueType { decimals: 4, ..ValueType::new(value, "%") },
             unit => ValueType::new(value, unit),
         };
         let mut profile = Profile::new(vec![value_type]);
         let mut path: Vec<(Function, StackId)> = Vec::new();
-        // 0 is the whole program; a table may begin further down.
+        // Level 0 is the whole program; a table may begin at a deeper level.
         let mut highest = None;
         let mut frames = Frames::new();
         while table.next() {

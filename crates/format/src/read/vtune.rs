@@ -1,4 +1,4 @@
-//! CSV reports of Intel's VTune: hot spots and memory consumption, as call trees.
+//! Reader of CSV reports of Intel's VTune: hot spots and memory consumption, as call trees.
 //!
 //! ```text
 //! Function Stack,CPU Time:Total,CPU Time:Self,Module
@@ -7,13 +7,13 @@
 //!     main,5.0,1.25,app
 //! ```
 //!
-//! From `vtune -report top-down -call-stack-mode all -column="CPU Time:Self","Module" -format csv
+//! Created by `vtune -report top-down -call-stack-mode all -column="CPU Time:Self","Module" -format csv
 //! -csv-delimiter comma -r RESULT`.
 //!
-//! - The function's indentation is its depth, two blanks or one a level.
-//! - Each column `…:Self` is a value; totals are their sums, and left out. Times are seconds.
-//! - Messages of the tool may stand above the heading.
-//! - `Total` at the root is no function.
+//! - The function's indentation is its depth, one or two blanks per level.
+//! - Each column `…:Self` is a value; totals are sums of these, and are ignored. Times are seconds.
+//! - The tool's messages may precede the heading.
+//! - `Total` at the root is not a function.
 
 use pyrograph_profile::{Profile, Sample, StackId, ValueType};
 
@@ -23,7 +23,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of VTune CSV reports.
 pub struct Vtune;
 
 fn is_heading(line: &str) -> bool {
@@ -63,7 +63,7 @@ impl Reader for Vtune {
         let types: Vec<(ValueType, f64)> =
             columns.iter().map(|&column| value_type(&table.headings()[column])).collect();
         let mut profile = Profile::new(types.iter().map(|(of, _)| of.clone()).collect());
-        // Indent, function and stack of the entries above the present one.
+        // Indentation, function and stack of the entries above the current one.
         let mut path: Vec<(usize, Function, StackId)> = Vec::new();
         let mut frames = Frames::new();
         let mut values = Vec::new();
@@ -105,8 +105,7 @@ impl Reader for Vtune {
     }
 }
 
-/// A value as a whole number; seconds may have a unit, as in what is copied from the window. An empty
-/// cell is 0.
+/// Parses a value as an integer; seconds may have a unit, as in text copied from the window. An empty cell is 0.
 fn quantity(text: &[u8], factor: f64) -> Option<u64> {
     let (digits, scale) = match text {
         [] => return Some(0),
@@ -118,13 +117,13 @@ fn quantity(text: &[u8], factor: f64) -> Option<u64> {
     number(digits).map(|number| rounded(number * scale * factor))
 }
 
-/// The `-csv-delimiter`: whatever stands before the first value's name.
+/// Returns the `-csv-delimiter`: the first delimiter in the heading.
 fn delimiter(heading: &[u8]) -> u8 {
     let mut found = heading.iter().copied().filter(|byte| b",;\t|".contains(byte));
     found.next().unwrap_or(b',')
 }
 
-/// The value type of a column, and what its numbers are multiplied by.
+/// Returns the value type of a column, and the factor for its numbers.
 fn value_type(heading: &str) -> (ValueType, f64) {
     let name = heading.trim_end_matches(":Self");
     match name {

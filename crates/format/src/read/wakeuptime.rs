@@ -1,5 +1,5 @@
-//! Wakers, those that they woke, and how long these waited: bcc's `wakeuptime` and `offwaketime`, and
-//! `wakeuptime` of libbpf-tools.
+//! Reader of the output of bcc's `wakeuptime` and `offwaketime`, and of `wakeuptime` of libbpf-tools: wakers, the
+//! threads that they woke, and how long these had waited.
 //!
 //! ```text
 //!     target:          sshd
@@ -21,11 +21,11 @@
 //!
 //! ```
 //!
-//! - Of `wakeuptime` each stack is the waker's, and the kernel's alone. It stands on the waker here, and
-//!   whom it woke is its leaf. bcc prints it root first; libbpf-tools, which indents with tabs, leaf
+//! - In `wakeuptime`, each stack is the waker's, with only kernel frames. The sample belongs to the waker, with the
+//!   thread that was woken as the leaf. bcc prints the stack root first; libbpf-tools, which indents with tabs, leaf
 //!   first.
-//! - Of `offwaketime` the sleeper's stack, leaf first, comes after the waker's, root first: the whole
-//!   stands on the sleeper here, and the waker is its leaf.
+//! - In `offwaketime`, the waker's stack, root first, is followed by the sleeper's stack, leaf first. The sample
+//!   belongs to the sleeper, with the waker as the leaf.
 //! - Values are microseconds.
 
 use pyrograph_profile::{Marker, ValueType};
@@ -36,7 +36,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of `wakeuptime` and `offwaketime` text.
 pub struct Wakeuptime;
 
 impl Reader for Wakeuptime {
@@ -90,18 +90,18 @@ impl Reader for Wakeuptime {
     }
 }
 
-/// Which of the two a line names.
+/// The role of the thread in a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Role {
     Target,
     Waker,
 }
 
-/// The parts of a stack, in the order in which it is printed.
+/// The parts of a stack, in printed order.
 #[derive(Default)]
 struct Block {
     first: Option<(Role, String)>,
-    /// Of the waker's frames.
+    /// True if the waker's frames are root first.
     is_root_first: bool,
     stack: Vec<String>,
     last: Option<String>,
@@ -124,7 +124,7 @@ impl Block {
                 let is_joint = |line: &String| line.starts_with("--") && line.ends_with("--");
                 let joint = self.stack.iter().position(is_joint).unwrap_or(self.stack.len());
                 let (waker, sleeper) = self.stack.split_at(joint);
-                // As the whole is printed, the waker is the leaf and its own leaf lies on the sleeper's.
+                // In printed order, the waker is the leaf, and its own leaf is next to the sleeper's.
                 let entry = waker.iter().position(|frame| is_kernel_entry(frame));
                 let (user, kernel) = waker.split_at(entry.unwrap_or(waker.len()));
                 bcc::push(out, user, 0);
@@ -140,7 +140,7 @@ impl Block {
     }
 }
 
-/// Reads `    target:          sshd`.
+/// Parses `    target:          sshd`.
 fn role(line: &str) -> Option<(Role, &str)> {
     let line = line.strip_prefix(['\t', ' '])?.trim();
     let named = |word| line.strip_prefix(word).map(str::trim);
@@ -148,13 +148,13 @@ fn role(line: &str) -> Option<(Role, &str)> {
     target.or_else(|| named("waker:").map(|name| (Role::Waker, name)))
 }
 
-/// Name and process of `sshd 1234`.
+/// Parses name and process ID in `sshd 1234`.
 fn numbered(who: &str) -> (&str, Option<i32>) {
     let parsed = who.rsplit_once(' ').and_then(|(name, pid)| Some((name, pid.parse().ok()?)));
     parsed.map_or((who, None), |(name, pid)| (name.trim_end(), Some(pid)))
 }
 
-/// Reads the microseconds.
+/// Parses the microseconds.
 fn value(line: &str) -> Option<u64> {
     line.strip_prefix(['\t', ' '])?.trim().parse().ok()
 }

@@ -1,4 +1,4 @@
-//! Reports of `wallClockProfiler`, which stops a program with gdb many times a second.
+//! Reader of reports of `wallClockProfiler`, which stops a program with gdb many times a second.
 //!
 //! ```text
 //! Full stacks with at least one sample:
@@ -8,8 +8,8 @@
 //!          2: main   (at test.cpp:12)
 //! ```
 //!
-//! Functions and partial stacks are listed before the full ones, of the same samples, and are
-//! skipped. Lines of source code, with a bar in front, may stand between the frames.
+//! Functions and partial stacks, which are listed before the full stacks, cover the same samples and are skipped.
+//! There may be lines of source code, marked with a bar, between the frames.
 
 use pyrograph_profile::{Frame, FrameKind, ThreadId, ValueType};
 
@@ -17,7 +17,7 @@ use super::text::{Collector, Lines};
 use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 
-/// See the module.
+/// Reader of `wallClockProfiler` reports.
 pub struct WallClock;
 
 impl Reader for WallClock {
@@ -76,14 +76,14 @@ fn finish(collector: &mut Collector, count: Option<u64>) {
     }
 }
 
-/// Of ` 45.455% ===================================== (15 samples)`.
+/// Parses the number in ` 45.455% ===================================== (15 samples)`.
 fn samples(line: &str) -> Option<u64> {
     let (_, rest) = line.split_once("% ================")?;
     let count = rest.trim_start_matches('=').trim().strip_prefix('(')?;
     count.strip_suffix(" samples)")?.parse().ok()
 }
 
-/// Of `  1: usleep   (at file.c:12)`.
+/// Parses function, file and line in `  1: usleep   (at file.c:12)`.
 fn frame(line: &str) -> Option<(&str, &str, i64)> {
     let (number, rest) = line.trim().split_once(": ")?;
     number.parse::<u32>().ok()?;

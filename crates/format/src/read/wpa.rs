@@ -1,15 +1,15 @@
-//! Stacks that Windows' `wpaexporter` writes as CSV.
+//! Reader of stacks that Windows' `wpaexporter` writes as CSV.
 //!
 //! ```text
 //! New Process Name,Stack,Count,Weight (in view) (ms)
 //! app.exe,[Root]/ntdll.dll!RtlUserThreadStart/app.exe!main/app.exe!work,12,11.937500
 //! ```
 //!
-//! - The profile that is given to `wpaexporter` chooses the columns: `Stack`, or one whose name ends
-//!   so, is needed, and a count or a weight; a process is shown if there is one.
-//! - Frames are parted by slashes, root first. A C++ name may hold a slash (`operator/`): a part
-//!   without `!`, after a part that ends in `operator`, is put back.
-//! - Of several values each makes a column; the weight, if there is one, is shown.
+//! - The profile passed to `wpaexporter` determines the columns: `Stack`, or a column whose name ends with it, is
+//!   required, and a count or a weight; the process is used if there is one.
+//! - Frames are separated by slashes, root first. A C++ name may contain a slash (`operator/`): a part without `!`,
+//!   after a part that ends in `operator`, is joined to it.
+//! - Each value becomes a column; the weight, if there is one, is shown.
 
 use pyrograph_profile::{Frame, FrameKind, Profile, Sample, Thread, ThreadId, ValueType};
 
@@ -18,10 +18,10 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 
-/// See the module.
+/// Reader of `wpaexporter` CSV.
 pub struct Wpa;
 
-/// True if a line names the columns.
+/// True if a line is the heading.
 fn is_heading(line: &str) -> bool {
     let cells: Vec<&str> =
         line.split(',').map(|cell| cell.trim_matches(['\u{feff}', '"', ' ', '\r'])).collect();
@@ -98,10 +98,10 @@ impl Reader for Wpa {
     }
 }
 
-/// The frames of `[Root]/a.dll!f/a.dll!operator/`.
+/// Splits `[Root]/a.dll!f/a.dll!operator/` into frames.
 fn frames(stack: &str) -> impl Iterator<Item = String> {
     let mut frames: Vec<String> = Vec::new();
-    // Without a stack.
+    // The sample has no stack.
     let stack = if stack.trim() == "n/a" { "" } else { stack.trim() };
     for part in stack.split('/') {
         match frames.last_mut() {

@@ -1,4 +1,4 @@
-//! The `time-profile` table of Instruments' traces, as XML.
+//! Reader of the `time-profile` table of Instruments traces, exported as XML.
 //!
 //! ```text
 //! <?xml version="1.0"?>
@@ -16,12 +16,12 @@
 //! From `xctrace export --input X.trace --xpath
 //! '/trace-toc/run/data/table[@schema="time-profile"]'`.
 //!
-//! - Every element that repeats is written once, with an `id`, and then referred to with `ref`.
-//! - Frames are leaf first. A frame without a name has its address for one, and is shown as its binary
-//!   and the offset in it: addresses are absolute, and `load-addr` says where the binary lies. Where it
-//!   does not, the binary alone is shown.
-//! - A row without a backtrace (`<sentinel/>`) is a sample without a stack: its time was spent, too.
-//! - Newer versions wrap the backtrace into `tagged-backtrace`.
+//! - An element that repeats is written once, with an `id`, and then referred to with `ref`.
+//! - Frames are leaf first. A frame without a symbol has its address as name, and is shown as binary and offset:
+//!   addresses are absolute, and `load-addr` is the address of the binary. Without `load-addr`, only the binary is
+//!   shown.
+//! - A row without a backtrace (`<sentinel/>`) is a sample without a stack, whose time is counted.
+//! - Newer versions wrap the backtrace in `tagged-backtrace`.
 
 use hashbrown::HashMap;
 use pyrograph_profile::{
@@ -34,7 +34,7 @@ use crate::input::Head;
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
 
-/// See the module.
+/// Reader of `xctrace export` XML.
 pub struct Xctrace;
 
 impl Reader for Xctrace {
@@ -57,7 +57,7 @@ impl Reader for Xctrace {
         xml.config_mut().check_end_names = false;
         let mut table = Table { warnings, ..Table::new() };
         loop {
-            // Most of a table, without the trouble of reading XML.
+            // Fast path without the XML parser, for most of a table.
             while let Some((reference, rest)) = frame_reference(xml.get_ref())
                 && table.frame_reference(reference)
             {
@@ -102,10 +102,10 @@ impl Reader for Xctrace {
     }
 }
 
-/// Deeper than this nothing of the format is.
+/// Maximum nesting of elements; the format has no deeper ones.
 const DEEPEST: usize = 64;
 
-/// The elements that mean something here.
+/// The elements that are used.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Tag {
     Row,
@@ -142,43 +142,43 @@ impl Tag {
     }
 }
 
-/// Reads `<frame ref="7"/>`, and returns what comes after it.
+/// Parses `<frame ref="7"/>`, and returns the reference and the rest.
 fn frame_reference(text: &[u8]) -> Option<(u64, &[u8])> {
     let text = text.strip_prefix(b"<frame ref=\"")?;
-    // That is the longest number.
+    // 21 bytes fit the longest number and its quotation mark.
     let length = text.iter().take(21).position(|&byte| byte == b'"')?;
     let (digits, rest) = text.split_at(length);
     Some((bytes::decimal(digits)?, rest.strip_prefix(b"\"/>")?))
 }
 
-/// Reads `frame ref="7"`, as most elements are: names and references alone.
+/// Parses `frame ref="7"`: most elements are just a name and a reference.
 fn plain_reference(tag: &[u8]) -> Option<(Tag, u64)> {
     let at = memchr::memchr(b' ', tag)?;
     let digits = tag[at..].strip_prefix(b" ref=\"")?.strip_suffix(b"\"")?;
     Some((Tag::named(&tag[..at]), bytes::decimal(digits)?))
 }
 
-/// Reads `0x1000a`.
+/// Parses `0x1000a`.
 fn hexadecimal(text: &str) -> Option<u64> {
     u64::from_str_radix(text.strip_prefix("0x")?, 16).ok()
 }
 
-/// An element that has begun.
+/// An open element.
 #[derive(Default)]
 struct Element {
     tag: Tag,
     id: Option<u64>,
-    /// The identifier that it refers to, where it only does that.
+    /// The ID that the element refers to, if it is a reference.
     reference: Option<u64>,
-    /// Its attribute `name`, or else `fmt`.
+    /// The attribute `name`, or else `fmt`.
     name: String,
     address: u64,
-    /// Of a binary: where it lies in memory.
+    /// Load address, if the element is a binary.
     load_address: Option<u64>,
     text: String,
 }
 
-/// The row that is being read.
+/// The current row.
 #[derive(Clone, Copy, Default)]
 struct Row {
     time: Option<u64>,
@@ -192,7 +192,7 @@ struct Row {
 #[derive(Clone, Copy, Default)]
 struct Binary {
     name: StringId,
-    /// Where it lies in memory, if the file says so.
+    /// Its address in memory, if known.
     load_address: Option<u64>,
 }
 
@@ -200,16 +200,16 @@ struct Table {
     profile: Profile,
     warnings: Warnings,
     open: Vec<Element>,
-    /// Number of elements that have begun beyond [`DEEPEST`].
+    /// Number of open elements beyond [`DEEPEST`].
     too_deep: usize,
     row: Row,
     /// True if any row had a backtrace: other tables have weights, too.
     any_stack: bool,
-    /// Of the thread that is being read.
+    /// The current thread.
     thread: Thread,
-    /// Of the frame that is being read.
+    /// The binary of the current frame.
     binary: Binary,
-    /// Leaf first.
+    /// Frames of the current backtrace, leaf first.
     frames: Vec<FrameId>,
     numbers: HashMap<u64, u64>,
     binaries: HashMap<u64, Binary>,
@@ -263,7 +263,7 @@ impl Table {
         }
     }
 
-    /// Forgets what was there of an element that begins anew.
+    /// Resets the state that belongs to an element which begins.
     fn begin(&mut self, tag: Tag) {
         match tag {
             Tag::Row => self.row = Row::default(),
@@ -274,7 +274,7 @@ impl Table {
         }
     }
 
-    /// An element that is nothing but a reference.
+    /// Handles an element that is only a reference.
     fn reference(&mut self, tag: Tag, reference: u64) {
         if self.too_deep > 0 || tag == Tag::Frame && self.frame_reference(reference) {
             return;
@@ -283,7 +283,7 @@ impl Table {
         self.finish(&Element { tag, reference: Some(reference), ..Element::default() });
     }
 
-    /// A reference to a frame; `false` if it is not known.
+    /// Adds a referenced frame; returns `false` if the reference is unknown.
     fn frame_reference(&mut self, reference: u64) -> bool {
         let known = self.known_frames.get(&reference).filter(|_| self.too_deep == 0);
         self.frames.extend(known);
@@ -334,8 +334,8 @@ impl Table {
         }
     }
 
-    /// The element that is still open at the end of the file, if any: a table that is whole ends with its
-    /// outermost element.
+    /// Returns a message if an element is still open at the end of the file: a complete table ends with its outermost
+    /// element.
     fn unclosed(&self) -> Option<String> {
         (!self.open.is_empty()).then(|| {
             let rows = self.profile.samples.len();
@@ -371,10 +371,10 @@ impl Table {
     fn finish_frame(&mut self, element: &Element) {
         let strings = &mut self.profile.strings;
         let Binary { name: module, load_address } = self.binary;
-        // A frame without a symbol has its address for a name.
+        // A frame without a symbol has its address as name.
         let (name, address) = match element.name.starts_with("0x") {
             true if module.is_empty() => ("", element.address),
-            // An address of a frame with a module is an offset in it.
+            // The address of a frame with a module becomes an offset in the module.
             true => {
                 let offset = load_address.and_then(|start| element.address.checked_sub(start));
                 ("", offset.unwrap_or(0))
@@ -399,7 +399,7 @@ impl Table {
     }
 }
 
-/// The meaning of an element: that of the one it refers to, or else `own`, which its `id` stands for from now on.
+/// Resolves an element: returns the value that it refers to, or else `own`, which is stored for the element's `id`.
 fn defined<T: Copy>(known: &mut HashMap<u64, T>, element: &Element, own: T) -> T {
     match (element.reference, element.id) {
         (Some(reference), _) => known.get(&reference).copied().unwrap_or(own),

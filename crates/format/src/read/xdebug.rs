@@ -1,4 +1,4 @@
-//! Xdebug's function traces of PHP, in the computer-readable format (`xdebug.trace_format=1`) and in the
+//! Reader of Xdebug's function traces of PHP, in the computer-readable format (`xdebug.trace_format=1`) and the
 //! [human-readable](human) one (0).
 //!
 //! ```text
@@ -11,14 +11,14 @@
 //! TRACE END   [2026-11-21 12:45:13.621761]
 //! ```
 //!
-//! - Fields are parted by tabs: level, number of the call, 0 for a call, 1 for its return, `R` for
-//!   the value it returned, seconds, memory; of a call further its name, 1 if it is defined in PHP,
-//!   the file it includes, and the file and line that called it.
-//! - Values are the time that each function took itself, or, where samples are counted, the calls.
-//! - Calls that never return, as of `exit`, last until the trace ends.
-//! - Human-readable traces do not mark returns: a call lasts until the next one that is not deeper, unless what is
-//!   returned was collected. Times have four decimals.
-//! - Closures have the place of their definition in their names. It stays: it distinguishes them.
+//! - Fields are separated by tabs: level, number of the call, 0 for a call, 1 for its return, `R` for its return
+//!   value, seconds, memory; a call also has its name, 1 if it is defined in PHP, the file it includes, and the file
+//!   and line of the caller.
+//! - Values are self times of functions, or numbers of calls if samples are counted.
+//! - Calls that never return, for example `exit`, last until the trace ends.
+//! - Human-readable traces do not mark returns: a call lasts until the next call that is not deeper, unless return
+//!   values were collected. Times have four decimals.
+//! - Names of closures contain the place of their definition. It is kept, because it distinguishes them.
 
 mod human;
 
@@ -32,7 +32,7 @@ use crate::reader::{Count, Options, ReadError, Reader, Reading};
 use crate::warnings::WarningKind;
 use human::Line;
 
-/// See the module.
+/// Reader of Xdebug traces.
 pub struct Xdebug;
 
 impl Reader for Xdebug {
@@ -91,14 +91,14 @@ impl Reader for Xdebug {
 struct Trace {
     profile: Profile,
     calls: Calls,
-    /// Number of calls of each stack, if that is asked for.
+    /// Number of calls of each stack, if calls are counted.
     counted: Option<HashMap<StackId, u64>>,
     stack: Vec<StackId>,
-    /// Indentation of the open calls of a human-readable trace.
+    /// Indentations of the open calls in a human-readable trace.
     indents: Vec<usize>,
-    /// The last time in the file.
+    /// The last time in the file, in nanoseconds.
     last: u64,
-    /// Calls that were too deep to be shown.
+    /// Number of calls that were too deep to be shown.
     too_deep: u64,
 }
 
@@ -158,7 +158,7 @@ impl Trace {
         Some(())
     }
 
-    /// Ends the calls that are indented so far, or further.
+    /// Ends the calls with an indentation of `indent` or more.
     fn end_indented(&mut self, indent: usize) {
         while self.indents.last().is_some_and(|&open| open >= indent) {
             self.indents.pop();
@@ -176,7 +176,7 @@ impl Trace {
         };
         let strings = &mut self.profile.strings;
         let frame = Frame {
-            // Where it was called from.
+            // The source position of the caller.
             file: strings.intern(file),
             line,
             ..Frame::named(strings.intern(&name), FrameKind::Interpreted)
@@ -193,7 +193,7 @@ impl Trace {
         }
     }
 
-    /// Ends what is still open.
+    /// Ends all open calls.
     fn end(&mut self) {
         while self.calls.depth() > 0 {
             self.calls.end(&mut self.profile, self.last);

@@ -1,21 +1,22 @@
-//! The binary part of a trace: a header, and records of calls and returns.
+//! Parser of the binary part of a trace: a header, and records of calls and returns.
 //!
-//! Numbers are little-endian. The header is `SLOW`, the version (16 bits), the length of the header (16 bits), the time at its
-//! start in microseconds (64 bits), and, from version 3 on, the length of a record (16 bits). A record is a thread (16 bits,
-//! in version 1 8 bits), a method with what happened in its two lowest bits (call, return, return by an exception; 32
-//! bits), and microseconds since the start by each clock (32 bits): the thread's CPU time, the time, or both in this order.
+//! Numbers are little-endian. The header is `SLOW`, the version (16 bits), the length of the header (16 bits), the
+//! start time in microseconds (64 bits), and, since version 3, the length of a record (16 bits). A record is a thread
+//! ID (16 bits, 8 bits in version 1), a method ID whose two lowest bits are the action (call, return, return by an
+//! exception; 32 bits), and microseconds since the start on each clock (32 bits): the thread's CPU time, wall-clock
+//! time, or both in this order.
 //!
-//! Of a streamed trace the version has `0xf0` in it. A thread 0 begins no record there, but one byte that says what follows:
-//! 1 is a method (its line, and before that its length, 16 bits), 2 a thread (16 bits, and its name), 3 the text that other traces
-//! begin with (its length has 32 bits).
+//! The version of a streamed trace has `0xf0` in it. There, a thread ID of 0 does not begin a record, but is followed
+//! by one byte with the type of item: 1 is a method (16-bit length, then its line), 2 a thread (16-bit ID, then its
+//! name), 3 the text which other traces begin with (with a 32-bit length).
 
-/// The first bytes of the header.
+/// Magic bytes at the start of the header.
 pub(super) const MAGIC: &[u8] = b"SLOW";
 
-/// Of a version, that the trace was streamed.
+/// Bits of the version that mark a streamed trace.
 const STREAMED: u16 = 0xf0;
 
-/// True if bytes begin with the header of a streamed trace.
+/// True if `head` begins with the header of a streamed trace.
 pub(super) fn begins(head: &[u8]) -> bool {
     let version = head.strip_prefix(MAGIC).and_then(|rest| word(rest, 0));
     version.is_some_and(|version| version & !0xf == STREAMED && version & 0xf > 0)
@@ -25,14 +26,14 @@ fn word(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..)?.first_chunk().map(|word| u16::from_le_bytes(*word))
 }
 
-/// All records.
+/// The binary part, for iterating over its records.
 pub(super) struct Records<'a> {
-    /// Nanoseconds.
+    /// Start time in nanoseconds since 1970.
     pub start: u64,
     bytes: &'a [u8],
-    /// Bytes of a record.
+    /// Bytes per record.
     size: usize,
-    /// Bytes of a thread's number.
+    /// Bytes of a thread ID.
     thread: usize,
     is_streamed: bool,
 }
@@ -45,17 +46,18 @@ pub(super) struct Record {
     pub time: u64,
 }
 
-/// What stands in the binary part.
+/// An item of the binary part.
 pub(super) enum Item<'a> {
     Record(&'a [u8]),
-    /// A line of the table of methods.
+    /// A line of the method table.
     Method(&'a [u8]),
     Thread(u32, &'a [u8]),
     Text(&'a [u8]),
 }
 
 impl<'a> Records<'a> {
-    /// The records behind a header, or why there are none. Versions before 3 do not say how long a record is.
+    /// Parses the header; fails with a message if the version is unknown. Before version 3 the header does not
+    /// contain the length of a record.
     pub fn read(bytes: &'a [u8], is_streamed: bool, is_dual: bool) -> Result<Self, String> {
         let unknown = || "its records of calls are of no known version".to_owned();
         let header = bytes.strip_prefix(MAGIC).ok_or_else(unknown)?;
@@ -90,13 +92,13 @@ impl<'a> Records<'a> {
         self.size >= self.thread + 12
     }
 
-    /// Everything, up to the first that is not whole.
+    /// Iterates over all items, up to the first incomplete one.
     pub fn items(&self) -> impl Iterator<Item = Item<'a>> {
         let mut rest = self.bytes;
         std::iter::from_fn(move || self.item(&mut rest))
     }
 
-    /// Takes the next one off `bytes`, if it is whole.
+    /// Takes the next item off `bytes`, if it is complete.
     fn item(&self, bytes: &mut &'a [u8]) -> Option<Item<'a>> {
         let mut rest = *bytes;
         let mut take = |count: usize| -> Option<&'a [u8]> {
@@ -127,14 +129,14 @@ impl<'a> Records<'a> {
         Some(item)
     }
 
-    /// True if there are bytes after the last whole record.
+    /// True if there are bytes after the last complete item.
     pub fn has_rest(&self) -> bool {
         let mut rest = self.bytes;
         while self.item(&mut rest).is_some() {}
         !rest.is_empty()
     }
 
-    /// Calls and returns, by the second of two clocks if there are.
+    /// Iterates over calls and returns, with the time of the second clock if there are two.
     pub fn iter(&self, is_dual: bool) -> impl Iterator<Item = Record> {
         let time_at = self.thread + if is_dual { 8 } else { 4 };
         self.items().filter_map(move |item| match item {
@@ -148,7 +150,7 @@ impl<'a> Records<'a> {
     }
 }
 
-/// A number of up to 32 bits.
+/// Decodes a number of up to 32 bits.
 fn number(bytes: &[u8]) -> u32 {
     bytes.iter().rev().fold(0, |sum, &byte| sum << 8 | u32::from(byte))
 }

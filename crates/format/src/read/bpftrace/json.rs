@@ -1,4 +1,4 @@
-//! The output of `bpftrace -f json`: one object a line.
+//! Parser of the output of `bpftrace -f json`: one object per line.
 //!
 //! ```text
 //! {"type": "attached_probes", "data": {"probes": 2}}
@@ -8,8 +8,8 @@
 //! {"type": "lost_events", "data": {"events": 3}}
 //! ```
 //!
-//! A key is one text, its parts with a comma between them; each stack has a line end before each of its
-//! frames and another behind the last one.
+//! A key is one string, its parts separated by commas; in a stack there is a line break before each frame and after
+//! the last one.
 
 use serde::Deserialize;
 use serde_json::{Map, Value as Json};
@@ -17,7 +17,7 @@ use serde_json::{Map, Value as Json};
 use super::{Parser, Part, Value};
 use crate::warnings::WarningKind;
 
-/// A line.
+/// A line of the output.
 #[derive(Deserialize)]
 struct Record {
     #[serde(rename = "type")]
@@ -26,18 +26,18 @@ struct Record {
     data: Json,
 }
 
-/// True if a line is such an object, whole or cut.
+/// True if a line is such an object, even if it is cut off.
 pub(super) fn is_record(line: &str) -> bool {
     let kind = line.strip_prefix('{').map(str::trim_start);
     let kind = kind.and_then(|text| text.strip_prefix("\"type\":")).map(str::trim_start);
     let kinds = ["attached_probes", "map", "stats", "hist", "lhist", "lost_events"];
-    // Others are what the program prints itself.
+    // Other types may be output of the bpftrace program itself.
     kind.and_then(|text| text.strip_prefix('"')?.split('"').next())
         .is_some_and(|kind| kinds.contains(&kind))
 }
 
 impl Parser {
-    /// Reads a line.
+    /// Parses a line.
     pub(super) fn json_record(&mut self, line: &str) {
         let Ok(Record { kind, data }) = serde_json::from_str(line) else {
             return self.lines.warn(WarningKind::UnreadableLine);
@@ -59,7 +59,7 @@ impl Parser {
 
     fn json_entries(&mut self, map: usize, entries: Map<String, Json>, is_sum: bool) {
         for (key, value) in entries {
-            // An average is no sum; of the three numbers that `stats` makes one is.
+            // An average is not a sum; `stats` has three numbers, of which `total` is one.
             let total = if is_sum { Some(&value) } else { value.get("total") };
             let value = match total {
                 Some(Json::Number(number)) => {
@@ -72,7 +72,7 @@ impl Parser {
     }
 }
 
-/// The parts of a key.
+/// Splits a key into its parts.
 fn parts(key: &str) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut rest = key;

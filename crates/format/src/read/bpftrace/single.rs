@@ -1,5 +1,5 @@
-//! Stacks that a program of bpftrace prints event by event, with what it prints before each:
-//! `printf("%s %d\n%s\n", comm, pid, ustack)`.
+//! Parser of stacks that a bpftrace program prints event by event, with the text before each: `printf("%s %d\n%s\n",
+//! comm, pid, ustack)`.
 //!
 //! ```text
 //! cart 4711
@@ -11,15 +11,15 @@
 //! cart 4711
 //! ```
 //!
-//! Each text and the stacks up to the next one are one event. Numbers at the text's end are process and thread, what
-//! comes before them is the thread's name, if it is no longer than one can be.
+//! A text and the stacks up to the next text are one event. Numbers at the end of the text are process ID and thread
+//! ID; what precedes them is the thread's name, unless it is longer than the kernel's limit.
 
 use super::{Entry, Map, Part};
 
-/// The kernel's limit.
+/// The kernel's limit on thread names, in bytes.
 const LONGEST_NAME: usize = 15;
 
-/// What was printed outside of maps.
+/// Events that were printed outside of maps.
 #[derive(Default)]
 pub(super) struct Singles {
     text: Option<String>,
@@ -29,7 +29,7 @@ pub(super) struct Singles {
 }
 
 impl Singles {
-    /// Takes a line that is none of a map.
+    /// Adds a line that does not belong to a map.
     pub fn line(&mut self, line: &str) {
         if line.starts_with([' ', '\t']) && !line.trim().is_empty() {
             self.frames.push(line.trim().to_owned());
@@ -40,12 +40,12 @@ impl Singles {
             self.end_event();
             self.text = Some(line.trim().to_owned());
         } else if self.text.is_none() {
-            // Nothing else parts the events.
+            // Without texts, blank lines are the only separators of events.
             self.end_event();
         }
     }
 
-    /// All events as a map that has no name.
+    /// Returns all events as a map named `printed`; `None` if there are none.
     pub fn into_map(mut self) -> Option<Map> {
         self.end_stack();
         self.end_event();
@@ -70,7 +70,7 @@ impl Singles {
     }
 }
 
-/// Parts `my app 4711 4712` into a name and numbers.
+/// Splits `my app 4711 4712` into a name and numbers.
 fn thread(text: &str) -> Vec<String> {
     let mut name = text;
     let mut numbers = Vec::new();
@@ -85,14 +85,14 @@ fn thread(text: &str) -> Vec<String> {
     name.into_iter().chain(numbers).collect()
 }
 
-/// `Attaching 1 probe...`, `Attached 1 probe`.
+/// True for bpftrace's own messages: `Attaching 1 probe...`, `Attached 1 probe`.
 pub(super) fn is_of_bpftrace(line: &str) -> bool {
     let rest = line.strip_prefix("Attaching ").or_else(|| line.strip_prefix("Attached "));
     rest.and_then(|rest| rest.split_once(" probe"))
         .is_some_and(|(number, _)| number.parse::<u64>().is_ok())
 }
 
-/// True if a text begins as bpftrace does, and has a stack in it: `usleep+0`, indented.
+/// True if a text begins with bpftrace's message and contains a stack frame: an indented `usleep+0`.
 pub(super) fn is_beginning<'a>(mut lines: impl Iterator<Item = &'a str>) -> bool {
     if !lines.find(|line| !line.is_empty()).is_some_and(is_of_bpftrace) {
         return false;

@@ -1,17 +1,18 @@
-//! Which functions call each other in a circle.
+//! Detection of cycles in call graphs.
 
-/// For each node of a graph a number that it shares with those it can reach and be reached from.
+/// Returns the number of each node's strongly connected component: all nodes that can reach each other have the same
+/// number.
 ///
-/// Tarjan's algorithm, without recursion: a chain of calls may be as long as the input likes.
+/// Tarjan's algorithm, without recursion, because the input determines the length of call chains.
 pub(super) fn components(edges: &[Vec<usize>]) -> Vec<usize> {
     const UNSEEN: usize = usize::MAX;
     let count = edges.len();
     let mut component = vec![UNSEEN; count];
-    // When a node was first visited, and the earliest one on `open` that it reaches.
+    // When a node was first visited, and the earliest visited node on `open` that it reaches.
     let mut visited = vec![UNSEEN; count];
     let mut reaches = vec![0; count];
     let mut open = Vec::new();
-    // Nodes that are being walked, with the edge that comes next.
+    // Nodes that are being walked, with the index of the next edge.
     let mut walk: Vec<(usize, usize)> = Vec::new();
     let (mut clock, mut components) = (0, 0);
     for start in 0..count {

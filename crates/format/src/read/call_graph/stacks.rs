@@ -1,4 +1,4 @@
-//! Stacks from who calls whom: each function's own cost is shared out among the ways to it.
+//! Stacks from a call graph: each function's self cost is distributed to the paths that lead to it.
 
 use hashbrown::HashMap;
 use pyrograph_profile::{Frame, FrameId, FrameKind, Marker, Profile, Sample, StackId};
@@ -7,19 +7,19 @@ use super::cycles::components;
 use super::{Node, add};
 use crate::read::rows::Rows;
 
-/// Number of frames and callers that are looked at. In a graph of calls there may be more ways than
-/// atoms in the universe; what is then left of each cost is not followed any further up.
+/// Maximum number of frames and callers that are visited. The number of paths in a call graph can be exponential;
+/// costs that are left when the limit is reached are not followed further up.
 const MOST_WORK: usize = 100_000_000;
 
-/// Costs below this part of the whole are not shared out any more: all of it falls to the
-/// caller whose calls cost most.
+/// Costs below this fraction of the whole are not divided any more: all of it goes to the caller with the highest
+/// cost of calls.
 const LEAST_SHARE: u64 = 1_000_000;
 
 /// Marker above a function whose callers were not followed.
 const CALLERS_LEFT_OUT: &str = "[callers left out]";
 
-/// Adds a row for each way to each function that costs something itself. Returns how many costs
-/// were not followed to a root.
+/// Adds a row for each path to each function with a self cost. Returns the number of costs that were not followed to
+/// a root.
 pub(crate) fn put_together(
     functions: &[Node],
     frames: &[FrameId],
@@ -56,11 +56,11 @@ struct Entrance {
     costs: Vec<u64>,
 }
 
-/// The functions, those in a circle taken together: the groups are in none.
+/// The functions, grouped such that functions in a cycle are one group. The graph of groups has no cycles.
 struct Groups {
     of_function: Vec<usize>,
     entrances: Vec<Vec<Entrance>>,
-    /// Part of each group's cost, with all that it calls, that came from no caller.
+    /// Part of each group's total cost that did not come from a caller.
     from_nobody: Vec<Vec<u64>>,
     /// Calls within a group.
     callees_inside: HashMap<usize, Vec<usize>>,
@@ -100,7 +100,7 @@ impl Groups {
                     *left = left.saturating_sub(*cost);
                 }
             }
-            // Costs that were rounded do not add up: so little did not come from nobody.
+            // Rounded costs do not add up exactly: such small differences are not costs without a caller.
             if !entrances.is_empty() {
                 for (left, &least) in whole.iter_mut().zip(least) {
                     *left = if *left <= least { 0 } else { *left };
@@ -111,7 +111,7 @@ impl Groups {
     }
 }
 
-/// Walks from functions up to those that nobody calls.
+/// Walks from functions up to functions without callers.
 struct Walk<'a> {
     groups: Groups,
     frames: &'a [FrameId],
@@ -122,30 +122,30 @@ struct Walk<'a> {
     /// Functions, leaf first.
     path: Vec<usize>,
     steps: Vec<Step>,
-    /// For each function that was found to be an entrance, whence its circle's members are called
-    /// on the shortest way from it.
+    /// For each function at which a cycle was entered: the caller of each member of the cycle on the shortest path
+    /// from it.
     ways: HashMap<usize, HashMap<usize, usize>>,
     cut: u64,
 }
 
-/// One function of a walk, whose callers are being looked at.
+/// A function of the walk, whose callers are being visited.
 struct Step {
     function: usize,
     /// Length of the path before it.
     depth: usize,
-    /// Rest to be given to the entrances from `next` on.
+    /// Costs that remain for the entrances from `next` on.
     costs: Vec<u64>,
-    /// Costs of the calls from there on, and of those that came from nobody.
+    /// Costs of the calls from these entrances, and of calls without a caller.
     weights: Vec<u64>,
     next: usize,
-    /// The entrance that all of it falls to, if it is too little to be shared out.
+    /// The entrance that gets all costs, if they are too small to be divided.
     all_to: Option<usize>,
-    /// There was no more time to look at the callers.
+    /// True if the limit was reached, so that callers are not visited.
     cut: bool,
 }
 
 impl Walk<'_> {
-    /// Shares out a function's costs. Not recursive: a chain of calls may be long.
+    /// Distributes a function's costs. Not recursive, because call chains may be long.
     fn share_out(&mut self, function: usize, costs: Vec<u64>) {
         self.enter(function, costs);
         while let Some(step) = self.steps.last_mut() {
@@ -171,7 +171,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Puts the functions on the path that are between one and where its circle was entered.
+    /// Adds to the path the functions between `function` and `entered`, at which its cycle was entered.
     fn pass_circle(&mut self, function: usize, entered: usize) {
         if function == entered {
             return;
@@ -210,7 +210,7 @@ impl Walk<'_> {
         self.steps.push(step);
     }
 
-    /// Whose calls cost most, unless most came from nobody.
+    /// Returns the entrance with the highest cost, unless most of the cost came from no caller.
     fn heaviest_entrance(&self, group: usize) -> Option<usize> {
         let sum = |costs: &[u64]| costs.iter().fold(0u64, |sum, cost| sum.saturating_add(*cost));
         let entrances = self.groups.entrances[group].iter().enumerate();
@@ -218,7 +218,7 @@ impl Walk<'_> {
         (heaviest >= sum(&self.groups.from_nobody[group])).then_some(at)
     }
 
-    /// Makes a stack that begins here of what no caller took.
+    /// Adds a stack that begins here for the costs that no caller got.
     fn leave(&mut self) {
         let Some(step) = self.steps.pop() else { return };
         self.path.truncate(step.depth + 1);
@@ -239,7 +239,7 @@ impl Walk<'_> {
     }
 }
 
-/// The caller of each member of a circle on the shortest way from where it is entered.
+/// Returns the caller of each member of a cycle on the shortest path from the function at which it is entered.
 fn shortest_ways(groups: &Groups, entered: usize) -> HashMap<usize, usize> {
     let mut ways = HashMap::new();
     let mut reached = vec![entered];
@@ -256,8 +256,8 @@ fn shortest_ways(groups: &Groups, entered: usize) -> HashMap<usize, usize> {
     ways
 }
 
-/// Takes the part of the costs that falls to a caller whose call weighs `weights`, of the weights
-/// that are left. The last one gets what is left, so that nothing is lost to rounding.
+/// Takes the part of the costs for a caller with `weights`, out of the remaining weights `left`. The last caller gets
+/// all that is left, so that nothing is lost to rounding.
 fn take_part(costs: &mut [u64], left: &mut [u64], weights: &[u64]) -> Vec<u64> {
     let mut part = vec![0; costs.len()];
     for (column, cost) in costs.iter_mut().enumerate() {
@@ -265,7 +265,7 @@ fn take_part(costs: &mut [u64], left: &mut [u64], weights: &[u64]) -> Vec<u64> {
         let weight = weights.get(column).copied().unwrap_or(0).min(*left);
         let whole = u128::from(*cost) * u128::from(weight);
         if let Some(share) = whole.checked_div(u128::from(*left)) {
-            // Not more than the cost, as the weight is not more than what is left.
+            // Not more than the cost, because the weight is not more than the remaining weights.
             part[column] = share as u64;
             *cost -= part[column];
             *left -= weight;

@@ -1,7 +1,7 @@
-//! Samples in traces, which say where a program was instead of when calls began and ended.
+//! Samples in traces.
 //!
-//! V8 puts its CPU profiles into events, in pieces; that which begins a profile has its thread, the
-//! others come from a thread that V8 has for them, and have the same `id`:
+//! V8 writes its CPU profiles as events, in chunks. The first event of a profile is on the sampled thread; the others
+//! are on a thread of V8's own and have the same `id`:
 //!
 //! ```text
 //! {"ph":"P","pid":1,"tid":9,"id":"0x1","name":"Profile","args":{"data":{"startTime":1000}}}
@@ -10,14 +10,14 @@
 //!                 "samples":[2,2]},"timeDeltas":[0,1000],"endTime":4000}}}
 //! ```
 //!
-//! Others, as Hermes, put them beside the events:
+//! Other programs, such as Hermes, write samples next to the list of events:
 //!
 //! ```text
 //! "samples":[{"pid":1,"tid":9,"ts":1000,"sf":2,"weight":1}],
 //! "stackFrames":{"1":{"name":"main"},"2":{"name":"work","parent":1}}
 //! ```
 //!
-//! A sample counts the time until the thread's next one.
+//! The value of a sample is the time until the thread's next one.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ use super::super::cpuprofile::{File, Node, nanoseconds};
 use super::super::json;
 use super::{Event, Id, Names, intern_thread};
 
-/// A value of a type, or anything else: traces may hold anything in the places of what is looked for.
+/// A value of a type, or anything else: traces may have values of any type in these fields.
 #[derive(Deserialize)]
 #[serde(untagged)]
 pub(super) enum Loose<T> {
@@ -53,7 +53,7 @@ impl<T> Loose<T> {
     }
 }
 
-/// The arguments of an event, as far as they say anything here.
+/// The arguments of an event that are used here.
 #[derive(Deserialize)]
 pub(super) struct Args {
     #[serde(default)]
@@ -81,7 +81,7 @@ struct Chunk {
     samples: Vec<u64>,
 }
 
-/// The samples beside the events.
+/// Samples next to the list of events.
 #[derive(Default)]
 pub(super) struct Beside {
     pub samples: Loose<Vec<Taken>>,
@@ -106,7 +106,7 @@ pub(super) struct StackFrame {
     parent: Id,
 }
 
-/// Adds all samples of a trace. Returns how many could not be used.
+/// Adds all samples of a trace. Returns the number of samples that could not be used.
 pub(super) fn add(
     profile: &mut Profile,
     events: &mut [Event],
@@ -119,7 +119,7 @@ pub(super) fn add(
 
 fn add_cpu_profiles(profile: &mut Profile, events: &mut [Event], names: &Names) -> u64 {
     let mut unused = 0;
-    // In the order of the file.
+    // Keys in file order.
     let mut order: Vec<(Id, Id)> = Vec::new();
     let mut files: HashMap<(Id, Id), (Option<Id>, File)> = HashMap::new();
     for event in events.iter_mut().filter(|event| event.ph == "P") {
@@ -137,7 +137,7 @@ fn add_cpu_profiles(profile: &mut Profile, events: &mut [Event], names: &Names) 
         }
         let data = match &mut event.args {
             Loose::Known(Args { data: Loose::Known(data), .. }) => data,
-            // The last piece may have none.
+            // The last chunk may have no data.
             _ => continue,
         };
         file.start_time = data.start_time.unwrap_or(file.start_time);
@@ -180,7 +180,7 @@ fn add_beside(profile: &mut Profile, beside: Beside, names: &Names) -> u64 {
     unused
 }
 
-/// The stack of each frame. One that is its own caller, however far round, stands at the root.
+/// Interns the stack of each frame. A frame in a cycle of parents becomes a root.
 fn stacks(profile: &mut Profile, frames: &BTreeMap<Id, StackFrame>) -> HashMap<Id, StackId> {
     let mut known: HashMap<Id, StackId> = HashMap::new();
     let mut missing: Vec<(&Id, FrameId)> = Vec::new();

@@ -1,4 +1,4 @@
-//! The tree of the older form, as V8's own interface and Node before version 12 have it.
+//! Parser of the tree of the older form, as written by V8's own interface and Node before version 12.
 //!
 //! ```text
 //! {"typeId":"CPU","head":{"functionName":"(root)","id":1,"hitCount":0,"children":[
@@ -13,7 +13,7 @@ use crate::input::Input;
 use crate::read::json_tree::{self, Tokens};
 use crate::warnings::Warnings;
 
-/// A node's fields; its lines count from 1.
+/// The fields of a node; its lines count from 1.
 #[derive(Default)]
 struct Fields {
     id: u64,
@@ -21,9 +21,9 @@ struct Fields {
     call_frame: CallFrame,
 }
 
-/// The nodes of a file's tree.
+/// Returns the nodes of a file's tree.
 pub(super) fn nodes(text: Vec<u8>, warnings: &mut Warnings) -> Vec<Node> {
-    // Bytes in memory can be read.
+    // Reading bytes in memory does not fail.
     let Ok(head) = Input::bytes("", text).begin() else { return Vec::new() };
     let (tree, said) = json_tree::read(head, "head", "children", field);
     warnings.extend(said);

@@ -1,8 +1,8 @@
-//! Classifies the lines of DTrace's output.
+//! Classification of lines in DTrace's output.
 
 use crate::bytes;
 
-/// The module in ``genunix`copen``.
+/// Returns the module of ``genunix`copen``.
 pub(super) fn module(frame: &[u8]) -> Option<&[u8]> {
     let at = memchr::memchr(b'`', frame)?;
     let module = &frame[..at];
@@ -10,11 +10,11 @@ pub(super) fn module(frame: &[u8]) -> Option<&[u8]> {
     (at > 0 && at + 1 < frame.len() && module.iter().all(is_name)).then_some(module)
 }
 
-/// True if a line begins with so many blanks and no more.
+/// True if a line begins with exactly `indent` blanks.
 #[inline]
 pub(super) fn is_indented(line: &[u8], indent: usize) -> bool {
     let Some(after) = line.get(indent) else { return false };
-    // As DTrace prints them, by 14, all in one word.
+    // DTrace indents by 14, so the usual case is compared in one 128-bit word.
     let is_blank = match line.first_chunk::<16>() {
         Some(first) if (1..=16).contains(&indent) => {
             let differences = u128::from_le_bytes(*first) ^ u128::from_le_bytes([b' '; 16]);
@@ -25,14 +25,14 @@ pub(super) fn is_indented(line: &[u8], indent: usize) -> bool {
     is_blank && !after.is_ascii_whitespace()
 }
 
-/// The end of a stack.
+/// The line at the end of a stack.
 pub(super) struct Ending<'a> {
     /// The text before the count.
     pub key: &'a [u8],
     pub count: &'a [u8],
 }
 
-/// Reads a line that is a count, or, less indented than any frame, a key and a count.
+/// Parses a line with a count, or, if it is indented less than any frame, a key and a count.
 #[inline]
 pub(super) fn end_of_block(line: &[u8]) -> Option<Ending<'_>> {
     let text = match line.last()? {
@@ -60,10 +60,10 @@ pub(super) fn end_of_block(line: &[u8]) -> Option<Ending<'_>> {
     is_end.then_some(Ending { key: key.trim_ascii(), count })
 }
 
-/// Frames are indented more than this, and keys less.
+/// Maximum indentation of keys; frames are indented more.
 pub(super) const KEY_INDENT: usize = 3;
 
-/// The end of the last line in `text` that ends a stack.
+/// Returns the end of the last line in `text` that ends a stack.
 pub(super) fn last_cut(text: &[u8]) -> Option<usize> {
     let mut end = memchr::memrchr(b'\n', text)?;
     loop {
@@ -75,13 +75,13 @@ pub(super) fn last_cut(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// The words of a key, with one blank between them.
+/// Joins the words of a key with single blanks.
 pub(super) fn words(key: &[u8]) -> String {
     let text = String::from_utf8_lossy(key);
     text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Messages of `dtrace` itself, and the key that ends it.
+/// True for messages of `dtrace` itself, and for the echo of the key that ends it.
 pub(super) fn is_message(text: &[u8]) -> bool {
     text.starts_with(b"dtrace: ") || text == b"^C"
 }
@@ -94,18 +94,18 @@ pub(super) fn drops(text: &[u8]) -> Option<u64> {
     (what == b"drops" && words.next() == Some(b"on")).then_some(count)
 }
 
-/// The heading `CPU     ID                    FUNCTION:NAME`.
+/// True for the heading `CPU     ID                    FUNCTION:NAME`.
 pub(super) fn is_heading(text: &[u8]) -> bool {
     text.ends_with(b"FUNCTION:NAME")
 }
 
-/// A line below the heading: a CPU, a probe's number and its name, and then what `trace()` or
-/// `printf()` wrote there, if anything.
+/// True for a line below the heading: CPU, probe ID, probe name, and then the output of `trace()` or `printf()`, if
+/// any.
 pub(super) fn is_probe_row(text: &[u8]) -> bool {
     probe_row(text).is_some()
 }
 
-/// True if something is written behind the probe of such a line; `None` if it is none.
+/// Returns whether such a line has output after the probe; `None` for other lines.
 pub(super) fn probe_row(text: &[u8]) -> Option<bool> {
     let mut words = text.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
     let is_number =
@@ -116,7 +116,7 @@ pub(super) fn probe_row(text: &[u8]) -> Option<bool> {
     is_row.then(|| words.next().is_some())
 }
 
-/// A line of a distribution: `               1 |@@@@@@@@@@          4`.
+/// True for a line of a distribution: `               1 |@@@@@@@@@@          4`.
 pub(super) fn is_bar(text: &[u8]) -> bool {
     let value = text
         .iter()
@@ -125,7 +125,7 @@ pub(super) fn is_bar(text: &[u8]) -> bool {
     value > 0 && text.get(value) == Some(&b'|')
 }
 
-/// The kernel itself, on Solaris and its kin, the BSDs, macOS, and Linux.
+/// True for the kernel itself, on Solaris and its derivatives, the BSDs, macOS, and Linux.
 pub(super) fn is_kernel_module(module: &[u8]) -> bool {
     matches!(
         module,
@@ -133,7 +133,7 @@ pub(super) fn is_kernel_module(module: &[u8]) -> bool {
     ) || module.ends_with(b".ko")
 }
 
-/// `java/lang/Thread.run`, as `jstack()` names Java's methods.
+/// True for `java/lang/Thread.run`, the form in which `jstack()` prints Java methods.
 pub(super) fn is_class_path(function: &str) -> bool {
     let name = function.split('(').next().unwrap_or(function);
     let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"/._$<>-".contains(&byte);

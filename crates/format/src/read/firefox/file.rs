@@ -1,8 +1,8 @@
-//! The parts of a file that are read, of all versions.
+//! The parts of a file that are read, for all versions of the format.
 
 use serde::Deserialize;
 
-/// A column of indices and other numbers; what is `null` or missing is not known.
+/// A column of indices or other numbers; `None` for `null`.
 pub(super) type Numbers = Vec<Option<f64>>;
 
 #[derive(Deserialize)]
@@ -27,7 +27,7 @@ pub(super) struct Meta {
     pub sample_units: SampleUnits,
     #[serde(default)]
     pub extra: Vec<ExtraSection>,
-    /// What wrote it, if that was no recorder of its own.
+    /// Program that wrote the file, if that was an importer and not a recorder.
     #[serde(default)]
     pub imported_from: Option<String>,
 }
@@ -44,7 +44,7 @@ pub(super) struct SampleUnits {
     pub thread_cpu_delta: String,
 }
 
-/// Additions of a profile's writer for people, by label.
+/// A section of additional, human-readable entries by a profile's writer.
 #[derive(Deserialize)]
 pub(super) struct ExtraSection {
     #[serde(default)]
@@ -67,7 +67,7 @@ pub(super) struct Lib {
     pub name: String,
     #[serde(default)]
     pub path: String,
-    /// The build ID, of files of Linux.
+    /// The build ID, for libraries on Linux.
     #[serde(default, rename = "codeId")]
     pub code_id: Option<String>,
 }
@@ -79,14 +79,14 @@ pub(super) struct OneThread {
     pub name: String,
     #[serde(default)]
     pub process_name: Option<String>,
-    /// A number before version 44 or so, since then a text.
+    /// A number before version 44 or so, a string since then.
     #[serde(default)]
     pub pid: serde_json::Value,
     #[serde(default)]
     pub tid: serde_json::Value,
     #[serde(default)]
     pub samples: SampleTable,
-    // `Tables`, not flattened: serde would hold all of them a second time.
+    // The fields of `Tables`, not flattened: serde would buffer all of them a second time.
     #[serde(default)]
     pub string_array: Vec<String>,
     #[serde(default)]
@@ -99,7 +99,7 @@ pub(super) struct OneThread {
     pub resource_table: ResourceTable,
 }
 
-/// The tables that were moved out of the threads into one place.
+/// Tables that later versions moved from the threads to one shared place.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Tables {
@@ -121,7 +121,7 @@ pub(super) struct SampleTable {
     pub weight_type: Option<String>,
     #[serde(rename = "threadCPUDelta")]
     pub thread_cpu_delta: Option<Numbers>,
-    /// Ours: the number of samples, waits, calls … behind each weight.
+    /// Pyrograph's extension: number of samples, waits, calls … behind each weight.
     pub counts: Option<Numbers>,
 }
 
@@ -169,19 +169,19 @@ pub(super) struct Sources {
     pub filename: Numbers,
 }
 
-/// An entry of a column as an index; `None` where there is none, or −1.
+/// Converts an entry of a column to an index; `None` for a missing entry, `null` and negative numbers.
 pub(super) fn index(column: &[Option<f64>], row: usize) -> Option<usize> {
     let number = column.get(row).copied().flatten()?;
     (number >= 0.0).then_some(number as usize)
 }
 
 impl StackTable {
-    /// The row of a row's caller, if it has one.
+    /// Returns the row of a row's caller, if it has one.
     pub fn caller(&self, row: usize) -> Option<usize> {
         match &self.prefix_offset {
             Some(offsets) => {
                 let offset = index(offsets, row).filter(|&offset| offset > 0)?;
-                // Before the first row there is none: that is damage.
+                // An offset to before the first row is damage: the result is out of range.
                 Some(row.checked_sub(offset).unwrap_or(usize::MAX))
             }
             None => index(&self.prefix, row),

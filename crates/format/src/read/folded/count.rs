@@ -1,33 +1,33 @@
-//! The count at the end of a line of folded text.
+//! Parser of the count at the end of a line of folded text.
 
-/// As many decimals as nanoseconds have to a second; more would leave too few digits before them. What
-/// has more is rounded.
+/// Maximum number of decimals, enough for nanoseconds in seconds; more would leave too few digits before the point.
+/// Counts with more decimals are rounded.
 const MOST_DECIMALS: u8 = 9;
 
-/// A number of 10^-`decimals`.
+/// A number in units of 10^-`decimals`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Decimal {
     pub value: u64,
     pub decimals: u8,
 }
 
-/// A line, parted.
+/// A line, split into stack and count.
 pub(super) enum Split<'a> {
     /// The stack and the count after it.
     Count(&'a [u8], Decimal),
     /// There is no count.
     None,
-    /// There is one that no column can hold.
+    /// The count exceeds the range of a column.
     OutOfRange,
 }
 
-/// Parts a line, whose end is trimmed, at its last blank.
+/// Splits a line, whose end is trimmed, at its last blank.
 pub(super) fn split_count(line: &[u8]) -> Split<'_> {
     let digits =
         line.iter().rev().take_while(|&&byte| byte.is_ascii_digit() || byte == b'.').count();
     let (before, count) = line.split_at(line.len() - digits);
     let stack = before.trim_ascii_end();
-    // A blank and a count: samples without a stack, as py-spy writes them.
+    // A blank and a count is a sample without a stack, as py-spy writes it.
     if count.is_empty() || stack.len() == before.len() {
         return with_exponent(line);
     }
@@ -35,7 +35,7 @@ pub(super) fn split_count(line: &[u8]) -> Split<'_> {
     let mut decimals: Option<u8> = None;
     for (at, &digit) in count.iter().enumerate() {
         if decimals == Some(MOST_DECIMALS) {
-            // Rounded half up.
+            // Round half up.
             let beyond = &count[at..];
             if beyond.contains(&b'.') {
                 return Split::None;
@@ -65,7 +65,7 @@ pub(super) fn split_count(line: &[u8]) -> Split<'_> {
     Split::Count(stack, Decimal { value, decimals: decimals.unwrap_or(0) })
 }
 
-/// Parts a line whose count is as `%g` prints it: `1.5e3`, `2E+06`, `5e-07`.
+/// Splits a line whose count is in the form of `%g`: `1.5e3`, `2E+06`, `5e-07`.
 fn with_exponent(line: &[u8]) -> Split<'_> {
     let Some(blank) = line.iter().rposition(|byte| matches!(byte, b' ' | b'\t')) else {
         return Split::None;
@@ -86,7 +86,7 @@ fn with_exponent(line: &[u8]) -> Split<'_> {
     let value = digits.try_fold(0u128, |value, digit| {
         value.checked_mul(10)?.checked_add(u128::from(digit - b'0'))
     });
-    // Decimals that the number has; below 0 there are zeros to add.
+    // Number of decimals; if negative, number of zeros to append.
     let decimals = fraction.len() as i64 - i64::from(exponent);
     let scaled = |value: u128| -> Option<Decimal> {
         if value == 0 {
@@ -96,7 +96,7 @@ fn with_exponent(line: &[u8]) -> Split<'_> {
         let by = u32::try_from((decimals - kept).unsigned_abs()).ok()?;
         let value = match (decimals > kept, 10u128.checked_pow(by)) {
             (true, None) => 0,
-            // Rounded half up.
+            // Round half up.
             (true, Some(scale)) => value / scale + u128::from(value % scale >= scale.div_ceil(2)),
             (false, scale) => value.checked_mul(scale?)?,
         };

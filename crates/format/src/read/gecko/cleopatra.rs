@@ -1,4 +1,4 @@
-//! Profiles that Firefox's add-on of 2012 saved, whose page was called Cleopatra.
+//! Reader of profiles saved by Firefox's profiler add-on of 2012, whose page was called Cleopatra.
 //!
 //! ```text
 //! {"format":"profileJSONWithSymbolicationTable,1","meta":{"interval":1,"stackwalk":1, …},
@@ -6,8 +6,8 @@
 //!  "symbolicationTable":{"0":"main (in firefox.exe)","1":"f","2":"(root)"}}
 //! ```
 //!
-//! Source: files that were saved so. Later ones have `{"threads":[{"name":…,"samples":[…]}]}` in place of the list, or threads by
-//! their numbers. A frame is a number of the table, or a name. Times are milliseconds.
+//! Source: saved files. Later ones have `{"threads":[{"name":…,"samples":[…]}]}` instead of the list, or a map of
+//! threads by number. A frame is an index of the table, or a name. Times are milliseconds.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -22,7 +22,7 @@ use crate::read::json;
 use crate::read::rows::Rows;
 use crate::reader::{Options, ReadError, Reading};
 
-/// True if a text begins so.
+/// True if the text begins like such a profile.
 pub(super) fn begins(head: &[u8]) -> bool {
     json::begins_object(head)
         && memchr::memmem::find(head, b"\"profileJSONWithSymbolicationTable").is_some()
@@ -73,7 +73,7 @@ struct Extra {
     time: Option<f64>,
 }
 
-/// A number in the table, or a name.
+/// A frame: an index of the table, or a name.
 #[derive(Clone, Debug, Deserialize, PartialEq, Eq, Hash)]
 #[serde(untagged)]
 enum Place {
@@ -119,7 +119,7 @@ pub(super) fn read(input: Head, options: &Options) -> Result<Reading, ReadError>
     Ok(Reading::new(profile, warnings))
 }
 
-/// The frame of a place; none of `(root)`.
+/// Interns the frame of a place; `None` for `(root)`.
 fn frame(place: &Place, table: &HashMap<String, String>, profile: &mut Profile) -> Option<FrameId> {
     let name = match place {
         Place::Number(number) => table.get(&number.to_string()).map_or("", String::as_str),

@@ -1,8 +1,8 @@
-//! The chunks that recordings consist of: each has its own types and constants.
+//! Parser of the chunks of a recording. Each chunk has its own types and constants.
 //!
-//! Everything is a value of a type. Types that are not numbers or texts are lists of fields; a field
-//! may be a reference to a constant of its type, and may be an array. Nothing is read before it is
-//! asked for: constants are places in the file.
+//! Everything is a value of a type. Types other than numbers and strings are lists of fields; a field may be a
+//! reference to a constant of its type, and may be an array. Values are decoded lazily: constants are kept as offsets
+//! in the file.
 
 use std::cell::Cell;
 
@@ -14,13 +14,13 @@ pub struct Damaged;
 
 type Result<T> = std::result::Result<T, Damaged>;
 
-/// Types are not nested deeper than this: a stack trace has frames, and these refer to constants.
+/// Maximum nesting of types. Real ones nest little: a stack trace has frames, and these refer to constants.
 const DEEPEST: usize = 16;
 
-/// Bytes of a chunk's header.
+/// Size of a chunk's header, in bytes.
 const HEADER: usize = 68;
 
-/// A place in a chunk.
+/// A read position in a chunk.
 #[derive(Clone, Copy)]
 pub struct Cursor<'a> {
     bytes: &'a [u8],
@@ -35,7 +35,8 @@ impl<'a> Cursor<'a> {
         Ok(taken)
     }
 
-    /// A number of up to 64 bits, seven in a byte, the lowest first; a ninth byte has eight.
+    /// Decodes a number of up to 64 bits: LEB128 with seven bits per byte, lowest first, but eight bits in the ninth
+    /// byte.
     pub fn number(&mut self) -> Result<i64> {
         let mut number = 0;
         for index in 0..9 {
@@ -52,7 +53,8 @@ impl<'a> Cursor<'a> {
         Ok(number as i64)
     }
 
-    /// A number of elements or bytes, of which each takes one byte at least.
+    /// Decodes a number of elements or bytes. Fails if it exceeds the remaining bytes, since each element takes at
+    /// least one.
     fn count(&mut self) -> Result<usize> {
         let count = usize::try_from(self.number()?).map_err(|_| Damaged)?;
         if count > self.bytes.len() - self.at { Err(Damaged) } else { Ok(count) }
@@ -81,20 +83,20 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// A text, or where it is.
+/// A string, or the key of a string constant.
 enum Text {
     Plain(String),
     Constant(i64),
 }
 
-/// A type of values.
+/// A type of values, from the chunk's metadata.
 pub struct Type {
     pub name: String,
     fields: Vec<Field>,
 }
 
 impl Type {
-    /// True if its values have a field of this name.
+    /// True if the type has a field with this name.
     pub fn has(&self, field: &str) -> bool {
         self.fields.iter().any(|of| of.name == field)
     }
@@ -110,63 +112,63 @@ pub struct Field {
 
 /// The value of a field.
 pub enum Value<'a> {
-    /// A number that is whole.
+    /// An integer or boolean.
     Number(i64),
     Text(String),
     /// The key of a constant of the field's type.
     Constant(i64),
-    /// Where the elements of an array begin.
+    /// The start of an array.
     Array(Cursor<'a>),
-    /// Anything else.
+    /// A value of any other type.
     Other,
 }
 
-/// A piece of a recording that stands for itself.
+/// A self-contained part of a recording.
 pub struct Chunk<'a> {
     bytes: &'a [u8],
     pub types: HashMap<i64, Type, foldhash::fast::FixedState>,
-    /// Where each constant is, by type and key.
+    /// Offset of each constant, by type and key.
     constants: HashMap<(i64, i64), usize, foldhash::fast::FixedState>,
     text_type: Option<i64>,
     clock: Clock,
-    /// Number of values that may still be read: types without fields take no bytes, and could be nested
-    /// so that reading never ends.
+    /// Number of values that may still be read. Types without fields take no bytes, so damaged files could nest them
+    /// such that reading never ends.
     budget: Cell<u64>,
 }
 
-/// The time of a chunk.
+/// The clock of a chunk.
 #[derive(Clone, Copy)]
 pub struct Clock {
-    /// When it began, in nanoseconds since 1970.
+    /// Start of the chunk, in nanoseconds since 1970.
     pub start: u64,
-    /// Its duration, in nanoseconds.
+    /// Duration of the chunk, in nanoseconds.
     pub duration: u64,
     start_ticks: i64,
     ticks_a_second: i64,
 }
 
 impl Clock {
-    /// Nanoseconds of a number of ticks.
+    /// Converts a number of ticks to nanoseconds.
     pub fn nanoseconds(&self, ticks: i64) -> u64 {
         let rate = i128::from(self.ticks_a_second.max(1));
         let nanoseconds = i128::from(ticks.max(0)) * 1_000_000_000 / rate;
         u64::try_from(nanoseconds).unwrap_or(u64::MAX)
     }
 
-    /// Nanoseconds since 1970.
+    /// Converts a timestamp in ticks to nanoseconds since 1970.
     pub fn time(&self, ticks: i64) -> u64 {
         self.start.saturating_add(self.nanoseconds(ticks.saturating_sub(self.start_ticks)))
     }
 }
 
-/// True if a chunk begins here.
+/// True if `bytes` begin with the header of a chunk.
 pub fn begins_chunk(bytes: &[u8]) -> bool {
-    // Version 2: that of JDK 11 and later. Version 0 and 1 were Oracle's own.
+    // Version 2 is written by JDK 11 and later. Versions 0 and 1 were Oracle's own.
     bytes.starts_with(b"FLR\0\0\x02")
 }
 
 impl<'a> Chunk<'a> {
-    /// The chunk that `bytes` begin with, and what comes after it.
+    /// Parses the chunk at the beginning of `bytes`; returns it and the rest.
     pub fn parse(bytes: &'a [u8]) -> Result<(Self, &'a [u8])> {
         let header = bytes.get(..HEADER).filter(|header| begins_chunk(header)).ok_or(Damaged)?;
         let word = |at: usize| {
@@ -204,12 +206,12 @@ impl<'a> Chunk<'a> {
         Ok((chunk, rest))
     }
 
-    /// When it was.
+    /// Returns the clock of the chunk.
     pub fn clock(&self) -> Clock {
         self.clock
     }
 
-    /// Every event: its type, and where its fields begin.
+    /// Iterates over all events: type ID, and a cursor at the event's fields.
     pub fn events(&self) -> impl Iterator<Item = (i64, Cursor<'a>)> + use<'a> {
         let bytes = self.bytes;
         let mut at = HEADER;
@@ -223,9 +225,9 @@ impl<'a> Chunk<'a> {
         })
     }
 
-    /// Notes where the constants of a table are.
+    /// Records the offsets of all constants of a constant pool event.
     fn index(&mut self, mut cursor: Cursor<'a>) -> Result<()> {
-        // Time, duration, and where the table before is.
+        // Time, duration, and offset of the previous constant pool.
         for _ in 0..3 {
             cursor.number()?;
         }
@@ -241,7 +243,7 @@ impl<'a> Chunk<'a> {
         Ok(())
     }
 
-    /// Hands over each field of the value of a type.
+    /// Calls `on_field` for each field of a value of type `of`.
     pub fn fields(
         &self,
         of: i64,
@@ -272,7 +274,7 @@ impl<'a> Chunk<'a> {
         Ok(())
     }
 
-    /// Hands over each field of each element of an array.
+    /// Calls `on_field` for each field of each element of an array.
     pub fn elements(
         &self,
         of: i64,
@@ -289,7 +291,7 @@ impl<'a> Chunk<'a> {
         Ok(())
     }
 
-    /// Where the fields of a constant begin.
+    /// Returns a cursor at the fields of a constant.
     pub fn constant(&self, of: i64, key: i64) -> Option<Cursor<'a>> {
         let at = *self.constants.get(&(of, key))?;
         Some(Cursor { bytes: self.bytes, at })
@@ -340,10 +342,10 @@ impl<'a> Chunk<'a> {
 
 type Types = HashMap<i64, Type, foldhash::fast::FixedState>;
 
-/// Reads the event that lists the types: a tree of elements, whose names and attributes are numbers
+/// Parses the metadata event, which describes the types: a tree of elements, whose names and attributes are indices
 /// of strings.
 fn types<'a>(mut cursor: Cursor<'a>) -> Result<Types> {
-    // Size, type, time, duration, number.
+    // Size, type, time, duration, metadata ID.
     for _ in 0..5 {
         cursor.number()?;
     }
@@ -353,7 +355,7 @@ fn types<'a>(mut cursor: Cursor<'a>) -> Result<Types> {
     });
     let strings = strings.collect::<Result<Vec<String>>>()?;
     let mut types = Types::default();
-    // The number of children that each open element still has.
+    // Number of remaining children of each open element.
     let mut open: Vec<usize> = vec![1];
     let mut last = None;
     while let Some(left) = open.last_mut() {

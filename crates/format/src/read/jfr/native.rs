@@ -1,33 +1,33 @@
-//! Native memory of async-profiler (`nativemem`): what was allocated and not freed again.
+//! Native memory events of async-profiler (`nativemem`): allocations that were not freed.
 //!
 //! ```text
 //! profiler.Malloc { startTime: 12345, address: 0x7ad8b46e7030, size: 1800, stackTrace: → 9 }
 //! profiler.Free { startTime: 12360, address: 0x7ad8b46e7030 }
 //! ```
 //!
-//! An address is allocated again after it was freed: events are put in order of time. Of two allocations of one address the
-//! first was freed, though that is not recorded.
+//! An address can be allocated again after it was freed, so events are sorted by time. If an address is allocated
+//! twice, the first allocation must have been freed, although that was not recorded.
 
 use hashbrown::{HashMap, HashSet};
 
 use super::chunk::{Chunk, Value};
 
-/// The event of an allocation, and that of its end.
+/// Name of the event for an allocation; `FREE` is the event for its end.
 pub(super) const MALLOC: &str = "profiler.Malloc";
 const FREE: &str = "profiler.Free";
 
-/// Where an event is: its chunk, and the place in that.
+/// Position of an event: index of its chunk, and its offset in the chunk.
 pub(super) type Place = (usize, usize);
 
-/// An event of memory.
+/// An allocation or a free.
 struct Event {
     time: u64,
     address: i64,
-    /// Of an allocation, where it is.
+    /// Position of the event, if it is an allocation.
     allocated: Option<Place>,
 }
 
-/// The allocations whose end is not recorded; `None` if no end is.
+/// Returns the allocations without a free; `None` if no frees were recorded.
 pub(super) fn not_freed(chunks: &[Chunk<'_>]) -> Option<HashSet<Place>> {
     let mut events = Vec::new();
     for (index, chunk) in chunks.iter().enumerate() {
@@ -48,7 +48,7 @@ pub(super) fn not_freed(chunks: &[Chunk<'_>]) -> Option<HashSet<Place>> {
                 _ => {}
             });
             let allocated = (Some(of) == malloc).then_some(place);
-            // What is damaged is counted where it is read for its stack.
+            // Damaged events are counted when they are read as samples.
             if read.is_ok() {
                 events.push(Event { time, address, allocated });
             }

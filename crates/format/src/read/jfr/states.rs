@@ -1,4 +1,4 @@
-//! The states of sampled threads.
+//! States of sampled threads.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,15 @@ use hashbrown::HashMap;
 
 use crate::warnings::{WarningKind, Warnings};
 
-/// How many samples there were of threads in each state.
+/// Number of samples in each thread state.
 #[derive(Default)]
 pub(super) struct States {
-    /// The one that is wanted.
+    /// The requested state; `None` for all.
     pub wanted: Option<String>,
     seen: BTreeMap<String, u64>,
 }
 
-/// Parts `jdk.ExecutionSample:STATE_RUNNABLE`, unless an event is called all of that.
+/// Splits `jdk.ExecutionSample:STATE_RUNNABLE` into event and state, unless an event has that whole name.
 pub(super) fn split<'a>(
     wanted: &'a str,
     events: &HashMap<String, u64>,
@@ -28,7 +28,7 @@ pub(super) fn split<'a>(
 }
 
 impl States {
-    /// Counts an event, which may stand for several samples; true if it is to be taken.
+    /// Counts an event, which may represent several samples; returns true if its state is requested.
     pub fn takes(&mut self, state: &str, samples: u64) -> bool {
         match self.seen.get_mut(state) {
             Some(seen) => *seen = seen.saturating_add(samples),
@@ -45,8 +45,8 @@ impl States {
         self.wanted.as_ref().is_none_or(|wanted| plain(wanted) == plain(state))
     }
 
-    /// The name of what is counted of an event. Samples in other states are other events; without a choice, a line says
-    /// which states there are.
+    /// Returns the name of the event that was counted. If a state was requested, samples in other states are reported
+    /// as other events; otherwise a warning lists the states.
     pub fn finish(
         &self,
         event: String,
@@ -61,7 +61,7 @@ impl States {
         let mut seen: Vec<(&String, &u64)> = self.seen.iter().collect();
         seen.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
         if let [(first, _), _, ..] = seen[..] {
-            // Most threads sleep: what is asked for is mostly where the others ran.
+            // Most threads sleep, so the suggested state is one in which threads ran.
             let ran = seen.iter().map(|(state, _)| *state).find(|state| !is_asleep(state));
             let first = ran.unwrap_or(first);
             let counts: Vec<String> =
@@ -76,7 +76,7 @@ impl States {
     }
 }
 
-/// True of `STATE_SLEEPING`, `STATE_IN_OBJECT_WAIT`, `STATE_PARKED` and their like.
+/// True for `STATE_SLEEPING`, `STATE_IN_OBJECT_WAIT`, `STATE_PARKED` and similar states.
 fn is_asleep(state: &str) -> bool {
     ["SLEEP", "WAIT", "PARK", "BLOCK"].iter().any(|word| state.contains(word))
 }

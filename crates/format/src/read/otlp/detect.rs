@@ -1,10 +1,10 @@
-//! Detection of OTLP profiles among other messages, which have no magic number either.
+//! Detection of OTLP profiles. Like other protobuf messages, they have no magic number.
 
 use crate::protobuf::{Damaged, Message, Value};
 
-/// True if the bytes begin with resources that hold profiles that hold samples.
+/// True if the bytes begin with resources that contain profiles.
 pub(super) fn is_otlp(head: &[u8]) -> bool {
-    // The beginning may end within the first field, of which this is a part.
+    // `head` may end within the first field, which contains everything checked here.
     let Some((1, mut at)) = first_field(head) else { return false };
     // resource_profiles, scope_profiles (2), profiles (2), sample_type (1).
     for wanted in [2, 2, 1] {
@@ -12,7 +12,7 @@ pub(super) fn is_otlp(head: &[u8]) -> bool {
         at = loop {
             match first_field(rest) {
                 Some((field, bytes)) if field == wanted => break bytes,
-                // Fields that may come before: a resource, a scope; both hold texts and messages.
+                // Fields that may precede it: a resource or a scope; both contain strings and messages.
                 Some((1, bytes)) => match rest.get(offset(rest, bytes) + bytes.len()..) {
                     Some(next) => rest = next,
                     None => return false,
@@ -21,7 +21,7 @@ pub(super) fn is_otlp(head: &[u8]) -> bool {
             }
         };
     }
-    // A type of value is two numbers.
+    // A `ValueType` is two numbers.
     let mut value_type = Message(at);
     let mut fields = 0;
     while let Ok(Some((field, value))) = value_type.next() {
@@ -33,14 +33,14 @@ pub(super) fn is_otlp(head: &[u8]) -> bool {
     fields > 0
 }
 
-/// The number and content of a message's first field, which may be cut off.
+/// Returns the number and content of a message's first field, which may be cut off.
 fn first_field(bytes: &[u8]) -> Option<(u32, &[u8])> {
     let mut message = Message(bytes);
     match message.next() {
         Ok(Some((field, Value::Bytes(content)))) => Some((field, content)),
         Ok(_) => None,
         Err(Damaged) => {
-            // Its length is more than there is.
+            // The field's length exceeds the remaining bytes.
             let key = *bytes.first()?;
             if key & 7 != 2 || key >= 0x80 {
                 return None;
@@ -51,7 +51,7 @@ fn first_field(bytes: &[u8]) -> Option<(u32, &[u8])> {
     }
 }
 
-/// Where a part of some bytes begins in them.
+/// Returns the offset of `part` in `whole`, of which it is a subslice.
 fn offset(whole: &[u8], part: &[u8]) -> usize {
     (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize)
 }

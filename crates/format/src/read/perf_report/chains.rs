@@ -1,6 +1,6 @@
-//! The callchains below an entry.
+//! Parser of the callchains below an entry.
 //!
-//! As a tree (`-g graph`, `-g fractal`). What has only one child stands in one column with it; older
+//! As a tree (`-g graph`, `-g fractal`). Frames with a single child are in the same column as that child; older
 //! versions print a blank before the first name:
 //!
 //! ```text
@@ -20,7 +20,7 @@
 //!                loop
 //! ```
 //!
-//! As lists (`-g flat`), or one a line (`-g folded`):
+//! As lists (`-g flat`), or one per line (`-g folded`):
 //!
 //! ```text
 //!            18.64%
@@ -37,7 +37,7 @@ use super::entry::percent;
 #[derive(Debug, Default)]
 pub struct Chains {
     nodes: Vec<Node>,
-    /// The node of each open branch and the column in which its names stand.
+    /// The node of each open branch, and the column of its names.
     open: Vec<(usize, usize)>,
     percentages: bool,
     /// True if branches are drawn: a graph, not lists.
@@ -48,16 +48,16 @@ pub struct Chains {
 struct Node {
     parent: Option<usize>,
     frames: Vec<String>,
-    /// Samples, periods, or hundredths of a percent, with those of its children.
+    /// Samples, periods, or hundredths of a percent, including the node's children.
     value: Option<u64>,
     children: Vec<usize>,
 }
 
-/// Between a bar and the names of the branch that begins at it.
+/// Columns between a bar and the names of the branch that begins at it.
 const INDENT: usize = 11;
 
 impl Chains {
-    /// Reads a line; `false` if it is none of a callchain.
+    /// Parses a line; returns `false` if it is not part of a callchain.
     pub fn line(&mut self, line: &str) -> bool {
         let text = line.trim_start_matches([' ', '|']);
         let column = line.len() - text.len();
@@ -88,7 +88,7 @@ impl Chains {
         text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
     }
 
-    /// `65 start_thread;loop`
+    /// Parses `65 start_thread;loop`.
     fn folded(&mut self, text: &str) -> bool {
         let Some((value, names)) = text.split_once(' ') else { return false };
         let Some(value) = self.value(value) else { return false };
@@ -97,7 +97,7 @@ impl Chains {
         true
     }
 
-    /// The text after the first two dashes: `72.73%--read`, `-start_thread`, `- start_thread`.
+    /// Parses a branch, given the text after the first two dashes: `72.73%--read`, `-start_thread`, `- start_thread`.
     fn branch(&mut self, text: &str, column: usize) -> bool {
         let bar = column - 1;
         self.is_graph = true;
@@ -115,7 +115,7 @@ impl Chains {
         true
     }
 
-    /// A name that follows one above it.
+    /// Adds a name to the branch with names in the same column.
     fn name(&mut self, text: &str, column: usize) -> bool {
         self.open.retain(|&(_, names)| names <= column);
         let Some(&(node, _)) = self.open.last() else { return false };
@@ -151,17 +151,17 @@ impl Chains {
         self.percentages
     }
 
-    /// The least percentage, in hundredths.
+    /// Returns the smallest percentage, in hundredths.
     pub fn least_percentage(&self) -> Option<u64> {
         self.nodes.iter().filter_map(|node| node.value).filter(|_| self.percentages).min()
     }
 
-    /// All names.
+    /// Iterates over all names.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.nodes.iter().flat_map(|node| node.frames.iter().map(String::as_str))
     }
 
-    /// Drops from all names where in the function the code is: `-g address` and `-g srcline` print it.
+    /// Removes positions within functions from all names: `-g address` and `-g srcline` print them.
     pub fn drop_places(&mut self) {
         for name in self.nodes.iter_mut().flat_map(|node| &mut node.frames) {
             let length = without_place(name).map_or(name.len(), str::len);
@@ -181,14 +181,15 @@ impl Chains {
             && self.nodes.iter().all(|node| node.value.is_some())
     }
 
-    /// The first name of each chain.
+    /// Iterates over the first name of each chain.
     pub fn firsts(&self) -> impl Iterator<Item = &str> {
         let roots = self.nodes.iter().filter(|node| node.parent.is_none());
         roots.filter_map(|node| node.frames.first().map(String::as_str))
     }
 
-    /// The sum of the branches behind a first frame, of a whole of `entry`, in hundredths of a percent, and their number. Nothing
-    /// where numbers are no percentages, or the frame is there again further on.
+    /// Returns the sum and the number of the branches after a first frame that matches `is_frame`. The sum is in
+    /// hundredths of a percent; `entry` is used if the trunk has no number. Both are 0 if the numbers are not
+    /// percentages, or if the frame occurs again further on.
     pub fn behind(&self, entry: u64, is_frame: impl Fn(&str) -> bool) -> (u64, u64) {
         let is_trunk =
             |node: &Node| node.parent.is_none() && node.frames.first().is_some_and(|f| is_frame(f));
@@ -215,7 +216,7 @@ impl Chains {
         node
     }
 
-    /// The names of each chain that is printed to its end.
+    /// Iterates over the names of each chain that has no further branches.
     pub fn paths(&self) -> impl Iterator<Item = Vec<&str>> {
         let ends = (0..self.nodes.len()).filter(|&node| self.nodes[node].children.is_empty());
         ends.map(|node| self.path(node))
@@ -231,8 +232,8 @@ impl Chains {
         nodes.iter().rev().flat_map(|&node| &self.nodes[node].frames).map(String::as_str).collect()
     }
 
-    /// True if the percentages must be relative to the branch above: what is below a branch, or the
-    /// entry, adds up to more than it has.
+    /// True if the percentages must be relative to the branch above: the sum below a branch or the entry exceeds its
+    /// own value.
     pub fn is_fractal(&self, entry: u64) -> bool {
         if !self.percentages {
             return false;
@@ -241,7 +242,7 @@ impl Chains {
             let mut count = 0;
             let values = nodes.filter_map(|node| self.nodes[node].value).inspect(|_| count += 1);
             let sum = values.fold(0u64, u64::saturating_add);
-            // Each may be rounded up.
+            // Each value may be rounded up.
             sum.saturating_sub(count)
         };
         let mut roots = (0..self.nodes.len()).filter(|&node| self.nodes[node].parent.is_none());
@@ -252,8 +253,8 @@ impl Chains {
                 .any(|node| sum(&mut node.children.iter().copied()) > node.value.unwrap_or(entry))
     }
 
-    /// Every chain, and what it has without those that go on from it: in the unit of the numbers, or
-    /// for a tree without numbers the samples of the entry, where they are known.
+    /// Returns each chain with its value minus that of the longer chains which contain it: in the unit of the
+    /// numbers, or for a tree without numbers, in samples of the entry if these are known.
     pub fn weigh(&self, entry: u64, samples: Option<u64>, fractal: bool) -> Vec<(Vec<&str>, u64)> {
         let whole = if self.percentages { Some(entry) } else { samples };
         // Parents come before their children.
@@ -272,7 +273,7 @@ impl Chains {
                 node.children.iter().fold(0u64, |sum, &child| sum.saturating_add(weights[child]));
             let own = match node.children.len() as u64 {
                 0 => weights[place],
-                // Errors of rounding.
+                // Ignore rounding errors.
                 children if self.percentages => {
                     let own = weights[place].saturating_sub(below);
                     if fractal || own <= children { 0 } else { own }
@@ -286,8 +287,8 @@ impl Chains {
         stacks
     }
 
-    /// Value of a tree whose trunk has no number: all of the entry, if that is known in the unit of the branches;
-    /// but where these count something else than the entry, only what they have.
+    /// Returns the value of a tree whose trunk has no number: the entry's value, if that is known in the unit of the
+    /// branches. If the branches count something else, returns their sum.
     fn whole_of(&self, trunk: &Node, whole: Option<u64>, entry: u64) -> u64 {
         let below = trunk.children.iter().filter_map(|&child| self.nodes[child].value);
         let below = below.fold(0u64, u64::saturating_add);
@@ -299,7 +300,7 @@ impl Chains {
     }
 }
 
-/// The function of `leaf_a spin.c:5`, `schedule +35`.
+/// Returns the function in `leaf_a spin.c:5` or `schedule +35`.
 pub fn without_place(name: &str) -> Option<&str> {
     let (function, place) = name.rsplit_once(' ')?;
     let number =
@@ -308,7 +309,7 @@ pub fn without_place(name: &str) -> Option<&str> {
     (is_number && !function.is_empty()).then_some(function)
 }
 
-/// `part` hundredths of a percent of `whole`.
+/// Returns `part` hundredths of a percent of `whole`.
 fn scaled(whole: u64, part: u64) -> u64 {
     u64::try_from((u128::from(whole) * u128::from(part) + 5000) / 10_000).unwrap_or(u64::MAX)
 }

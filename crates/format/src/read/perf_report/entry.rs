@@ -1,44 +1,44 @@
-//! An entry's own line, and what its callchains add up to.
+//! Parser of an entry's own line, and distribution of the entry's value to its callchains.
 
 use pyrograph_profile::FrameKind;
 
 use super::chains::Chains;
 
-/// The frame of what perf left out.
+/// Name of the frame for parts that perf left out.
 pub const NOT_SHOWN: &str = "[not shown]";
 
-/// Where the columns of a report are, as byte ranges of its lines.
+/// Columns of a report, as byte ranges of its lines.
 #[derive(Clone, Debug, Default)]
 pub struct Columns {
-    /// The percentage that callchains are parts of: of an entry and, if there are two, of what it calls.
+    /// Percentage to which callchains are relative: with two columns, the one that includes children.
     overhead: Column,
-    /// That of the entry alone.
+    /// Percentage of the entry itself, without children.
     own: Column,
-    /// The number of samples.
+    /// Number of samples.
     pub samples: Option<Column>,
     command: Option<Column>,
     module: Option<Column>,
     /// The function.
     pub symbol: Option<Column>,
-    /// True if the function comes before all else that entries are sorted by.
+    /// True if the function is the first sort key.
     pub symbol_first: bool,
-    /// True if entries count what they call, too.
+    /// True if the percentages of entries include their callees.
     pub has_children: bool,
 }
 
-/// From where to where a column goes; the last one goes on to the end of the line.
+/// Byte range of a column; the last one extends to the end of the line.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Column {
     start: usize,
     end: usize,
 }
 
-/// A line of a report.
+/// An entry of a report.
 #[derive(Debug, Default)]
 pub struct Entry {
-    /// Hundredths of a percent; those of what it calls included, where perf printed both.
+    /// Total in hundredths of a percent, including callees if perf printed both.
     pub percent: u64,
-    /// Hundredths of a percent without what it calls.
+    /// Self value in hundredths of a percent, without callees.
     pub own: u64,
     pub samples: Option<u64>,
     /// The thread's name; empty if there is no such column.
@@ -48,12 +48,12 @@ pub struct Entry {
     pub symbol: String,
     pub kind: Option<FrameKind>,
     pub chains: Chains,
-    /// Its chains are below perf's limit.
+    /// True if its chains are below perf's limit.
     pub lacks_chains: bool,
 }
 
 impl Columns {
-    /// Reads the line of names and that of dots below it.
+    /// Parses the line of column names and the line of dots below it.
     pub fn parse(names: &str, dots: &str) -> Option<Self> {
         let dots = dots.strip_prefix("# ")?.trim_end();
         let is_rule =
@@ -98,7 +98,7 @@ impl Columns {
         Some(columns)
     }
 
-    /// Reads `    18.64%            22  worker one  demo               [.] app::spin`.
+    /// Parses `    18.64%            22  worker one  demo               [.] app::spin`.
     pub fn entry(&self, line: &str) -> Option<Entry> {
         if !line.starts_with(' ') {
             return None;
@@ -110,7 +110,7 @@ impl Columns {
         let own = percent(text(Some(self.own))?)?;
         let percent = percent(text(Some(self.overhead))?)?;
         let symbol = without_address(text(self.symbol).unwrap_or_default());
-        // `[k] read_zero`: which part of the system it is in. `[.]` is user code.
+        // `[k] read_zero`: the level is in brackets. `[.]` is user code.
         let (level, symbol) = match symbol.as_bytes() {
             [b'[', level, b']', b' ', ..] => (*level, &symbol[4..]),
             _ => (b'.', symbol),
@@ -131,15 +131,15 @@ impl Columns {
     }
 }
 
-/// True for two addresses that may be of the same code: entries have those in files, chains those in memory.
+/// True for two addresses that may belong to the same code: entries have file addresses, chains memory addresses.
 fn is_same_code(one: &str, other: &str) -> bool {
-    /// Files are mapped by whole pages.
+    /// Files are mapped in whole pages.
     const PAGE: u64 = 4096;
     let address = |name: &str| u64::from_str_radix(name.strip_prefix("0x")?, 16).ok();
     address(one).zip(address(other)).is_some_and(|(one, other)| one % PAGE == other % PAGE)
 }
 
-/// Drops what `perf report -v` prints before a symbol: `0x116a             B [.] leaf_a`.
+/// Removes the prefix that `perf report -v` prints before a symbol: `0x116a             B [.] leaf_a`.
 fn without_address(symbol: &str) -> &str {
     let after = symbol.strip_prefix("0x").and_then(|rest| rest.split_once(' '));
     let origin = after.and_then(|(_, rest)| rest.trim_start().split_once(' '));
@@ -149,7 +149,7 @@ fn without_address(symbol: &str) -> &str {
     }
 }
 
-/// Reads `18.64%` in hundredths.
+/// Parses `18.64%` into hundredths.
 pub fn percent(text: &str) -> Option<u64> {
     let (whole, decimals) = text.strip_suffix('%')?.split_once('.')?;
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -164,7 +164,7 @@ pub fn percent(text: &str) -> Option<u64> {
     Some(whole.parse::<u64>().ok()? * 100 + decimals.parse::<u64>().ok()?)
 }
 
-/// Parts `30705:worker one`; a name alone may hold a colon, too.
+/// Splits `30705:worker one`; a name without a process ID may contain a colon, too.
 fn split_pid(command: &str) -> (Option<i32>, &str) {
     match command.split_once(':') {
         Some((pid, comm)) if pid.parse::<i32>().is_ok() => (pid.parse().ok(), comm),
@@ -173,8 +173,8 @@ fn split_pid(command: &str) -> (Option<i32>, &str) {
 }
 
 impl Entry {
-    /// The stacks, as printed, and what each counts: as many samples as the entry has, or hundredths
-    /// of a percent, or the numbers of the chains themselves (`as_printed`).
+    /// Returns the stacks as printed, with their values: samples that add up to the entry's, hundredths of a percent,
+    /// or the numbers of the chains themselves (`as_printed`).
     pub fn stacks(&self, fractal: bool, as_printed: bool) -> Vec<(Vec<&str>, u64)> {
         let stacks = self.chains.weigh(self.percent, self.samples, fractal);
         if as_printed {
@@ -183,8 +183,8 @@ impl Entry {
         self.whole(stacks, fractal)
     }
 
-    /// The same of a report that counts what an entry calls, too, with callers first: of the stacks that end in
-    /// the entry's function. What it calls begins with it there.
+    /// The same for a report whose entries include their callees, with callers first: returns the stacks that end in
+    /// the entry's function. Chains of its callees begin with the function in such a report.
     pub fn own_stacks(&self, fractal: bool) -> Vec<(Vec<&str>, u64)> {
         if self.samples.unwrap_or(self.own) == 0 {
             return Vec::new();
@@ -200,7 +200,7 @@ impl Entry {
         frame == self.symbol || is_same_code(frame, &self.symbol)
     }
 
-    /// Stacks with weights in any unit, and what is missing of them, as parts of what the entry has.
+    /// Scales stacks with weights in any unit, and what is missing, to the entry's value.
     fn whole<'a>(
         &self,
         mut stacks: Vec<(Vec<&'a str>, u64)>,
@@ -213,14 +213,14 @@ impl Entry {
             let path = if self.lacks_chains { vec![NOT_SHOWN] } else { Vec::new() };
             return vec![(path, total)];
         }
-        // Of which whole these are parts: the percentage where they are such, the samples where the
-        // numbers can be samples, otherwise nothing is known to be missing.
+        // The total that the weights are parts of: the percentage if they are percentages, the samples if the numbers
+        // can be samples; otherwise nothing is known to be missing.
         let whole = match (self.chains.are_percentages(), self.samples) {
             (true, _) => self.own,
             (false, Some(samples)) if sum <= samples => samples,
             (false, _) => sum,
         };
-        // Each of perf's figures may be off by half of the last decimal.
+        // Each of perf's numbers may be off by half of the last decimal.
         let tolerance = if self.chains.are_percentages() { stacks.len() as u64 + 1 } else { 0 };
         if whole > sum.saturating_add(tolerance) && !fractal {
             stacks.push((vec![NOT_SHOWN], whole - sum));
@@ -231,7 +231,7 @@ impl Entry {
     }
 }
 
-/// Turns weights into parts of `total`, rounded so that their sum is exact.
+/// Scales weights to parts of `total`, rounded such that their sum is exact.
 fn share(stacks: &mut [(Vec<&str>, u64)], total: u64) {
     let sum: u128 = stacks.iter().map(|(_, weight)| u128::from(*weight)).sum();
     if sum == 0 {
@@ -242,7 +242,7 @@ fn share(stacks: &mut [(Vec<&str>, u64)], total: u64) {
     for (place, (_, weight)) in stacks.iter_mut().enumerate() {
         let exact = u128::from(*weight) * u128::from(total);
         remainders.push((exact % sum, place));
-        // Not above `total`.
+        // The quotient is at most `total`.
         *weight = (exact / sum) as u64;
         left -= *weight;
     }

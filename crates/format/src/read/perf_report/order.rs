@@ -1,4 +1,4 @@
-//! The order of chains, from the outermost caller or from the callee: reports do not have it.
+//! Detection of the order of chains, from the outermost caller or from the callee, which reports do not state.
 
 use hashbrown::{HashMap, HashSet};
 
@@ -28,8 +28,9 @@ impl Report {
         if first == last { firsts.len() <= lasts.len() } else { first > last }
     }
 
-    /// The same where entries count what they call, too. Chains of an entry that calls nothing begin or end with it; those of
-    /// all others begin with it in both orders, but end in what they call, or in what called them. None if nothing decides.
+    /// The same for entries that include their callees. Chains of an entry that calls nothing begin or end with it;
+    /// those of all other entries begin with it in both orders, but end in its callees or its callers. `None` if
+    /// undecided.
     fn callers_first_of_children(&self) -> Option<bool> {
         if let Some(decided) = self.callers_first_by_sums() {
             return Some(decided);
@@ -50,9 +51,9 @@ impl Report {
         [own, called].into_iter().find(|&votes| votes != 0).map(|votes| votes > 0)
     }
 
-    /// The same by sums: what an entry calls is not more than it has without itself; what called it is nearly all that it has.
-    /// So branches that are not printed to their end, since the rest is below perf's limit, mislead nobody. None where no entry
-    /// with time of its own has branches.
+    /// The same by sums: callees of an entry account for at most its total minus its self value; callers account for
+    /// nearly its whole total. This also works for branches that are cut off because the rest is below perf's limit.
+    /// `None` if no entry with a self value has branches.
     fn callers_first_by_sums(&self) -> Option<bool> {
         if self.is_fractal() {
             return None;
@@ -60,7 +61,7 @@ impl Report {
         let mut decided = None;
         for entry in self.entries.iter().filter(|entry| entry.own > 0 && !entry.symbol.is_empty()) {
             let (sum, branches) = entry.chains.behind(entry.percent, |name| entry.is_symbol(name));
-            // Each figure may have been rounded.
+            // Each number may have been rounded.
             if sum > entry.percent.saturating_sub(entry.own).saturating_add(branches + 2) {
                 return Some(false);
             }
@@ -71,7 +72,7 @@ impl Report {
         decided
     }
 
-    /// The first and the last frame of each chain that has two or more, and its entry.
+    /// Iterates over chains of two or more frames: the entry, and the chain's first and last frame.
     fn ends_of_paths<'a>(&'a self) -> impl Iterator<Item = (&'a Entry, &'a str, &'a str)> {
         let paths = |entry: &'a Entry| entry.chains.paths().map(move |path| (entry, path));
         self.entries.iter().flat_map(paths).filter_map(|(entry, path)| match path[..] {
@@ -81,7 +82,7 @@ impl Report {
     }
 }
 
-/// Functions that stacks of programs begin with.
+/// True for functions at the root of programs' stacks.
 fn is_root(frame: &str) -> bool {
     const ROOTS: &[&str] = &[
         "_start",

@@ -1,6 +1,6 @@
-//! Takes the part of a tracepoint's line after its name apart into fields.
+//! Parses the fields of a tracepoint: the text after the event's name.
 //!
-//! Each tracepoint has its own way of printing itself; most are one of these:
+//! Each tracepoint has its own print format; most are one of these:
 //!
 //! ```text
 //! prev_comm=perf prev_pid=12 prev_prio=120 prev_state=S ==> next_comm=kworker/0:1 next_pid=8 next_prio=120
@@ -12,7 +12,7 @@
 //! (55d0c3f1b139 <- 55d0c3f1b189) arg1=5                function, where it returned to
 //! ```
 //!
-//! Those of block I/O, and the scheduler's as perf's plugins print them, name nothing:
+//! Tracepoints of block I/O, and those of the scheduler as perf's plugins print them, print values without names:
 //!
 //! ```text
 //! 8,0 WS 4096 () 1234 + 8 none,0,0 [dd]                block_rq_issue, block_rq_insert
@@ -28,7 +28,7 @@ use std::borrow::Cow;
 
 use pyrograph_profile::{FieldValue, TraceField};
 
-/// The fields that the text after an event's name shows.
+/// Parses the fields in the text after an event's name.
 pub fn arguments<'a>(event: &str, text: &'a str) -> Vec<TraceField<'a>> {
     let mut fields = Vec::new();
     let name = event.rsplit(':').next().unwrap_or_default();
@@ -53,7 +53,7 @@ fn push<'a>(fields: &mut Vec<TraceField<'a>>, name: &'a str, value: &'a str) {
     fields.push(TraceField { name, value: FieldValue::Text(Cow::Borrowed(value)) });
 }
 
-/// Takes the address that a probe's line begins with, and returns the rest.
+/// Parses the addresses in brackets at the start of a probe's line, and returns the rest.
 fn probe<'a>(text: &'a str, fields: &mut Vec<TraceField<'a>>) -> &'a str {
     let Some((inner, rest)) = text.strip_prefix('(').and_then(|text| text.split_once(')')) else {
         return text;
@@ -73,8 +73,8 @@ fn probe<'a>(text: &'a str, fields: &mut Vec<TraceField<'a>>) -> &'a str {
     rest.trim_start()
 }
 
-/// `name=value`, `name: value,`, or `name value`, in a row. A value goes on up to the next name, for
-/// those of threads and files may hold blanks.
+/// Parses a sequence of `name=value`, `name: value,`, or `name value`. A value extends to the next name, because
+/// names of threads and files may contain blanks.
 fn named<'a>(text: &'a str, fields: &mut Vec<TraceField<'a>>) {
     let names = match names_before(text, '=') {
         names if names.is_empty() => names_before(text, ':'),
@@ -87,7 +87,7 @@ fn named<'a>(text: &'a str, fields: &mut Vec<TraceField<'a>>) {
     for (&(start, mark), end) in names.iter().zip(ends) {
         let value = text[mark + 1..end].trim();
         let value = value.strip_suffix("==>").unwrap_or(value);
-        // The bracket in `vec=1 [action=TIMER]` is neither's.
+        // The bracket in `vec=1 [action=TIMER]` belongs to neither value.
         let value = value.trim_end_matches([' ', ',', '[']);
         let value = match text[..start].ends_with('[') {
             true => value.strip_suffix(']').unwrap_or(value),
@@ -98,7 +98,7 @@ fn named<'a>(text: &'a str, fields: &mut Vec<TraceField<'a>>) {
     }
 }
 
-/// Where each name that has `mark` behind it begins and ends.
+/// Returns the start and end of each name that is followed by `mark`.
 fn names_before(text: &str, mark: char) -> Vec<(usize, usize)> {
     let mut names = Vec::new();
     for (at, _) in text.match_indices(mark) {
@@ -111,7 +111,7 @@ fn names_before(text: &str, mark: char) -> Vec<(usize, usize)> {
             .next_back()
             .is_none_or(|c| matches!(c, ' ' | '(' | '[' | '{' | ','));
         let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        // `dev: 8,0`, but `CPU:001` and paths with colons are values.
+        // `dev: 8,0` is a name and a value, but `CPU:001` and paths with colons are values.
         let spaced = mark == '=' || text[at + 1..].starts_with(' ');
         if is_name && begins && spaced && names.last().is_none_or(|&(_, end)| end < start) {
             names.push((start, at));
@@ -120,7 +120,7 @@ fn names_before(text: &str, mark: char) -> Vec<(usize, usize)> {
     names
 }
 
-/// `dev 8,0 ino 12`: words and numbers in turn.
+/// Parses `dev 8,0 ino 12`: alternating words and numbers.
 fn pairs<'a>(text: &'a str, fields: &mut Vec<TraceField<'a>>) {
     let mut name = None;
     for token in text.split_ascii_whitespace() {
@@ -134,7 +134,7 @@ fn pairs<'a>(text: &'a str, fields: &mut Vec<TraceField<'a>>) {
     }
 }
 
-/// `NR 12 (0, 7ffe3618dd1c)`, `NR 12 = -2`.
+/// Parses `NR 12 (0, 7ffe3618dd1c)` or `NR 12 = -2`.
 fn system_call<'a>(text: &'a str, fields: &mut Vec<TraceField<'a>>) -> Option<()> {
     let (id, rest) = text.strip_prefix("NR ")?.split_once(' ')?;
     push(fields, "id", id);
@@ -149,7 +149,7 @@ fn system_call<'a>(text: &'a str, fields: &mut Vec<TraceField<'a>>) -> Option<()
     Some(())
 }
 
-/// Takes a line of block I/O: see the module.
+/// Parses a line of block I/O; see the module docs for the forms.
 fn block<'a>(event: &str, text: &'a str, fields: &mut Vec<TraceField<'a>>) -> Option<()> {
     let (device, rest) = text.split_once(' ')?;
     let (major, minor) = device.split_once(',')?;
@@ -195,7 +195,7 @@ fn block<'a>(event: &str, text: &'a str, fields: &mut Vec<TraceField<'a>>) -> Op
     Some(())
 }
 
-/// `perf:12 [120] S ==> kworker/0:1:8 [120]`.
+/// Parses `perf:12 [120] S ==> kworker/0:1:8 [120]`.
 fn switch<'a>(text: &'a str, fields: &mut Vec<TraceField<'a>>) -> Option<()> {
     let (before, after) = text.split_once(" ==> ")?;
     let (comm, pid, priority, state) = task(before)?;
@@ -207,7 +207,7 @@ fn switch<'a>(text: &'a str, fields: &mut Vec<TraceField<'a>>) -> Option<()> {
     Some(())
 }
 
-/// `perf:12 [120] success=1 CPU:001`.
+/// Parses `perf:12 [120] success=1 CPU:001`.
 fn wakeup<'a>(text: &'a str, fields: &mut Vec<TraceField<'a>>) -> Option<()> {
     let (comm, pid, priority, rest) = task(text)?;
     for (name, value) in [("comm", comm), ("pid", pid), ("prio", priority)] {
@@ -224,7 +224,7 @@ fn wakeup<'a>(text: &'a str, fields: &mut Vec<TraceField<'a>>) -> Option<()> {
     Some(())
 }
 
-/// `name:12 [120] rest`: name, thread, priority, rest.
+/// Splits `name:12 [120] rest` into name, thread ID, priority and rest.
 fn task(text: &str) -> Option<(&str, &str, &str, &str)> {
     let (who, rest) = text.split_once(" [")?;
     let (comm, pid) = who.rsplit_once(':')?;

@@ -1,4 +1,4 @@
-//! The events of `perf script`'s text, one by one.
+//! Iterates over single events in `perf script` text.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::perf_frame as frame;
 use crate::warnings::{WarningKind, Warnings};
 use pyrograph_profile::{TraceEvent, TraceField};
 
-/// Hands over what stands in the first line of each sample.
+/// Calls `on_event` for the header line of each sample.
 pub fn events(input: Head, on_event: &mut dyn FnMut(&TraceEvent<'_>)) -> Warnings {
     let layout = Layout::of(input.bytes());
     let chunks = Chunks::new(input.into_stream(), last_cut);
@@ -33,7 +33,7 @@ pub fn events(input: Head, on_event: &mut dyn FnMut(&TraceEvent<'_>)) -> Warning
     warnings
 }
 
-/// Hands over the event of a first line. Other lines are frames, comments, or blank.
+/// Calls `on_event` if `line` is a header line. Other lines are frames, comments, or blank.
 fn event(line: &[u8], layout: Layout, on_event: &mut dyn FnMut(&TraceEvent<'_>)) {
     if matches!(line.first(), None | Some(b'\t' | b'#')) {
         return;
@@ -43,7 +43,7 @@ fn event(line: &[u8], layout: Layout, on_event: &mut dyn FnMut(&TraceEvent<'_>))
         return;
     };
     let (name, comm, rest) = (lossy(header.event), lossy(header.comm), lossy(header.rest));
-    // The one frame of a sample without a callchain is no argument.
+    // The only frame of a sample without a callchain is not an argument.
     let fields = match frame::is_likely(header.rest) {
         true => Vec::new(),
         false => arguments(&name, &rest),
@@ -52,7 +52,7 @@ fn event(line: &[u8], layout: Layout, on_event: &mut dyn FnMut(&TraceEvent<'_>))
         name: &name,
         time: header.time(),
         cpu: header.cpu,
-        // A single number is the thread.
+        // A single number is the thread ID.
         pid: header.pid,
         tid: header.tid,
         comm: &comm,

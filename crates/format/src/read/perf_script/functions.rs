@@ -1,25 +1,25 @@
-//! The frames of functions that were seen before, found without parsing their lines.
+//! Cache of frames by function, which avoids parsing lines of functions that were seen before.
 
 use crate::callees::{Callees, Function};
 use crate::perf_frame as frame;
 
-/// Bytes of the names of functions and their modules that are remembered.
+/// Capacity of the cache: total bytes of function and module names.
 const NAMES: usize = 32 << 20;
 
-/// Frames by symbol and module. Most lines are new in their address only: there are a hundred
-/// addresses to a function.
+/// Frames by symbol and module. Most new lines differ from earlier ones in their address only: there are about a
+/// hundred addresses per function.
 pub struct Functions<V> {
     known: Callees<V>,
-    /// That of the line before. Frames come leaf first, so that it is the next one's callee: by whom a
-    /// function is called is mostly as before, too.
+    /// Function of the previous line. Frames come leaf first, so it is the callee of the next line. A callee mostly
+    /// has the same caller as before, which makes the lookup fast.
     before: Function,
 }
 
-/// A line that is not known yet, as it can be remembered.
+/// Key for a line that is not in the cache yet.
 pub struct Place<'a> {
     symbol: &'a [u8],
     after: &'a [u8],
-    /// Where ` (module)` begins in `after`.
+    /// Offset of ` (module)` in `after`.
     split: usize,
 }
 
@@ -28,8 +28,7 @@ impl<V: Copy> Functions<V> {
         Self { known: Callees::new(NAMES), before: Function::NONE }
     }
 
-    /// Looks up what stands on a line after the address: `symbol+0x7a (module)`. What is found
-    /// depends on nothing else.
+    /// Looks up the text after the address of a line: `symbol+0x7a (module)`. The result depends on this text only.
     #[inline]
     pub fn find<'a>(&mut self, after: &'a [u8]) -> Result<V, Option<Place<'a>>> {
         let split = last_bracket(after).ok_or(None)?;
@@ -44,8 +43,8 @@ impl<V: Copy> Functions<V> {
         }
     }
 
-    /// Remembers what a line was parsed to, if it was parsed as `find` reads it: a name may hold
-    /// brackets that do not match.
+    /// Caches the parsed value of a line, if the parser splits the line at the same place as `find`. It may not: a
+    /// name may contain unbalanced brackets.
     pub fn remember(&mut self, place: &Place<'_>, value: V) {
         let Place { symbol, after, split } = *place;
         if frame::split_module(after).0.trim_ascii_end().len() == split {
@@ -54,7 +53,7 @@ impl<V: Copy> Functions<V> {
     }
 }
 
-/// Where the last ` (` stands in a text that ends with `)`.
+/// Returns the offset of the last ` (` in a text that ends with `)`.
 fn last_bracket(text: &[u8]) -> Option<usize> {
     let mut end = text.strip_suffix(b")")?.len();
     loop {

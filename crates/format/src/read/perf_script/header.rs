@@ -1,7 +1,7 @@
-//! The first line of a sample.
+//! Parser of the header line of a sample.
 //!
-//! `perf script` prints the fields that were asked for (`-F`), in this order, and nothing says
-//! which they are:
+//! `perf script` prints the fields that were selected with `-F`, in this order. The text does not say which fields
+//! were selected:
 //!
 //! ```text
 //! comm  pid/tid  [cpu] misc   time:       period event:  rest
@@ -15,72 +15,72 @@
 //! w
 //! ```
 //!
-//! The name of the thread (`comm`) may hold blanks, digits, colons and brackets. It ends where what
-//! follows can be read as the other fields, if possible as wide as perf prints them: a thread is
-//! `%5d` or `%7d`, a time `%5lu.%06lu`, a period `%10lu`.
+//! The name of the thread (`comm`) may contain blanks, digits, colons and brackets. It ends at a place after which
+//! the line parses as the other fields, preferably with the widths that perf prints: a thread ID is `%5d` or `%7d`, a
+//! time `%5lu.%06lu`, a period `%10lu`.
 
 use crate::bytes;
 use crate::perf_frame::is_likely;
 
-/// The first line of a sample, in its parts.
+/// The fields of a sample's header line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header<'a> {
     /// The thread's name; empty if not printed.
     pub comm: &'a [u8],
-    /// The name and the numbers after it, as they stand there: one text for each thread.
+    /// The thread's name and the numbers after it, unparsed: the same text for each sample of a thread.
     pub who: &'a [u8],
-    /// Process.
+    /// Process ID.
     pub pid: Option<i32>,
-    /// Thread.
+    /// Thread ID.
     pub tid: Option<i32>,
-    /// CPU.
+    /// CPU number.
     pub cpu: Option<u32>,
-    /// The time, as it stands there.
+    /// The time, unparsed.
     time_text: &'a [u8],
-    /// Events that this sample stands for.
+    /// Period: number of events that the sample represents.
     pub period: Option<u64>,
-    /// The event, without the colon at its end; empty if not printed.
+    /// Name of the event, without the colon at its end; empty if not printed.
     pub event: &'a [u8],
-    /// The rest of the line: a tracepoint's arguments, a data address, or, where no
-    /// callchain was recorded, the one frame.
+    /// The rest of the line: a tracepoint's arguments, a data address, or the only frame if no callchain was
+    /// recorded.
     pub rest: &'a [u8],
-    /// Certainty of the thread's numbers.
+    /// How certain it is that the numbers are thread and process IDs.
     thread: ThreadField,
-    /// True if blanks before the time or the period show that the columns are as perf prints them.
+    /// True if blanks before the time or the period show that the columns have the widths that perf prints.
     padded: bool,
 }
 
-/// Certainty that a number is the thread's, and not the end of its name.
+/// Certainty that a number is the thread ID, and not the end of the thread's name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ThreadField {
-    /// No number.
+    /// There is no number.
     #[default]
     Missing,
-    /// A number that is not as wide as perf prints it, on a line whose other columns are.
+    /// The number is not as wide as perf prints it, although other columns of the line are.
     Doubtful,
-    /// A number, on a line without any columns.
+    /// There is a number, on a line without padded columns.
     Plain,
-    /// As perf prints it: at least five or seven characters wide, or with a slash.
+    /// The number is as perf prints it: padded to five or seven characters, or with a slash.
     Padded,
 }
 
 impl Header<'_> {
-    /// True if all of the line is accounted for.
+    /// True if all of the line has been parsed.
     fn is_complete(&self) -> bool {
         !self.event.is_empty() || self.reads_whole()
     }
 
-    /// True if nothing but a frame follows the fields.
+    /// True if the fields are followed by nothing or by a frame.
     fn reads_whole(&self) -> bool {
         self.rest.is_empty() || is_likely(self.rest)
     }
 
-    /// True if nothing is between the thread and the event.
+    /// True if there is no field between the thread and the event.
     fn event_comes_first(&self) -> bool {
         self.cpu.is_none() && self.time_text.is_empty() && self.period.is_none()
     }
 
-    /// Nanoseconds.
+    /// Returns the time in nanoseconds; `None` if it was not printed or is too large.
     pub fn time(&self) -> Option<u64> {
         let point = memchr::memchr(b'.', self.time_text)?;
         let (seconds, fraction) = (&self.time_text[..point], &self.time_text[point + 1..]);
@@ -92,8 +92,8 @@ impl Header<'_> {
         )
     }
 
-    /// True if the line is a process event (`perf script --show-task-events` and its like)
-    /// instead of a sample.
+    /// True if the line is a side-band record (`perf script --show-task-events` and similar options) instead of a
+    /// sample.
     ///
     /// ```text
     /// kthreadd     0 [000]     0.000000: PERF_RECORD_FORK(3:3):(2:2)
@@ -103,8 +103,8 @@ impl Header<'_> {
     }
 }
 
-/// Which fields the heads of a text have, where one head alone does not show it. perf prints the same
-/// fields in each. What looks like a field that the text does not have belongs to a name.
+/// The fields that the header lines of a text have. perf prints the same fields in each, but a single line can be
+/// ambiguous. Text that looks like a field which the layout does not have belongs to the thread's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     threads: bool,
@@ -120,7 +120,7 @@ impl Default for Layout {
 }
 
 impl Layout {
-    /// The layout of a text that begins with `text`.
+    /// Detects the layout from `text`, the beginning of the input.
     pub fn of(text: &[u8]) -> Self {
         let fields = Self::default().count(text);
         let layout = Self {
@@ -129,12 +129,12 @@ impl Layout {
             events: fields.events.is_printed(fields.heads),
             ..Self::default()
         };
-        // A number at the end of a name is common: one head without any speaks against them all.
+        // Names often end with a number: one header without a number shows that numbers are parts of names.
         let fields = layout.count(text);
         Self { threads: fields.threads.sure || fields.threads.seen == fields.heads, ..layout }
     }
 
-    /// Number of heads of a text with each field, if it has this layout.
+    /// Counts the header lines with each field, parsed with this layout.
     fn count(self, text: &[u8]) -> Fields {
         let mut lines = text.split(|&byte| byte == b'\n').peekable();
         let mut begins_block = true;
@@ -158,7 +158,7 @@ impl Layout {
     }
 }
 
-/// Number of heads with each field.
+/// Number of header lines with each field.
 #[derive(Default)]
 struct Fields {
     heads: usize,
@@ -182,7 +182,7 @@ impl Fields {
 #[derive(Default)]
 struct Field {
     seen: usize,
-    /// True if a head has it that is without doubt one.
+    /// True if the field is present in a header that is certain.
     sure: bool,
 }
 
@@ -192,28 +192,27 @@ impl Field {
         self.sure |= is_there && sure;
     }
 
-    /// Names that look like a field are rarer than others.
+    /// True if the field is printed: names that look like a field are rarer than other names.
     fn is_printed(&self, heads: usize) -> bool {
         self.sure || 2 * self.seen >= heads
     }
 }
 
-/// Longest name that the kernel keeps, in bytes. Of several readings of a line, one with a longer
-/// name is taken only if it is the first.
+/// Longest thread name that the kernel keeps, in bytes. If a line can be parsed in several ways, a longer name is
+/// accepted only in the first one.
 const LONGEST_NAME: usize = 15;
 
-/// Reads a line that is certainly the first of a sample: it has a thread number, a CPU or a time,
-/// and an event or a time.
+/// Parses a line that is certainly a sample's header: it has a thread ID, a CPU or a time, and an event or a time.
 ///
-/// A name may hold what looks like other fields. So of all places where the name may end, the one is
-/// taken after which the most can be read as perf prints it.
+/// A name may contain text that looks like other fields. Of all places where the name may end, the one is chosen
+/// after which most fields are as perf prints them.
 pub fn parse(line: &[u8], layout: Layout) -> Option<Header<'_>> {
     let start = skip_blanks(line, 0);
     let mut best: Option<(u32, Header<'_>)> = None;
     let mut at = start;
     while at < line.len() && (best.is_none() || trim_end(&line[start..at]).len() <= LONGEST_NAME) {
         let end = token_end(line, at);
-        // A number alone is a thread's only after a name.
+        // A single number is a thread ID only after a name.
         let may_be_thread = at > start || line[at..end].contains(&b'/');
         let with_thread = (may_be_thread && layout.threads)
             .then(|| after_thread(line, start, (at, end), layout))
@@ -233,12 +232,12 @@ pub fn parse(line: &[u8], layout: Layout) -> Option<Header<'_>> {
     best.map(|(_, header)| header)
 }
 
-/// True if a line is certainly the first of a sample, as [`parse`] says.
+/// True if a line is certainly a sample's header, as defined by [`parse`].
 pub fn is_certain(line: &[u8]) -> bool {
     parse(line, Layout::default()).is_some()
 }
 
-/// Reads the thread's numbers from `at` to `end`, a name before and other fields after them.
+/// Parses the thread's numbers from `at` to `end`, with a name before and other fields after them.
 fn after_thread(
     line: &[u8],
     start: usize,
@@ -251,7 +250,7 @@ fn after_thread(
     let thread = if is_thread_wide(line, start, at, end) {
         ThreadField::Padded
     } else if pid.is_none() && (header.padded || could_be_period) {
-        // The end of the name, or a period.
+        // The number may be the end of the name, or a period.
         ThreadField::Doubtful
     } else {
         ThreadField::Plain
@@ -260,7 +259,7 @@ fn after_thread(
     Some(Header { comm, who: &line[start..end], pid, tid, thread, ..header })
 }
 
-/// Reads fields without a thread's numbers from `at` on, and a name before them.
+/// Parses fields from `at` on, preceded by a name without a thread ID.
 fn after_name(line: &[u8], start: usize, at: usize, layout: Layout) -> Option<Header<'_>> {
     let header = fields(line, at, false, layout)?;
     let is_certain = !header.time_text.is_empty()
@@ -269,10 +268,10 @@ fn after_name(line: &[u8], start: usize, at: usize, layout: Layout) -> Option<He
     is_certain.then(|| without_thread(&line[start..at], header, layout))
 }
 
-/// The score of a header all of which is as perf prints it.
+/// The score of a header in which all fields are as perf prints them.
 const BEST_SCORE: u32 = 38;
 
-/// The part of a line that reads as perf prints it.
+/// Returns a score for how much of a line is as perf prints it.
 fn score(header: &Header<'_>) -> u32 {
     let thread = match header.thread {
         ThreadField::Doubtful => 0,
@@ -290,12 +289,12 @@ fn score(header: &Header<'_>) -> u32 {
     complete + time + thread
 }
 
-/// Reads a line that may be the first of a sample if nothing else speaks against it: a name alone,
-/// or with no more than a thread number or an event.
+/// Parses a line that may be a sample's header if the context agrees: a name alone, or with at most a thread ID or an
+/// event.
 pub fn parse_weak(line: &[u8], layout: Layout) -> Option<Header<'_>> {
     let start = skip_blanks(line, 0);
     let mut at = start;
-    // Before the first column is no blank that parts it from another.
+    // The first column has no separating blank before it.
     let is_wide = |at, end| {
         is_period(line, start, at, end)
             || (at == start && (end == PERIOD_WIDTH || end - at >= PERIOD_WIDTH))
@@ -306,7 +305,7 @@ pub fn parse_weak(line: &[u8], layout: Layout) -> Option<Header<'_>> {
         && let Some((pid, tid)) = thread_numbers(&line[start..end])
         && let Some(header) = fields(line, end, true, layout)
     {
-        // No name is printed.
+        // The thread's name is not printed.
         return Some(Header {
             who: &line[start..end],
             pid,
@@ -315,7 +314,7 @@ pub fn parse_weak(line: &[u8], layout: Layout) -> Option<Header<'_>> {
             ..header
         });
     }
-    // A name may end in a colon, too: the whole line should be accounted for.
+    // A name may end in a colon, too, so a reading that covers the whole line is preferred.
     let mut best: Option<(usize, Header<'_>)> = None;
     while at < line.len()
         && (best.is_none() || trim_end(&line[start..at]).len() <= LONGEST_NAME)
@@ -368,8 +367,8 @@ fn last_token(line: &[u8]) -> usize {
     line.iter().rposition(|&byte| byte == b' ').map_or(0, |at| at + 1)
 }
 
-/// Completes a header before whose other fields no thread number was seen. What stands there alone
-/// and looks like one is one.
+/// Completes a header for which no thread ID was found before the other fields. If all the text before them looks
+/// like a thread ID, it is one.
 fn without_thread<'a>(before: &'a [u8], header: Header<'a>, layout: Layout) -> Header<'a> {
     let who = trim_end(before);
     match thread_numbers(who).filter(|_| layout.threads) {
@@ -378,17 +377,17 @@ fn without_thread<'a>(before: &'a [u8], header: Header<'a>, layout: Layout) -> H
     }
 }
 
-/// True if the first number from `at` to `end` is as wide as perf prints one of a thread.
+/// True if the first number from `at` to `end` is as wide as perf prints a thread ID.
 fn is_thread_wide(line: &[u8], start: usize, at: usize, end: usize) -> bool {
     let length = bytes::find(&line[at..end], 0, b'/');
     let width = length + blanks_before(line, start, at).saturating_sub(1);
     width == length.max(5) || width == length.max(7)
 }
 
-/// perf prints a period at least so wide, and a blank before it.
+/// Minimum width of a period as perf prints it, without the blank before it.
 const PERIOD_WIDTH: usize = 10;
 
-/// True if the digits from `at` to `end` are as wide as perf prints a period, and no other field.
+/// True if the digits from `at` to `end` have the width of a period as perf prints it.
 fn is_period(line: &[u8], start: usize, at: usize, end: usize) -> bool {
     let is_wide = match blanks_before(line, start, at) {
         0 => false,
@@ -402,8 +401,7 @@ fn blanks_before(line: &[u8], start: usize, at: usize) -> usize {
     line[start..at].iter().rev().take_while(|&&byte| byte == b' ').count()
 }
 
-/// Reads `[cpu] misc time: period event: rest` from `at` on; any of them may be missing, but one
-/// must be there.
+/// Parses `[cpu] misc time: period event: rest` from `at` on. Each field may be missing, but not all of them.
 fn fields(line: &[u8], from: usize, after_thread: bool, layout: Layout) -> Option<Header<'_>> {
     let mut header = Header::default();
     let mut at = skip_blanks(line, from);
@@ -440,7 +438,7 @@ fn fields(line: &[u8], from: usize, after_thread: bool, layout: Layout) -> Optio
         && !matches!(event, [] | [b'[' | b'(', ..])
         && layout.events
     {
-        // The time of a line whose name holds what looks like other fields.
+        // This is the time of a line whose name contains text that looks like other fields.
         if event.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'.')) {
             return None;
         }
@@ -450,7 +448,7 @@ fn fields(line: &[u8], from: usize, after_thread: bool, layout: Layout) -> Optio
     } else if header.cpu.is_none() && header.time_text.is_empty() {
         return None;
     } else if is_wide_period || (period.is_some() && trim_end(&line[end..]).is_empty()) {
-        // Without an event.
+        // There is a period but no event.
         header.period = period;
         at = skip_blanks(line, end);
     }
@@ -459,16 +457,16 @@ fn fields(line: &[u8], from: usize, after_thread: bool, layout: Layout) -> Optio
     Some(header)
 }
 
-/// The end of the event's name that begins at `at`. One alone has a blank in it: `raw 0x1a8:`.
+/// Returns the end of the event's name that begins at `at`. Only one name contains a blank: `raw 0x1a8:`.
 fn event_end(line: &[u8], at: usize) -> usize {
     let end = token_end(line, at);
     let is_raw = &line[at..end] == b"raw" && line[end..].starts_with(b" 0x");
     if is_raw { token_end(line, end + 1) } else { end }
 }
 
-/// `12`, `12/13`, `-1`, `-1/-1`: process and thread. A single number is the thread.
+/// Parses `12`, `12/13`, `-1` or `-1/-1` as process ID and thread ID. A single number is the thread ID.
 fn thread_numbers(token: &[u8]) -> Option<(Option<i32>, Option<i32>)> {
-    // Most tokens are no number, and their first byte shows it.
+    // Fast path: most tokens are not numbers, which their first byte shows.
     if !matches!(token.first(), Some(b'0'..=b'9' | b'-')) {
         return None;
     }
@@ -485,9 +483,9 @@ fn signed(digits: &[u8]) -> Option<i32> {
     }
 }
 
-/// A whole number that fits in 64 bits.
+/// Parses an unsigned decimal number; `None` if it does not fit in 64 bits.
 fn number(digits: &[u8]) -> Option<u64> {
-    /// Any number of so many digits fits.
+    /// Any number with this many digits fits.
     const SAFE: usize = 19;
     if digits.is_empty() || !digits[0].is_ascii_digit() {
         return None;
@@ -507,16 +505,16 @@ fn number(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// `[003]`.
+/// Parses `[003]`.
 fn cpu(token: &[u8]) -> Option<u32> {
     let [b'[', digits @ .., b']'] = token else { return None };
     u32::try_from(number(digits)?).ok()
 }
 
-/// `7628263.042515:`, or with nine decimals, without the colon.
+/// Returns the digits of a time such as `7628263.042515:`, which may have up to nine decimals, without the colon.
 fn time(token: &[u8]) -> Option<&[u8]> {
     let [token @ .., b':'] = token else { return None };
-    // Both parts have a digit.
+    // There must be a digit on both sides of the point.
     let ([b'0'..=b'9', ..], [.., b'0'..=b'9']) = (token, token) else { return None };
     let mut points = 0;
     let mut decimals = 0;
@@ -530,7 +528,7 @@ fn time(token: &[u8]) -> Option<&[u8]> {
     (points == 1 && decimals <= 9).then_some(token)
 }
 
-/// The `misc` field: letters for the CPU's mode, for data mappings, `exec` and context switches.
+/// True for the `misc` field: letters for the CPU mode, data mappings, `exec` and context switches.
 fn is_misc(token: &[u8]) -> bool {
     (1..=6).contains(&token.len()) && token.iter().all(|byte| b"KUHGgMESp".contains(byte))
 }

@@ -1,4 +1,4 @@
-//! Puts together what the threads found, in the order of the input.
+//! Joins the results of the worker threads, in the order of the input.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use super::worker::{Event, Part, Row};
 use crate::reader::{Count, Detail, Options, Reading};
 use crate::warnings::{LocalWarnings, WarningKind};
 
-/// One profile of all parts. It depends neither on how many there are nor on which of them got which
-/// piece of the input.
+/// Joins all parts into one profile. The result depends neither on the number of parts nor on which of them parsed
+/// which chunk of the input.
 pub fn join(mut parts: Vec<Part>, name: &str, error: Option<String>, options: &Options) -> Reading {
     let mut lines: Vec<(u64, u64)> =
         parts.iter_mut().flat_map(|part| std::mem::take(&mut part.lines)).collect();
@@ -62,8 +62,8 @@ impl Event {
     }
 }
 
-/// The types of the columns: samples of one event each, or the one event that was chosen and, of single samples, their
-/// number, as of perf.data.
+/// Returns the types of the value columns: with `each_event`, samples of each event; otherwise the value of the
+/// chosen event, and for single samples also the number of samples, as for perf.data.
 fn value_types(events: &Events, chosen: Option<&Event>, options: &Options) -> Vec<ValueType> {
     let of_event = |event: &Event| match event.display() {
         name if name.is_empty() => ValueType::samples(),
@@ -79,7 +79,8 @@ fn value_types(events: &Events, chosen: Option<&Event>, options: &Options) -> Ve
     }
 }
 
-/// The value type of a sample's number: nanoseconds for the clocks that perf counts time with, unnamed without an event.
+/// Returns the value type of the chosen event: nanoseconds for perf's clock events, unnamed if the text prints no
+/// event.
 fn value_type(event: Option<&Event>, count: Count) -> ValueType {
     let Some(event) = event.filter(|event| event.has_period && count == Count::Period) else {
         return ValueType::samples();
@@ -95,9 +96,9 @@ fn value_type(event: Option<&Event>, count: Count) -> ValueType {
 
 /// The events of all parts.
 struct Events {
-    /// In the order of their first samples.
+    /// All distinct events, ordered by their first samples.
     list: Vec<Event>,
-    /// For each part, the row in `list` of each of its events.
+    /// For each part, the index in `list` of each of its events.
     of_part: Vec<Vec<usize>>,
 }
 
@@ -129,8 +130,8 @@ impl Events {
         Self { list, of_part }
     }
 
-    /// Which events are counted: the one that is called `wanted`, or else those that are so with
-    /// modifiers; without a wish the first.
+    /// Selects the events to count: the one named `wanted`, or else those that have this name plus modifiers. Without
+    /// `wanted`, the first event.
     fn choose(&self, wanted: Option<&str>) -> Vec<bool> {
         let Some(wanted) = wanted.map(str::as_bytes) else {
             return (0..self.list.len()).map(|at| at == 0).collect();
@@ -146,13 +147,13 @@ impl Events {
     }
 }
 
-/// The profile in the making, and where the rows of each part's tables went.
+/// The joined profile under construction, and the new IDs of each part's stacks, frames and threads.
 struct Joined {
     profile: Profile,
     stacks: Vec<Vec<Option<StackId>>>,
     frames: Vec<Vec<Option<FrameId>>>,
     threads: Vec<Vec<Option<ThreadId>>>,
-    /// The column of each event of each part; none if there is one column alone.
+    /// The column of each event of each part; empty if there is only one column.
     columns: Vec<Vec<usize>>,
 }
 
@@ -174,7 +175,7 @@ impl Joined {
 
     fn add_samples(&mut self, parts: &[Part], rows: &[(usize, Row)]) {
         let mut values = vec![0; self.profile.samples.columns()];
-        // Behind the value of the one event stands the number of samples, if it is another.
+        // The second column, if any, is the number of samples.
         if self.columns.is_empty() {
             values[1..].fill(1);
         }
@@ -213,7 +214,7 @@ impl Joined {
     }
 
     fn stack(&mut self, part: usize, tables: &Profile, stack: StackId) -> StackId {
-        // From the leaf up to a caller that is known, and back.
+        // Walk from the leaf up to a caller that has been translated already, then back down.
         let mut missing = Vec::new();
         let mut at = stack;
         let mut known = loop {

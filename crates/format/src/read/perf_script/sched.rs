@@ -1,4 +1,4 @@
-//! Time off the CPU, of the scheduler's events in `perf script`'s text.
+//! Off-CPU time from the scheduler's events in `perf script` text.
 //!
 //! ```text
 //! app  1234 [000] 14890.716352: sched:sched_switch: prev_comm=app prev_pid=1234 prev_prio=120 prev_state=S ==> next_comm=w next_pid=18 next_prio=0
@@ -10,18 +10,18 @@
 //! w      18 [000] 14890.726415: sched:sched_stat_sleep: comm=app pid=1234 delay=10063000 [ns]
 //! ```
 //!
-//! A thread that blocks does so in the stack of the switch away from it. How long it is blocked, the
-//! first of these says:
+//! The stack of a blocked thread is that of the switch away from it. How long it was blocked follows from the first
+//! of these events:
 //!
-//! 1. the delay of `sched_stat_sleep`, `sched_stat_blocked` or `sched_stat_iowait`,
-//! 2. `sched_wakeup`: the time until then,
-//! 3. the switch to it: the time until then, with what it waited for a CPU.
+//! 1. `sched_stat_sleep`, `sched_stat_blocked` or `sched_stat_iowait`: its `delay`,
+//! 2. `sched_wakeup`: the time from the switch to the wakeup,
+//! 3. the switch back to the thread: the time between the switches, including the wait for a CPU.
 //!
-//! Threads that could have gone on (`prev_state=R`) were not blocked, and the idle task never is. A
-//! thread that is still blocked at the end of the recording is not counted.
+//! Threads that were still runnable (`prev_state=R`) were not blocked, and the idle task never is. A thread that is
+//! still blocked at the end of the recording is not counted.
 //!
-//! The same text is one of `perf script`, where each event counts. So this reader is never chosen by
-//! content, only by its name.
+//! The same text is also valid input for the `perf script` reader, which counts each event. So this reader is never
+//! chosen by content, only by its name.
 
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -36,7 +36,7 @@ use crate::reader::{Detail, Options, ReadError, Reader, Reading, ThreadDetail};
 use crate::warnings::WarningKind;
 use pyrograph_profile::{FieldValue, TraceField};
 
-/// See the module.
+/// Reader of off-CPU time in `perf script` text.
 pub struct PerfSched;
 
 impl Reader for PerfSched {
@@ -55,7 +55,7 @@ impl Reader for PerfSched {
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
         let name = input.name().to_owned();
         let mut lines = Lines::new(input);
-        // Microseconds, as such graphs always had, without rounding.
+        // Microseconds, the usual unit of off-CPU flame graphs, with three decimals so that nothing is rounded.
         let unit = ValueType { decimals: 3, ..ValueType::new("off-cpu", "us") };
         let mut state = State {
             out: Collector::new(unit).addresses(options),
@@ -94,18 +94,19 @@ impl Reader for PerfSched {
 struct State {
     out: Collector,
     threads: ThreadDetail,
-    /// By thread.
+    /// Blocked threads, by thread ID.
     blocked: HashMap<i32, Blocked, FixedState>,
-    /// Blocked stacks with their times; of totals, one for each stack and thread.
+    /// Stacks of blocked threads with their off-CPU times in nanoseconds. For totals, one entry for each stack and
+    /// thread.
     spans: Vec<(Blocked, u64)>,
     detail: Detail,
-    /// Where in `spans` the total of a stack and thread is.
+    /// Index in `spans` of the total for each stack and thread.
     totals: HashMap<(StackId, ThreadId), usize, FixedState>,
     /// The switch whose stack is being read.
     switch: Option<(i32, Blocked)>,
 }
 
-/// A thread that does not run, and why.
+/// A thread that is off the CPU: since when, and its stack.
 #[derive(Clone, Copy)]
 struct Blocked {
     since: u64,
@@ -191,7 +192,7 @@ fn field<'a, 'b>(fields: &'b [TraceField<'a>], name: &str) -> Option<&'b FieldVa
     fields.iter().find(|field| field.name == name).map(|field| &field.value)
 }
 
-/// The line is UTF-8, and parts of it end where ASCII begins.
+/// Returns part of a line as text. The line is UTF-8 and is cut only at ASCII bytes, so the conversion does not fail.
 fn lossy(text: &[u8]) -> &str {
     str::from_utf8(text).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! One thread's share of the work: pieces in, interned stacks and their weights out.
+//! A worker thread: takes chunks of text, returns interned stacks and their weights.
 
 use std::borrow::Cow;
 
@@ -17,39 +17,39 @@ use crate::perf_frame::{self as frame, FrameLine};
 use crate::reader::{Count, Detail, Options};
 use crate::warnings::{LocalWarnings, WarningKind};
 
-/// Bytes of sample blocks that are remembered.
+/// Capacity of the cache of sample blocks, in bytes.
 const BLOCKS: usize = 32 << 20;
-/// Bytes of thread names that are remembered.
+/// Capacity of the cache of threads, in bytes of their names.
 const THREADS: usize = 4 << 20;
-/// A longer block is not one sample but many of one line each: looking it up would be in vain.
+/// A longer block is not one sample but many single-line samples, which the cache would never find again.
 const LONGEST_BLOCK: usize = 256 << 10;
 
-/// The result of one thread.
+/// The result of one worker thread.
 #[derive(Default)]
 pub struct Part {
     /// Strings, frames, stacks and threads; no samples.
     pub tables: Profile,
     /// The distinct events, in the order in which this thread found them.
     pub events: Vec<Event>,
-    /// For [`Detail::Samples`] the samples, for [`Detail::Totals`] their sums, in the order in which
-    /// this thread found them.
+    /// The samples for [`Detail::Samples`], their sums for [`Detail::Totals`], in the order in which this thread
+    /// found them.
     pub rows: Vec<Row>,
     pub warnings: LocalWarnings,
-    /// Number and lines of each piece.
+    /// Number of each chunk, and its number of lines.
     pub lines: Vec<(u64, u64)>,
 }
 
-/// An event and its count in this thread.
+/// An event and its counts in this thread.
 #[derive(Default)]
 pub struct Event {
     pub name: Vec<u8>,
     pub samples: u64,
     pub first: Position,
-    /// True if a sample of it has a period.
+    /// True if any of its samples has a period.
     pub has_period: bool,
 }
 
-/// The key that samples are summed up by. The event is an index in [`Part::events`].
+/// The key by which samples are summed. `event` is an index in [`Part::events`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Key {
     pub stack: StackId,
@@ -57,9 +57,9 @@ pub struct Key {
     pub event: u32,
 }
 
-/// One sample, or all of one key.
+/// One sample, or the sum of all samples with the same key.
 pub struct Row {
-    /// Of the first of them.
+    /// Position of the first sample.
     pub position: Position,
     pub key: Key,
     pub weight: u64,
@@ -67,8 +67,8 @@ pub struct Row {
     pub time: Option<u64>,
 }
 
-/// Where in the input a sample stands: its piece and its number therein. A piece has at most 64 MiB
-/// and a sample at least two bytes.
+/// Position of a sample in the input: number of the chunk, and of the sample in it. A chunk has at most 64 MiB and a
+/// sample at least two bytes, so 26 bits are enough for the latter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position(u64);
 
@@ -82,7 +82,7 @@ impl Position {
 type LineFrames = u32;
 const MANY: u32 = 1 << 31;
 
-/// Parses pieces of an input.
+/// Parses chunks of the input.
 pub struct Worker<'a> {
     options: &'a Options,
     layout: Layout,
@@ -93,20 +93,20 @@ pub struct Worker<'a> {
     last_event: u32,
     blocks: ByteCache<StackId>,
     seen_blocks: Seen,
-    /// The distinct rows of frames that stand in one line.
+    /// The distinct sequences of frames that come from one line.
     many: Vec<Vec<FrameId>>,
     many_index: HashMap<Vec<FrameId>, u32, FixedState>,
     functions: Functions<LineFrames>,
     threads: ByteCache<ThreadId>,
     blank_line: memmem::Finder<'static>,
-    /// The frames of the sample at hand, leaf first.
+    /// The frames of the current sample, leaf first.
     path: Vec<FrameId>,
     chunk: u64,
     sample: u64,
 }
 
-/// Hashes of what was seen lately. Most of what is seen once is never seen again, and only what is
-/// seen again is worth being remembered.
+/// Hashes of recently seen blocks. Most blocks never occur again, so a block is cached only when it is seen for the
+/// second time.
 struct Seen(Vec<u32>);
 
 impl Seen {
@@ -114,16 +114,16 @@ impl Seen {
         Self(vec![0; 1 << 16])
     }
 
-    /// True if the hash was there; it is now.
+    /// Stores the hash, and returns true if it was stored already.
     fn replace(&mut self, hash: u64) -> bool {
         let place = (hash >> 48) as usize;
-        // So much of it distinguishes them.
+        // The low 32 bits are enough to tell hashes in the same slot apart.
         let rest = hash as u32;
         std::mem::replace(&mut self.0[place], rest) == rest
     }
 }
 
-/// A sample whose first line was read, and whose frames are being read.
+/// A sample whose header has been parsed and whose frames are being read.
 #[derive(Default)]
 struct Begun<'a> {
     header: Header<'a>,
@@ -159,7 +159,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Parses pieces until there are no more.
+    /// Parses chunks until there are no more.
     pub fn run(mut self, chunks: &Chunks) -> Part {
         let mut text = Vec::new();
         while let Some(chunk) = chunks.next(&mut text) {
@@ -171,7 +171,7 @@ impl<'a> Worker<'a> {
         self.part
     }
 
-    /// Parses what stands between blank lines.
+    /// Parses the blocks between blank lines.
     fn blocks(&mut self, text: &[u8]) {
         let mut at = 0;
         while at < text.len() {
@@ -185,8 +185,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Parses the lines from `start` to `end`, among which no blank one is. Nearly always they are
-    /// one sample, and nearly as often its frames were seen before.
+    /// Parses the lines from `start` to `end`, none of which is blank. They are nearly always one sample, and its
+    /// frames are nearly always in the cache.
     fn block(&mut self, text: &[u8], start: usize, end: usize) {
         let block = &text[start..end];
         let block = block.strip_suffix(b"\n").unwrap_or(block);
@@ -217,7 +217,7 @@ impl<'a> Worker<'a> {
         self.add(&header, thread, stack);
     }
 
-    /// Reads `body` into the path, if every line of it is a frame, and fit to be remembered.
+    /// Parses `body` into `path`; returns false if a line is not a frame, or would cause a warning.
     fn all_frames(&mut self, body: &[u8]) -> bool {
         self.path.clear();
         let mut at = 0;
@@ -232,7 +232,7 @@ impl<'a> Worker<'a> {
         true
     }
 
-    /// Reads lines one by one, whatever they are.
+    /// Parses lines of any kind one by one.
     fn lines(&mut self, text: &[u8], start: usize, end: usize) {
         let block = &text[start..end];
         let mut sample: Option<Begun<'_>> = None;
@@ -272,7 +272,7 @@ impl<'a> Worker<'a> {
                     sample = Some(Begun { header, thread, place });
                 }
             } else if line.starts_with(b"#") || skipping == Some(Skipped::OtherRecord) {
-                // A remark, or a line of what is no sample.
+                // A comment, or a line after a side-band record.
             } else if skipping.is_some() {
                 self.part.warnings.skipped += 1;
             } else if sample.is_some() {
@@ -285,18 +285,18 @@ impl<'a> Worker<'a> {
         self.finish(sample, text);
     }
 
-    /// Adds the sample whose frames are in the path. Without any, its first line may hold one.
+    /// Adds the sample whose frames are in `path`. If there are none, the header line may contain one.
     fn finish(&mut self, sample: Option<Begun<'_>>, text: &[u8]) {
         let Some(Begun { header, thread, place }) = sample else { return };
         if self.path.is_empty() && frame::is_likely(header.rest) {
-            // Other lines there are arguments of a tracepoint.
+            // Otherwise the rest of the line is the arguments of a tracepoint.
             let unit = last_frame(header.rest);
             if let Err(Trouble::NotUtf8) = self.push_frames(unit, false) {
                 self.push_troubled(unit, Trouble::NotUtf8, text, place);
             }
         }
         if self.path.is_empty() && header.comm.is_empty() {
-            // Folded text has no line without a name.
+            // Folded text has no lines without a name.
             let unknown = self.part.tables.frames.intern(Frame::default());
             self.path.push(unknown);
         }
@@ -305,8 +305,8 @@ impl<'a> Worker<'a> {
         self.add(&header, thread, stack);
     }
 
-    /// Adds the frames of a line to the path. With a source line below it, or where addresses are
-    /// wanted, there is more to it than the function.
+    /// Adds the frames of a line to the path. If there is a source line below it, or if addresses are wanted, the
+    /// cache by function cannot be used.
     fn push_frames(&mut self, unit: &[u8], has_source: bool) -> Result<(), Trouble> {
         let mut place = None;
         if !has_source && !self.options.addresses {
@@ -329,7 +329,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Adds what can be made of a line that is not UTF-8, and counts it, as any other.
+    /// Parses a line that is not UTF-8 lossily, and counts it as damaged.
     fn push_troubled(&mut self, unit: &[u8], trouble: Trouble, text: &[u8], place: usize) {
         let line = String::from_utf8_lossy(unit);
         let frames = match (trouble, frame::parse(line.as_bytes())) {
@@ -353,7 +353,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// The frames of a line: a function, and those inlined into it if its name has them.
+    /// Interns the frames of a line: a function, and the calls inlined into it if its name lists them.
     fn intern_line(&mut self, line: &FrameLine<'_>) -> Result<LineFrames, Trouble> {
         let text = |text| std::str::from_utf8(text).map_err(|_| Trouble::NotUtf8);
         let (symbol, module, file) = (text(line.symbol)?, text(line.module)?, text(line.file)?);
@@ -403,8 +403,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// The address of a frame whose inlined calls are to be looked for: that is, of code in a file,
-    /// unless perf looked for them already and printed them before it.
+    /// Returns the address of a frame for which inlined calls can be looked up: code in a file, unless perf has
+    /// resolved inlined calls and printed them before it. Otherwise 0.
     fn address(&self, line: &FrameLine<'_>, kind: FrameKind) -> u64 {
         if !self.options.addresses || kind != FrameKind::User || !line.module.starts_with(b"/") {
             return 0;
@@ -412,7 +412,7 @@ impl<'a> Worker<'a> {
         match self.path.last().map(|&callee| self.part.tables.frames.get(callee).kind) {
             None => line.address(),
             Some(FrameKind::Inlined) => 0,
-            // A caller's address is that of the instruction after its call.
+            // A caller's address is a return address: that of the instruction after the call.
             Some(_) => line.address().saturating_sub(1),
         }
     }
@@ -475,7 +475,7 @@ impl<'a> Worker<'a> {
         }
         let comm = String::from_utf8_lossy(header.comm);
         let is_whole = matches!(comm, Cow::Borrowed(_));
-        // As the established collapser writes it.
+        // As the original stackcollapse-perf.pl writes it.
         let comm = if comm.contains(' ') { Cow::Owned(comm.replace(' ', "_")) } else { comm };
         let (pid, tid) = self.options.threads.numbers(header.pid, header.tid);
         let process = self.part.tables.strings.intern(&comm);
@@ -495,12 +495,12 @@ impl<'a> Worker<'a> {
     }
 }
 
-/// Why the lines up to the next first one are not read.
+/// Reason why the lines up to the next header are skipped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Skipped {
-    /// They are those of a process event.
+    /// They belong to a side-band record.
     OtherRecord,
-    /// Their first line is none.
+    /// Their header cannot be parsed.
     Unreadable,
 }
 
@@ -533,7 +533,7 @@ impl<'a> Unit<'a> {
     }
 }
 
-/// True if a line stands where and looks like a frame does.
+/// True if a line has the indentation or the form of a frame.
 fn begins_frame(line: &[u8]) -> bool {
     match line.first() {
         Some(b'\t') => true,
@@ -541,7 +541,7 @@ fn begins_frame(line: &[u8]) -> bool {
     }
 }
 
-/// A first line that needs more evidence: that frames follow, or that all of it can be read.
+/// Parses a header that needs more evidence: that frames follow, or that the whole line can be parsed.
 fn weak<'a>(
     line: &'a [u8],
     next: &[u8],
@@ -559,7 +559,7 @@ fn weak<'a>(
     (frames_follow || reads_whole).then_some(header)
 }
 
-/// The frame at the end of a first line; a data address with its own symbol may stand before it.
+/// Returns the frame at the end of a header line; a data address with its own symbol may precede it.
 ///
 /// ```text
 /// page-faults:  7ff41c6cb110 _res+0x0 (/lib/ld.so) ffffffff8175336a elf_load+0x28a ([kernel.kallsyms])

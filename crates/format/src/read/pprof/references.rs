@@ -1,6 +1,6 @@
-//! References that lead nowhere. A file that is cut between two of its fields is still a message, and
-//! only its references show that the rest is missing: writers put the tables that samples refer to
-//! behind the samples, and strings behind what refers to them.
+//! Counts dangling references. A file that is cut between two fields is still a valid message, and only its
+//! references show that the rest is missing: writers put the tables that samples refer to after the samples, and
+//! strings after everything that refers to them.
 
 use super::Label;
 use super::tables::{Tables, numbers};
@@ -8,7 +8,7 @@ use crate::protobuf::Value;
 use crate::warnings::WarningKind;
 
 impl Tables<'_> {
-    /// Number of references between the tables that lead nowhere; those of samples are not counted here.
+    /// Number of dangling references between the tables, without the references of samples.
     pub(super) fn dangling(&self) -> u64 {
         let types = self.value_types.iter().chain([&self.period_type]);
         let types = types.flat_map(|&(name, unit)| [name, unit]);
@@ -39,19 +39,19 @@ impl Tables<'_> {
         dangling
     }
 
-    /// Number of references of a sample's labels that lead nowhere.
+    /// Number of dangling references of a sample's labels.
     pub(super) fn dangling_of_labels(&self, labels: &[Label]) -> u64 {
         let texts = labels.iter().flat_map(|label| [label.key, label.text, label.unit]);
         texts.filter(|&text| !self.has_text(text)).count() as u64
     }
 
-    /// True if a string is there; 0 stands for none.
+    /// True if a string exists; index 0 means "no string".
     fn has_text(&self, index: u64) -> bool {
         index == 0 || index < self.strings.len() as u64
     }
 }
 
-/// The warning about references that lead nowhere.
+/// The warning about dangling references.
 pub(super) fn warning(dangling: u64) -> WarningKind {
     let references = if dangling == 1 { "reference leads" } else { "references lead" };
     WarningKind::Damaged(format!(

@@ -1,11 +1,11 @@
-//! The tables of a file: samples, locations, functions, mappings, strings, in the order in which they came.
+//! The tables of a file: samples, locations, functions, mappings and strings, in file order.
 
 use pyrograph_profile::{TimeUnit, ValueType};
 
 use crate::protobuf::{Damaged, Message, Value};
 use crate::warnings::{WarningKind, Warnings};
 
-/// The file's tables, whose rows are still bytes.
+/// The file's tables. Rows of `samples` and `locations` are still encoded.
 #[derive(Default)]
 pub(super) struct Tables<'a> {
     pub value_types: Vec<(u64, u64)>,
@@ -108,7 +108,7 @@ fn value_type(value: Value) -> Result<(u64, u64), Damaged> {
     Ok((name, unit))
 }
 
-/// The numbers in a message's fields from 1 on.
+/// Decodes the numbers in fields 1 to `N` of a message.
 pub(super) fn numbers<const N: usize>(value: Value) -> Result<[u64; N], Damaged> {
     let mut numbers = [0; N];
     let mut message = value.message();
@@ -120,10 +120,10 @@ pub(super) fn numbers<const N: usize>(value: Value) -> Result<[u64; N], Damaged>
     Ok(numbers)
 }
 
-/// Rows by identifiers that the file gives them: nearly always 1, 2, 3 ….
+/// Rows by the IDs that the file gives them, which are nearly always 1, 2, 3 ….
 pub(super) struct ById<T> {
     pub rows: Vec<T>,
-    /// Only where they are not.
+    /// Index of each row by its ID; `None` while the IDs are 1, 2, 3 ….
     index: Option<hashbrown::HashMap<u64, usize, foldhash::fast::FixedState>>,
 }
 

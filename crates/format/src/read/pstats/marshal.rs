@@ -1,4 +1,4 @@
-//! Python's marshal format, as far as numbers, texts, tuples, lists and dictionaries go.
+//! Parser of Python's marshal format, restricted to numbers, strings, tuples, lists and dictionaries.
 //!
 //! ```text
 //! 7b                          a dictionary: keys and values up to a 0x30
@@ -7,9 +7,9 @@
 //! 72 00 00 00 00              what has number 0
 //! ```
 //!
-//! Source: "marshal" in Python's library reference, `Python/marshal.c`. Versions 0 to 5 are read. No more is
-//! allocated than some dozen bytes for each byte of the input: a length is not believed before so much is there, and
-//! what is referred to is shared.
+//! Source: "marshal" in Python's library reference, `Python/marshal.c`. Versions 0 to 5 are supported. Memory use is
+//! limited to some dozen bytes per byte of input: a length is checked against the remaining input before the
+//! allocation, and referenced objects are shared.
 
 use std::rc::Rc;
 
@@ -18,9 +18,10 @@ use crate::read::marshalled::{Cursor, Damage, MOST_NESTED, Value, referred};
 /// Reads values one after the other.
 pub(super) struct Marshal<'a> {
     bytes: Cursor<'a>,
-    /// The objects that were marked to be referred to, in the order in which it began; what has not ended yet is none.
+    /// Objects that can be referenced, in the order in which they began; [`Value::None`] for objects that have not
+    /// ended yet.
     marked: Vec<Value>,
-    /// Texts that Python before 3.4 numbers.
+    /// Interned strings, which Python before 3.4 numbers separately.
     interned: Vec<Value>,
     depth: usize,
 }
@@ -30,7 +31,7 @@ impl<'a> Marshal<'a> {
         Self { bytes: Cursor::new(bytes), marked: Vec::new(), interned: Vec::new(), depth: 0 }
     }
 
-    /// Begins a dictionary, whose keys and values follow; `false` if it is something else.
+    /// Begins a dictionary, whose keys and values follow; returns `false` if the next value is not one.
     pub fn begin_dict(&mut self) -> Result<bool, Damage> {
         let [code] = self.bytes.take()?;
         if code & MARK != 0 {
@@ -39,7 +40,7 @@ impl<'a> Marshal<'a> {
         Ok(code & !MARK == b'{')
     }
 
-    /// The next key of a dictionary; `None` at its end.
+    /// Reads the next key of a dictionary; `None` at its end.
     pub fn key(&mut self) -> Result<Option<Value>, Damage> {
         if self.bytes.peek() == Some(b'0') {
             self.bytes.at += 1;
@@ -48,7 +49,7 @@ impl<'a> Marshal<'a> {
         self.value().map(Some)
     }
 
-    /// The next value.
+    /// Reads the next value.
     pub fn value(&mut self) -> Result<Value, Damage> {
         let at = self.bytes.at;
         let [code] = self.bytes.take()?;
@@ -131,7 +132,7 @@ impl<'a> Marshal<'a> {
         Value::new_dict(entries)
     }
 
-    /// A number in pieces of 15 bits; one that does not fit is the greatest or the least.
+    /// Reads an integer in digits of 15 bits; saturates if it does not fit.
     fn long(&mut self) -> Result<Value, Damage> {
         let count = i32::from_le_bytes(self.bytes.take()?);
         let mut number = 0i64;
@@ -153,7 +154,7 @@ impl<'a> Marshal<'a> {
     }
 }
 
-/// Marks a value that others refer to.
+/// Flag of objects that can be referenced.
 const MARK: u8 = 0x80;
 
 #[cfg(test)]

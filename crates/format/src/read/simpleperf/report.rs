@@ -1,4 +1,5 @@
-//! What `simpleperf report-sample --protobuf` writes, which Android Studio and the Firefox Profiler read.
+//! Parser of the output of `simpleperf report-sample --protobuf`, which Android Studio and the Firefox Profiler also
+//! read.
 //!
 //! ```text
 //! SIMPLEPERF 1                                          the version, 16 bits
@@ -8,8 +9,8 @@
 //! 0                                                     the end
 //! ```
 //!
-//! Source: `cmd_report_sample.proto` of simpleperf. Numbers are little-endian. Files and threads come behind the samples that
-//! name them, so that records are read twice. What threads did in the scheduler (`context_switch`) is left out.
+//! Source: `cmd_report_sample.proto` of simpleperf. Numbers are little-endian. Files and threads come after the
+//! samples that refer to them, so records are read twice. Scheduler events (`context_switch`) are left out.
 
 use std::borrow::Cow;
 
@@ -22,12 +23,12 @@ use crate::warnings::{WarningKind, Warnings};
 
 const MAGIC: &[u8] = b"SIMPLEPERF";
 
-/// True if bytes begin so.
+/// True if the bytes begin like such a file.
 pub(super) fn begins(head: &[u8]) -> bool {
     head.strip_prefix(MAGIC).is_some_and(|rest| rest.len() >= 2)
 }
 
-/// What samples refer to by numbers.
+/// Tables that samples refer to by ID.
 #[derive(Default)]
 struct Tables<'a> {
     events: Vec<Cow<'a, str>>,
@@ -41,7 +42,7 @@ struct File<'a> {
     symbols: Vec<&'a [u8]>,
 }
 
-/// Hands over all samples.
+/// Calls `on_sample` for each sample.
 pub(super) fn read(
     bytes: &[u8],
     warnings: &mut Warnings,
@@ -81,7 +82,7 @@ pub(super) fn read(
     }
 }
 
-/// The records, up to the end or the first that is not whole.
+/// Iterates over records, up to the end marker or the first incomplete record.
 struct Records<'a> {
     rest: &'a [u8],
     ended: bool,
@@ -110,7 +111,7 @@ impl<'a> Iterator for Records<'a> {
 }
 
 impl<'a> Tables<'a> {
-    /// Keeps what a record says that is no sample.
+    /// Stores the contents of a record that is not a sample.
     fn record(&mut self, mut record: Message<'a>) -> Result<(), Damaged> {
         while let Some((field, value)) = record.next()? {
             let mut message = value.message();
@@ -118,7 +119,7 @@ impl<'a> Tables<'a> {
                 2 => {
                     while let Some((field, value)) = message.next()? {
                         if field == 2 {
-                            // Each says how many were lost so far.
+                            // Each record has the total number of lost samples so far.
                             self.lost = self.lost.max(value.number());
                         }
                     }
@@ -161,7 +162,7 @@ impl<'a> Tables<'a> {
         Ok(())
     }
 
-    /// The sample in a record, if it has one. Damage of others is known.
+    /// Returns the sample in a record, if it has one. Damage in other fields has been counted already.
     fn sample(&self, mut record: Message<'a>) -> Result<Option<SampleText<'_>>, Damaged> {
         while let Ok(Some((field, value))) = record.next() {
             if field == 1 {
@@ -202,7 +203,7 @@ impl<'a> Tables<'a> {
 
     fn frame(&self, mut message: Message<'a>) -> Result<FrameText<'_>, Damaged> {
         let mut frame = FrameText::default();
-        // A symbol of -1 is none.
+        // A symbol ID of -1 means "no symbol".
         let (mut file, mut symbol) = (0, u64::MAX);
         while let Some((field, value)) = message.next()? {
             match field {

@@ -1,4 +1,5 @@
-//! The text of simpleperf's `report_sample.py`, which is like that of `perf script`, but with tabs between columns:
+//! Parser of the text of simpleperf's `report_sample.py`, which is similar to that of `perf script`, but with tabs
+//! between columns:
 //!
 //! ```text
 //! Gecko\t25122 [007] 115539.936601:\t\t1000000 task-clock:u:
@@ -11,13 +12,13 @@ use super::{FrameText, SampleText};
 use crate::perf_frame::split_module;
 use crate::read::text::{first_lines, hex_address};
 
-/// True if a text begins so.
+/// True if the text begins like the output of `report_sample.py`.
 pub(super) fn begins(head: &[u8]) -> bool {
     let mut lines = first_lines(head).skip_while(|line| line.is_empty() || line.starts_with('#'));
     lines.next().is_some_and(|line| header(line).is_some())
 }
 
-/// The first line of a sample. After the name is a thread, or `process/thread`.
+/// Parses the header line of a sample. The name is followed by a thread ID, or `process/thread`.
 pub(super) fn header(line: &str) -> Option<SampleText<'static>> {
     let (comm, rest) = line.split_once('\t')?;
     let (thread, rest) = rest.split_once(" [")?;
@@ -39,7 +40,7 @@ pub(super) fn header(line: &str) -> Option<SampleText<'static>> {
     })
 }
 
-/// A frame.
+/// Parses a frame.
 pub(super) fn frame(line: &str) -> Option<FrameText<'static>> {
     let (digits, rest) = line.trim().split_once('\t')?;
     let address = hex_address(&format!("0x{digits}")).filter(|_| line.starts_with(' '))?;

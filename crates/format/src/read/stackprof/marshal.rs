@@ -1,4 +1,4 @@
-//! Ruby's marshal format 4.8, as far as numbers, texts, symbols, arrays and hashes go.
+//! Parser of Ruby's marshal format 4.8, restricted to numbers, strings, symbols, arrays and hashes.
 //!
 //! ```text
 //! 04 08                      version
@@ -8,12 +8,12 @@
 //! 40 06                      the object with number 1 again
 //! ```
 //!
-//! Source: "Marshal Format" in Ruby's documentation. No more is allocated than some dozen bytes for each byte of the
-//! input: a length is not believed before so much is there, and what is referred to is shared.
+//! Source: "Marshal Format" in Ruby's documentation. Memory use is limited to some dozen bytes per byte of input: a
+//! length is checked against the remaining input before the allocation, and referenced objects are shared.
 
 use crate::read::marshalled::{Cursor, Damage, MOST_NESTED, Value, referred};
 
-/// Reads the one value of a file.
+/// Reads the single value of a file.
 pub(super) fn read(bytes: &[u8]) -> Result<Value, Damage> {
     let mut bytes = Cursor::new(bytes);
     match bytes.take()? {
@@ -26,7 +26,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Value, Damage> {
 struct Marshal<'a> {
     bytes: Cursor<'a>,
     symbols: Vec<Value>,
-    /// All that is no number, truth or symbol, in the order in which it began; what has not ended yet is none.
+    /// Objects other than numbers, booleans and symbols, in the order in which they began; [`Value::None`] for
+    /// objects that have not ended yet.
     objects: Vec<Value>,
     depth: usize,
 }
@@ -105,7 +106,7 @@ impl Marshal<'_> {
                     entries.push((self.value()?, self.value()?));
                 }
                 if code == b'}' {
-                    // The default of a hash.
+                    // The default value of a hash.
                     self.value()?;
                 }
                 Value::new_dict(entries)?
@@ -113,8 +114,8 @@ impl Marshal<'_> {
         })
     }
 
-    /// A number that does not fit in 31 bits: its sign, and how many pairs of bytes follow. One that does not fit in
-    /// 63 bits is the greatest.
+    /// Reads an integer that does not fit in 31 bits: its sign, then the number of 16-bit words that follow.
+    /// Saturates if it does not fit in 63 bits.
     fn long(&mut self) -> Result<Value, Damage> {
         let [sign] = self.bytes.take()?;
         let pairs = self.length()?;
@@ -127,7 +128,7 @@ impl Marshal<'_> {
         Ok(Value::Int(if sign == b'-' { -number } else { number }))
     }
 
-    /// A number of one to five bytes.
+    /// Reads a number of one to five bytes.
     fn number(&mut self) -> Result<i64, Damage> {
         let [first] = self.bytes.take()?;
         let count = i64::from(first as i8);

@@ -1,4 +1,4 @@
-//! Lines of Xdebug's human-readable traces (`xdebug.trace_format=0`, the default).
+//! Parser of lines of Xdebug's human-readable traces (`xdebug.trace_format=0`, the default).
 //!
 //! ```text
 //!     0.0382     395144   -> {main}() /src/x.php:0
@@ -8,16 +8,16 @@
 //!     0.1424     390640
 //! ```
 //!
-//! Seconds, bytes of memory, and how deep a call is by its indentation. Nothing marks a return, but with
-//! `xdebug.collect_return=1` what is returned.
+//! The columns are seconds, bytes of memory, and the call, whose indentation is its depth. Returns are only marked
+//! with `xdebug.collect_return=1`, by the return value.
 
 /// A line of such a trace.
 #[derive(Debug, PartialEq)]
 pub(super) enum Line<'a> {
-    /// A call, at how many nanoseconds, how far indented, of which function, which file that includes, and from
-    /// where.
+    /// A call: time in nanoseconds, indentation, name of the function, file that it includes (or empty), and file and
+    /// line of the caller.
     Call { time: u64, indent: usize, name: &'a str, included: &'a str, file: &'a str, line: u32 },
-    /// The return of a call that is indented so far.
+    /// The return of a call with this indentation.
     Return { time: u64, indent: usize },
     /// The end of the trace.
     End { time: u64 },
@@ -25,7 +25,7 @@ pub(super) enum Line<'a> {
     Assignment,
 }
 
-/// Reads a line; `None` if it is none of these.
+/// Parses a line; `None` if it is not recognized.
 pub(super) fn parse(line: &str) -> Option<Line<'_>> {
     let text = line.trim_start();
     if text.starts_with("=> ") {
@@ -36,14 +36,14 @@ pub(super) fn parse(line: &str) -> Option<Line<'_>> {
     let time = (seconds * 1e9).round() as u64;
     let arrow = rest.find("-> ").into_iter().chain(rest.find(">=> ")).min();
     let (numbers, what) = rest.split_at(arrow.unwrap_or(rest.len()));
-    // Memory, and in versions before 3 perhaps its change.
+    // Memory, and in versions before 3 possibly its change.
     let indent = numbers.len() - numbers.trim_end().len();
     let is_number = |word: &str| word.trim_start_matches(['+', '-']).parse::<u64>().is_ok();
     if numbers.trim().is_empty() || !numbers.split_whitespace().all(is_number) {
         return None;
     }
     if what.starts_with(">=> ") {
-        // One column behind the call's arrow.
+        // One column to the right of the call's arrow.
         return Some(Line::Return { time, indent: indent.checked_sub(1)? });
     }
     let Some(call) = what.strip_prefix("-> ") else { return Some(Line::End { time }) };
@@ -56,9 +56,9 @@ pub(super) fn parse(line: &str) -> Option<Line<'_>> {
     Some(Line::Call { time, indent, name, included, file, line })
 }
 
-/// The name of a function and its arguments, without the last bracket.
+/// Splits a call into the function's name and its arguments, without the closing bracket.
 fn split_name(call: &str) -> (&str, &str) {
-    // Closures are named by their files, which may have brackets in them.
+    // Names of closures contain file names, which may contain brackets.
     let from = if call.starts_with("{closure:") { call.find("}(").unwrap_or(0) } else { 0 };
     let end = call[from..].find('(').map_or(call.len(), |at| from + at);
     (&call[..end], call.get(end + 1..).unwrap_or_default())
