@@ -270,19 +270,19 @@ fn a_program_that_gets_other_rights_is_said_not_to_be_recorded() {
     let own = folder.path().join("pyrograph");
     std::fs::copy(binary(), &own).expect("a copy that others may run");
     let program = compile(C, "split.c", folder.path());
-    let record = |verb: &str| {
+    let record = |verb: &str, output: &str| {
         let mut command = as_nobody(&own);
-        command.arg(verb).arg("-o").arg(folder.path().join("out.folded"));
+        command.arg(verb).arg("-o").arg(folder.path().join(output));
         command.arg("--").arg(&program).arg("300");
         command.env("XDG_CACHE_HOME", folder.path().join("cache")).output().expect("setpriv runs")
     };
     let words = "is set-user-ID: the kernel ends what is counted";
     for (rights, is_said) in [(0o755, false), (0o4755, true)] {
         std::fs::set_permissions(&program, mode(rights)).expect("our file");
-        let recorded = record("record");
+        let recorded = record("record", "out.folded");
         assert_eq!(text(&recorded).contains(words), is_said, "{}", text(&recorded));
         assert_eq!(recorded.status.success(), !is_said, "{}", text(&recorded));
-        let counted = record("stat");
+        let counted = record("stat", "out.txt");
         assert_eq!(text(&counted).contains(words), is_said, "{}", text(&counted));
     }
 }
