@@ -174,6 +174,22 @@ impl<'a> Reader<'a> {
         self.pop(Node::is_type)
     }
 
+    /// Pops a list: empty (`y`), or items up to the one that a first-element marker (`_`) follows.
+    fn pop_list<T>(&mut self, mut pop: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        let mut items = Vec::new();
+        if !self.pops(&Kind::Empty) {
+            loop {
+                let is_first = self.pops(&Kind::First);
+                items.push(pop(self)?);
+                if is_first {
+                    break;
+                }
+            }
+            items.reverse();
+        }
+        Some(items)
+    }
+
     /// Adds a node to the substitutions.
     fn keep(&mut self, node: Node) -> Option<Node> {
         self.substitutions.push(node.clone());

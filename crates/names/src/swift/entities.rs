@@ -48,17 +48,7 @@ impl Reader<'_> {
 
     /// Pops a protocol list: `A & B`.
     pub(super) fn protocols(&mut self) -> Option<Text> {
-        let mut protocols = Vec::new();
-        if !self.pops(&Kind::Empty) {
-            loop {
-                let is_first = self.pops(&Kind::First);
-                protocols.push(self.protocol()?);
-                if is_first {
-                    break;
-                }
-            }
-            protocols.reverse();
-        }
+        let protocols = self.pop_list(Self::protocol)?;
         Some(Text::list(&protocols, " & "))
     }
 
@@ -282,15 +272,7 @@ impl Reader<'_> {
                 Kind::ConformanceTo
             }
             b'C' => {
-                if !self.pops(&Kind::Empty) {
-                    loop {
-                        let is_first = self.pops(&Kind::First);
-                        self.pop(is_one)?;
-                        if is_first {
-                            break;
-                        }
-                    }
-                }
+                self.pop_list(|it| it.pop(is_one))?;
                 if self.pop(|node| node.kind == Kind::ConformanceTo).is_none() {
                     self.module()?;
                     self.protocol()?;

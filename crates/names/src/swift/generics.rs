@@ -142,15 +142,7 @@ impl Reader<'_> {
 
     /// Pops a path of associated types.
     pub(super) fn members(&mut self) -> Option<Text> {
-        let mut members = Vec::new();
-        loop {
-            let is_first = self.pops(&Kind::First);
-            members.push(self.member()?);
-            if is_first {
-                break;
-            }
-        }
-        members.reverse();
+        let members = self.pop_list(Self::member)?;
         Some(Text::list(&members, "."))
     }
 

@@ -83,39 +83,20 @@ impl Reader<'_> {
     }
 
     pub(super) fn tuple(&mut self) -> Option<Node> {
-        let mut elements = Vec::new();
-        if !self.pops(&Kind::Empty) {
-            loop {
-                let is_first = self.pops(&Kind::First);
-                let is_variadic = self.pops(&Kind::Variadic);
-                let label = self.pop(|node| node.kind == Kind::Identifier);
-                let of = self.pop_type()?;
-                let text = if is_variadic { of.text.before("...") } else { of.text };
-                elements.push(Element { label: label.map(|label| label.text.full), text });
-                if is_first {
-                    break;
-                }
-            }
-            elements.reverse();
-        }
+        let elements = self.pop_list(|it| {
+            let is_variadic = it.pops(&Kind::Variadic);
+            let label = it.pop(|node| node.kind == Kind::Identifier);
+            let of = it.pop_type()?;
+            let text = if is_variadic { of.text.before("...") } else { of.text };
+            Some(Element { label: label.map(|label| label.text.full), text })
+        })?;
         let text = in_parentheses(&elements);
         Some(Node::new(Kind::Tuple(elements), text))
     }
 
     /// Pops a type list.
     pub(super) fn type_list(&mut self) -> Option<Vec<Text>> {
-        let mut types = Vec::new();
-        if !self.pops(&Kind::Empty) {
-            loop {
-                let is_first = self.pops(&Kind::First);
-                types.push(self.pop_type()?.text);
-                if is_first {
-                    break;
-                }
-            }
-            types.reverse();
-        }
-        Some(types)
+        self.pop_list(|it| Some(it.pop_type()?.text))
     }
 
     /// Pops a function signature: annotations, parameters, result.
@@ -215,15 +196,8 @@ impl Reader<'_> {
                 Some(Node::new(Kind::Existential, all))
             }
             b'P' => {
-                let mut requirements = Vec::new();
-                loop {
-                    let is_first = self.pops(&Kind::First);
-                    requirements.push(self.pop(|node| node.kind == Kind::Requirement)?.text);
-                    if is_first {
-                        break;
-                    }
-                }
-                requirements.reverse();
+                let is_one = |node: &Node| node.kind == Kind::Requirement;
+                let requirements = self.pop_list(|it| Some(it.pop(is_one)?.text))?;
                 let of = self.pop_type()?.text;
                 let all = Text::list(&requirements, ", ").after("<").before(">");
                 Some(Node::of_type(Text::joined(&of, "", &all).after("any ")))
