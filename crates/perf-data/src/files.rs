@@ -101,9 +101,11 @@ impl Files for RecordedFiles {
         file.map(|file| (file, true))
     }
 
+    /// Only on this machine: most mapped files have no samples, and a download of each would take minutes.
     fn debug_file(&mut self, mapped: &MappedFile<'_>) -> Option<File> {
         let path = mapped.path.strip_suffix(" (deleted)").unwrap_or(mapped.path);
-        self.locator.open_debug_file(&self.build_id(mapped, path)?)
+        let here = Locator { debuginfod: None, ..self.locator.clone() };
+        here.open_debug_file(&self.build_id(mapped, path)?)
     }
 
     fn perf_map(&mut self, pid: i32) -> Option<File> {
