@@ -553,7 +553,9 @@ fn ctrl_c_ends_the_command_before_it_runs_too() {
             // By its handler, or before that was there.
             let is_interrupted =
                 status.code() == Some(130) || status.signal() == Some(libc::SIGINT);
-            assert!(is_interrupted, "{verb:?} after {after} ms: {status:?}");
+            // What was recorded until then is written.
+            let is_written = verb == ["record"] && status.success();
+            assert!(is_interrupted || is_written, "{verb:?} after {after} ms: {status:?}");
         }
     }
 }
