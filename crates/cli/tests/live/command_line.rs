@@ -542,7 +542,7 @@ fn ctrl_c_ends_the_command_before_it_runs_too() {
     for verb in [&["trace"][..], &["trace", "-s"], &["sched"], &["stat"], &["record"]] {
         for after in [10, 40, 80, 150] {
             let mut command = pyrograph();
-            command.current_dir(folder.path()).args(verb).args(["--", "sleep", "60"]);
+            command.current_dir(folder.path()).args(verb).args(["--", "sleep", "1000"]);
             command.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
             let mut child = command.spawn().expect("pyrograph runs");
             std::thread::sleep(std::time::Duration::from_millis(after));
@@ -553,8 +553,10 @@ fn ctrl_c_ends_the_command_before_it_runs_too() {
             // By its handler, or before that was there.
             let is_interrupted =
                 status.code() == Some(130) || status.signal() == Some(libc::SIGINT);
-            // What was recorded until then is written.
-            let is_written = verb == ["record"] && status.success();
+            // What was recorded until then is written. Where the signal is swallowed, the command runs for longer than a test may.
+            let is_written = verb == ["record"]
+                && status.success()
+                && folder.path().join("flamegraph.svg").exists();
             assert!(is_interrupted || is_written, "{verb:?} after {after} ms: {status:?}");
         }
     }

@@ -57,7 +57,8 @@ fn check_alike(ours: &str, theirs: &str) {
     let mut their_lines = theirs.lines().peekable();
     let (mut is_first, mut is_in_clone) = (false, false);
     for (number, line) in ours.lines().enumerate() {
-        let goes_on = frame(line).is_some_and(|one| is_in_clone || one.1.starts_with('['));
+        let is_reason = |symbol: &str| symbol.starts_with('[') && symbol != "[unknown]";
+        let goes_on = frame(line).is_some_and(|one| is_in_clone || is_reason(one.1));
         if goes_on && their_lines.peek() == Some(&"") {
             continue;
         }
