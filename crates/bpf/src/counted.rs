@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use hashbrown::{HashMap, HashSet};
+use pyrograph_event::clock::monotonic_now;
 use pyrograph_event::counted as event;
 use pyrograph_event::counted::{Cut, Kind, Socket, UserFrame, UserStack, Wait, Waker};
 use pyrograph_event::interpreter::Calls;
@@ -15,7 +16,6 @@ use crate::layout::{
     Count, END_GUESSED, FINE_TIME_SHIFT, FRAME_SHIFT, KEY_TIME_SHIFT, Key, MAX_FRAMES,
     MODULE_ANONYMOUS, MODULE_ASKED, MODULE_CALLS, MODULE_END, MODULE_UNKNOWN, WAKER_WORDS,
 };
-use crate::object::monotonic_now;
 
 /// Reasons in the order of `enum end`, whose values start at 1.
 const CUTS: [Cut; 10] = [

@@ -4,10 +4,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use libbpf_rs::{Iter, Link, Object};
+use pyrograph_event::clock::monotonic_now;
 
 use crate::error::{Error, Reason};
 use crate::layout::State;
-use crate::object::{monotonic_now, program};
+use crate::object::program;
 use crate::shared::Shared;
 
 /// Ends counting at once, even if the thread that takes the counts is busy.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use hashbrown::HashSet;
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, RingBuffer};
+use pyrograph_event::clock::monotonic_now;
 use pyrograph_event::counted::{Cut, UserFrame};
 use pyrograph_event::engine::{Feature, TableStats};
 use pyrograph_event::interpreter::{Function, Interpreter, Language};
@@ -28,7 +29,7 @@ use crate::kernel_text::KernelText;
 use crate::layout::{FileKey, MAX_INTERPRETERS, State};
 use crate::load::{self, Loaded, RefusedLanguages};
 use crate::loader_log;
-use crate::object::{handle, monotonic_now, program, ring};
+use crate::object::{handle, program, ring};
 use crate::options::{
     Options, copies_stacks, counts_at_once, follows_forks, lists_waiting, sampling, wait_programs,
 };

@@ -1,17 +1,8 @@
-//! Access to the maps and programs of a loaded object by name, and to the clock that the programs read.
+//! Access to the maps and programs of a loaded object by name.
 
 use libbpf_rs::{MapCore, MapHandle, Object, ProgramInput, RingBuffer, RingBufferBuilder};
 
 use crate::error::Error;
-
-/// Current time in nanoseconds, on the clock that programs read: the machine's clock, even in a time namespace.
-pub fn monotonic_now() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is valid, and the clock exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    let now = time.tv_sec.cast_unsigned() * 1_000_000_000 + time.tv_nsec.cast_unsigned();
-    pyrograph_event::clock::as_recorded(now)
-}
 
 /// Creates a ring buffer reader that passes each record to `take`.
 pub fn ring(

@@ -13,6 +13,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, Object, RingBuffer, libbpf_sys};
+use pyrograph_event::clock::monotonic_now;
 use pyrograph_event::traced::{
     Action, Call, CallCount, CallEnd, EventSource, LostCalls, Stack, Traced,
 };
@@ -25,7 +26,7 @@ use crate::error::{Error, Reason};
 use crate::features;
 use crate::load::{Packed, with_types};
 use crate::loader_log;
-use crate::object::{handle, monotonic_now, program, ring};
+use crate::object::{handle, program, ring};
 use crate::rows::take_rows;
 use crate::shared::Shared;
 

@@ -4,9 +4,11 @@
 use std::fs;
 use std::sync::OnceLock;
 
+use rustix::time::{ClockId, clock_gettime};
+
 /// Nanoseconds by which `CLOCK_MONOTONIC` of this process is ahead of the machine's, which records use. 0 except in a
 /// time namespace (time_namespaces(7)).
-pub fn ahead() -> i64 {
+fn ahead() -> i64 {
     static AHEAD: OnceLock<i64> = OnceLock::new();
     *AHEAD.get_or_init(|| {
         // The file describes the namespace of children. That is this process's own namespace, too, unless it has just
@@ -18,14 +20,12 @@ pub fn ahead() -> i64 {
     })
 }
 
-/// Converts a time of this process's `CLOCK_MONOTONIC`, in nanoseconds, to the clock of records.
-pub fn as_recorded(now: u64) -> u64 {
-    let ahead = ahead();
-    if ahead < 0 {
-        now.saturating_add(ahead.unsigned_abs())
-    } else {
-        now.saturating_sub(ahead.unsigned_abs())
-    }
+/// Returns the current time of the machine's `CLOCK_MONOTONIC`, the clock of records, in nanoseconds.
+pub fn monotonic_now() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    // Neither is negative.
+    let now = time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs();
+    now.saturating_sub_signed(ahead())
 }
 
 /// Parses the line `monotonic SECONDS NANOSECONDS`; returns nanoseconds.

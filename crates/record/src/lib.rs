@@ -36,7 +36,7 @@ pub use options::{Cpus, Options, Rate, StackMode, Target};
 pub use pace::possible_rate;
 pub use permission::{Cause, NotPermitted, Wanted};
 pub use procfs::{Mapping, descendants, mappings, process_of, threads};
+pub use pyrograph_event::clock::monotonic_now;
 pub use reader::{Ended, Pacer, Stopper};
 pub use session::{Next, Recording, Session, Summary};
-pub use sys::monotonic_now;
 pub use watch::Watch;

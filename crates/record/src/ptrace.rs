@@ -10,12 +10,12 @@ mod request;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use pyrograph_event::clock::monotonic_now;
 use pyrograph_syscall::{Call, Copied, Seen, When, by_number};
 
 use crate::command::{Child, Waiting};
 use crate::error::Error;
 use crate::procfs;
-use crate::sys::monotonic_now;
 pub use in_progress::calls_in_progress;
 use memory::Memory;
 use request::{Info, Timer, Waited};

@@ -6,6 +6,8 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use pyrograph_event::clock::monotonic_now;
+
 use crate::copy::Copier;
 use crate::error::Error;
 use crate::ring::Ring;
@@ -278,7 +280,7 @@ impl Reader {
             chunk.ring = index;
             chunk.bytes.extend(early.get(index).into_iter().flatten());
             ring.drain(self.copier, &mut chunk.bytes);
-            chunk.drained = sys::monotonic_now();
+            chunk.drained = monotonic_now();
             if !chunk.bytes.is_empty() {
                 chunk.count();
                 round.push(chunk);

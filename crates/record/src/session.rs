@@ -8,6 +8,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use pyrograph_event::clock::monotonic_now;
 use pyrograph_event::{Layout, flag, sample_type};
 
 use crate::attach::Attached;
@@ -191,7 +192,7 @@ impl Session {
             }
             (Target::System, _) => Vec::new(),
         };
-        let (begun, from) = (Instant::now(), sys::monotonic_now());
+        let (begun, from) = (Instant::now(), monotonic_now());
         if self.is_of_cpus {
             self.events
                 .iter()

@@ -118,17 +118,6 @@ pub(crate) fn wake(eventfd: &OwnedFd) {
     unsafe { libc::write(eventfd.as_raw_fd(), std::ptr::from_ref(&one).cast(), size_of::<u64>()) };
 }
 
-/// Returns the current time of the machine's `CLOCK_MONOTONIC`, the clock of records, in nanoseconds. The clock of this
-/// process may differ from it (time namespaces).
-pub fn monotonic_now() -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is valid, and the clock exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    // Neither is negative.
-    let now = time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs();
-    pyrograph_event::clock::as_recorded(now)
-}
-
 /// Creates a pipe. Returns its read end and its write end.
 pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let mut fds = [0; 2];

@@ -1,12 +1,12 @@
 //! Collection of counts from the kernel's maps.
 
+use pyrograph_event::clock::monotonic_now;
 use pyrograph_event::request::Waits;
 
 use super::Engine;
 use crate::counted::Counted;
 use crate::error::Error;
 use crate::layout::{Blocked, Count, Site, State};
-use crate::object::monotonic_now;
 use crate::rows::{all_rows, take_rows};
 
 impl Engine {
