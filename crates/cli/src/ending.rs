@@ -34,17 +34,18 @@ const KNOWN: &[&str] = &[
 ///
 /// [`Usage`](crate::say::Usage), which lists the formats.
 pub fn check(output: Option<&Path>, formats: &[&str]) -> anyhow::Result<()> {
-    match output.and_then(known) {
-        Some(ending) if !formats.contains(&ending) => {
-            let list: Vec<String> = formats.iter().map(|of| format!(".{of}")).collect();
-            misuse!(
-                "{}: a file that ends in .{ending} cannot be written here; use a name that ends in {}",
-                output.unwrap_or_else(|| Path::new("")).display(),
-                list.join(", ")
-            )
-        }
-        _ => Ok(()),
+    if let Some(path) = output
+        && let Some(ending) = known(path)
+        && !formats.contains(&ending)
+    {
+        let list: Vec<String> = formats.iter().map(|of| format!(".{of}")).collect();
+        misuse!(
+            "{}: a file that ends in .{ending} cannot be written here; use a name that ends in {}",
+            path.display(),
+            list.join(", ")
+        )
     }
+    Ok(())
 }
 
 /// Sets the flag of the format that the ending of `output` names, unless a flag is set already. There is no flag for

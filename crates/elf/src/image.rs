@@ -71,15 +71,16 @@ struct Parsed<'a> {
     elf: object::File<'a>,
     build_id: Option<&'a [u8]>,
     segments: Vec<Segment>,
-    is_debug_only: bool,
+    /// Segments of the file that this one was split from, if it has debug information only.
+    laid_out: Option<Vec<Segment>>,
 }
 
 impl<'a> Parsed<'a> {
     fn parse(bytes: &'a Bytes) -> Result<Self, Error> {
         let elf = object::File::parse(bytes.get())?;
-        let segments = elf.segments().map(|segment| segment_of(&segment)).collect();
-        let is_debug_only = is_debug_only(&elf);
-        Ok(Self { build_id: elf.build_id().ok().flatten(), segments, is_debug_only, elf })
+        let segments: Vec<_> = elf.segments().map(|segment| segment_of(&segment)).collect();
+        let laid_out = is_debug_only(&elf).then(|| laid_out(&segments));
+        Ok(Self { build_id: elf.build_id().ok().flatten(), segments, laid_out, elf })
     }
 }
 
@@ -179,8 +180,8 @@ impl Image {
         let holds = |segment: &&Segment| {
             offset.checked_sub(segment.file_offset).is_some_and(|at| at < segment.file_size)
         };
-        let laid_out = if self.is_debug_only() { laid_out(self.segments()) } else { Vec::new() };
-        let segments = if laid_out.is_empty() { self.segments() } else { &laid_out };
+        let laid_out = self.0.borrow_dependent().laid_out.as_deref();
+        let segments = laid_out.filter(|of| !of.is_empty()).unwrap_or(self.segments());
         let segment = (segments.iter().filter(|segment| segment.executable).find(holds))
             .or_else(|| segments.iter().find(holds))?;
         segment.address.checked_add(offset - segment.file_offset)
@@ -189,7 +190,7 @@ impl Image {
     /// Returns true if the file does not contain the code itself: `objcopy --only-keep-debug` and the like keep only
     /// headers and notes.
     pub fn is_debug_only(&self) -> bool {
-        self.0.borrow_dependent().is_debug_only
+        self.0.borrow_dependent().laid_out.is_some()
     }
 
     /// Returns the file offset of the byte at an address.
