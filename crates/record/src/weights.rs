@@ -5,7 +5,11 @@
 //! the requested period. The event's count goes on meanwhile. So if samples contain the count (`PERF_SAMPLE_READ`), its
 //! increase since the previous sample is the time that a sample represents, and skipped samples can be counted.
 //!
-//! Source: `perf_swevent_hrtimer` in `kernel/events/core.c`.
+//! An event that takes too many samples between two timer ticks is throttled: it takes none until the next tick. A busy CPU
+//! ticks hundreds of times a second, but an idle one may not for seconds. So all of a longer pause was idle, and is
+//! nobody's.
+//!
+//! Source: `perf_swevent_hrtimer` and `perf_adjust_freq_unthr_events` in `kernel/events/core.c`.
 
 use std::collections::HashMap;
 
@@ -46,7 +50,14 @@ pub(crate) struct Account {
 struct Last {
     count: u64,
     lost: u64,
+    /// Time at which the event was throttled, if it is.
+    throttled_at: Option<u64>,
+    /// Time since then in which the CPU was idle, in nanoseconds.
+    idle: u64,
 }
+
+/// Maximum time between two timer ticks of a busy CPU in nanoseconds: that of the lowest `CONFIG_HZ`, 100.
+const TICK: u64 = 10_000_000;
 
 impl Weights {
     /// Returns the layout for the samples of a clock, or `None` if the fields of `attr` are not the expected ones.
@@ -80,6 +91,11 @@ impl Weights {
         self.count.is_some()
     }
 
+    /// Returns true if there is one event per CPU.
+    pub(crate) fn is_of_cpus(&self) -> bool {
+        self.is_of_cpus
+    }
+
     /// Time in nanoseconds that a lost sample represents.
     pub(crate) fn unit(&self) -> u64 {
         self.unit
@@ -107,7 +123,9 @@ impl Weights {
         }
         let lost_since = lost.saturating_sub(last.lost);
         let grown = count - last.count;
-        *last = Last { count, lost };
+        // Whether the count goes on while the event is throttled depends on the kernel.
+        let grown = grown.saturating_sub(last.idle).max(grown.min(period));
+        *last = Last { count, lost, ..Last::default() };
         // The time of lost samples is reported as lost, and not added to this sample.
         let lost_time = lost_since.saturating_mul(period).min(grown.saturating_sub(period));
         let time = grown - lost_time;
@@ -125,6 +143,19 @@ fn word(record: &[u8], at: usize) -> Option<u64> {
 }
 
 impl Account {
+    /// Notes that the event of a CPU is throttled, or that it takes samples again.
+    pub(crate) fn throttle(&mut self, cpu: u32, time: u64, is_throttled: bool) {
+        let last = self.last.entry((cpu, 0)).or_default();
+        match last.throttled_at.take() {
+            _ if is_throttled => last.throttled_at = Some(time),
+            Some(since) => {
+                let pause = time.saturating_sub(since);
+                last.idle = last.idle.saturating_add(pause.saturating_sub(TICK));
+            }
+            None => {}
+        }
+    }
+
     /// Forgets a thread later, once no ring buffer can hold a sample of it any more.
     pub(crate) fn ends(&mut self, tid: u32) {
         self.ended[0].push(tid);
@@ -212,6 +243,36 @@ mod tests {
     fn lost_samples_are_not_skipped_ones() {
         let of = (1, 0);
         check(false, &[(of, 50_000, 0), (of, 250_000, 3)], &[50_000, 50_000], 0);
+    }
+
+    #[test]
+    fn an_idle_cpu_that_is_throttled_is_nobodys_time() {
+        let weights = Weights::new(&attr(), true).expect("a clock");
+        let mut account = Account::default();
+        let weight = |account: &mut Account, count| {
+            let mut sample = sample((7, 3), count, 0);
+            weights.weigh(&mut sample, PERIOD, account);
+            word(&sample, weights.weight)
+        };
+        assert_eq!(weight(&mut account, PERIOD), Some(PERIOD));
+        // On a busy CPU, the pause lasts until the next tick, and all of it counts.
+        account.throttle(3, 1_000_000, true);
+        account.throttle(3, 5_000_000, false);
+        assert_eq!(weight(&mut account, 2 * PERIOD + 4_000_000), Some(PERIOD + 4_000_000));
+        // A second, of which all but a tick was idle.
+        let begun = 2 * PERIOD + 4_000_000;
+        account.throttle(3, 6_000_000, true);
+        account.throttle(3, 1_006_000_000, false);
+        let after = begun + PERIOD + 1_000_000_000;
+        assert_eq!(weight(&mut account, after), Some(PERIOD + TICK));
+        assert_eq!(weight(&mut account, after + PERIOD), Some(PERIOD), "once only");
+        // Other kernels stop the count meanwhile.
+        account.throttle(3, 2_000_000_000, true);
+        account.throttle(3, 3_000_000_000, false);
+        assert_eq!(weight(&mut account, after + 2 * PERIOD), Some(PERIOD));
+        // Of a pause that began before the recording nothing is known.
+        account.throttle(3, 9_000_000_000, false);
+        assert_eq!(weight(&mut account, after + 3 * PERIOD), Some(PERIOD));
     }
 
     #[test]
