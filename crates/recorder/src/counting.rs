@@ -139,6 +139,10 @@ pub struct Counting {
     events: Vec<Event>,
     keys: Keys,
     start: Instant,
+    /// The command to run beside, until it runs.
+    beside: Option<Waiting>,
+    has_started: bool,
+    duration: Option<Duration>,
     /// Counts at the start. Counters of processes count from when they are opened, so these are subtracted.
     before: Taken,
     /// For each counter, true if it is counted by hardware, which may have fewer counters than requested.
@@ -155,6 +159,7 @@ pub struct Counting {
     intervals: u32,
     last: Option<CountRun>,
     has_ended: bool,
+    is_of_command: bool,
 }
 
 /// Counts at one time, as the kernel returned them.
@@ -254,17 +259,18 @@ pub fn count_by_turns<const N: usize, E: From<io::Error>>(
 }
 
 impl Counting {
-    /// Opens the counters and starts them.
+    /// Opens the counters. The first [`Self::step`] starts them, and the command: handlers of signals that are installed in
+    /// between are not the command's, which is forked here.
     ///
     /// # Errors
     ///
-    /// As [`Counters::open`] and [`Counters::start`]. Also if the kernel rejects the eBPF programs, and these are
+    /// As [`Counters::open`]. Also if the kernel rejects the eBPF programs, and these are
     /// needed to keep counts apart by what runs, or [`Engine::InKernel`] was requested.
     pub fn open(plan: &CountPlan) -> Result<Self, Error> {
         let (mut in_kernel, choice) = in_kernel::open(plan)?;
         let options = choice.counters(plan);
         let is_by_who_runs = plan.is_by_who_runs();
-        let mut counters = match is_by_who_runs {
+        let counters = match is_by_who_runs {
             true => Counters::open_on_cpus(&options)?,
             false => Counters::open(&options)?,
         };
@@ -275,36 +281,52 @@ impl Counting {
         if let Some(in_kernel) = &mut in_kernel {
             in_kernel.start(plan, &counters)?;
         }
-        let start = counters.start()?;
         let counted_by = options.groups.iter().flatten();
         let shares_hardware =
             |event: &Event| !event.is_counted_by_kernel() && event.unit() == Unit::Count;
-        let mut counting = Self {
+        Ok(Self {
             indexes: choice.indexes(),
             in_kernel,
             choice,
             events: plan.events().cloned().collect(),
             keys: Keys::new(plan.by),
-            start,
+            start: Instant::now(),
+            beside,
+            has_started: false,
+            duration: plan.duration,
             before: Taken::default(),
             shares_hardware: counted_by.map(shares_hardware).collect(),
             is_of_machine: plan.counters.target == Target::System,
             is_by_who_runs,
             previous: Taken::default(),
-            until: plan.duration.map(|duration| start + duration),
+            until: None,
             interval: plan.interval,
             intervals: 0,
             last: None,
             has_ended: false,
+            is_of_command: matches!(plan.counters.target, Target::Command(_)),
             counters,
-        };
-        if !matches!(plan.counters.target, Target::Command(_)) {
-            (counting.before, counting.previous) = (counting.take()?, counting.take()?);
+        })
+    }
+
+    /// Starts the counters, and the command. The first [`Self::step`] does this if it was not done before.
+    ///
+    /// # Errors
+    ///
+    /// As [`Counters::start`].
+    pub fn start(&mut self) -> Result<(), Error> {
+        if std::mem::replace(&mut self.has_started, true) {
+            return Ok(());
         }
-        if let Some(beside) = beside {
-            counting.counters.also_until(beside.run()?);
+        self.start = self.counters.start()?;
+        self.until = self.duration.map(|duration| self.start + duration);
+        if !self.is_of_command {
+            (self.before, self.previous) = (self.take()?, self.take()?);
         }
-        Ok(counting)
+        if let Some(beside) = self.beside.take() {
+            self.counters.also_until(beside.run()?);
+        }
+        Ok(())
     }
 
     /// Handle that ends the counting from any thread or signal handler.
@@ -317,11 +339,12 @@ impl Counting {
     ///
     /// # Errors
     ///
-    /// If a counter cannot be read.
+    /// If a counter cannot be read; the first call also as [`Counters::start`].
     pub fn step(&mut self) -> Result<Option<CountRun>, Error> {
         if self.has_ended {
             return Ok(None);
         }
+        self.start()?;
         let tick = self.interval.map(|interval| self.start + interval * (self.intervals + 1));
         let until = [tick, self.until].into_iter().flatten().min();
         let ended = self.wait(until)?;

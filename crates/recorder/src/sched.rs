@@ -153,9 +153,13 @@ pub struct SchedRecording {
     intervals: u32,
     intervals_taken: u32,
     watch: Watch,
+    /// The command, until it runs (`command`) and from then on (`child`).
+    command: Option<Waiting>,
     child: Option<Child>,
+    has_started: bool,
     started: (Instant, u64),
     ended: (Duration, u64),
+    duration: Option<Duration>,
     until: Option<Instant>,
     /// Time at which the events ended, if it is known.
     ends: Arc<OnceLock<(Instant, u64)>>,
@@ -163,11 +167,12 @@ pub struct SchedRecording {
 }
 
 impl SchedRecording {
-    /// Starts to follow the scheduler.
+    /// Prepares to follow the scheduler. The first [`Self::step`] starts it, and the command: handlers of signals that are
+    /// installed in between are not the command's, which is forked here.
     ///
     /// # Errors
     ///
-    /// If the kernel rejects the eBPF programs, or the command cannot be run.
+    /// If the kernel rejects the eBPF programs.
     pub fn open(plan: &SchedPlan) -> Result<Self, Error> {
         let command = match &plan.target {
             Target::Command(argv) => Some(argv),
@@ -198,19 +203,7 @@ impl SchedRecording {
         let pid = command.as_ref().map(Waiting::pid);
         let has_stacks = plan.stacks && plan.counts.is_none();
         let moments = has_stacks.then(|| Moments::open(&names, pid)).transpose()?;
-        let started = (Instant::now(), monotonic_now());
-        let until = plan.duration.map(|duration| started.0 + duration);
-        tracer.start()?;
-        let ends = Arc::<OnceLock<_>>::default();
-        if plan.counts.is_none() {
-            let (end, known) = (tracer.end_of_events(), Arc::clone(&ends));
-            watch.end_in_time(until, move |ended| {
-                wait_for_last_switch(ended);
-                end();
-                let _ = known.set((Instant::now(), monotonic_now()));
-            });
-        }
-        let child = command.map(Waiting::run).transpose()?;
+        let now = (Instant::now(), monotonic_now());
         Ok(Self {
             tracer,
             tasks: Tasks::new(),
@@ -222,13 +215,40 @@ impl SchedRecording {
             intervals: 0,
             intervals_taken: 0,
             watch,
-            child,
-            started,
-            ended: (Duration::ZERO, started.1),
-            until,
-            ends,
+            command,
+            child: None,
+            has_started: false,
+            started: now,
+            ended: (Duration::ZERO, now.1),
+            duration: plan.duration,
+            until: None,
+            ends: Arc::default(),
             has_ended: false,
         })
+    }
+
+    /// Starts the recording, and the command. The first [`Self::step`] does this if it was not done before.
+    ///
+    /// # Errors
+    ///
+    /// If the command cannot be run, or the kernel refuses an operation.
+    pub fn start(&mut self) -> Result<(), Error> {
+        if std::mem::replace(&mut self.has_started, true) {
+            return Ok(());
+        }
+        self.started = (Instant::now(), monotonic_now());
+        self.until = self.duration.map(|duration| self.started.0 + duration);
+        self.tracer.start()?;
+        if self.totals.is_none() {
+            let (end, known) = (self.tracer.end_of_events(), Arc::clone(&self.ends));
+            self.watch.end_in_time(self.until, move |ended| {
+                wait_for_last_switch(ended);
+                end();
+                let _ = known.set((Instant::now(), monotonic_now()));
+            });
+        }
+        self.child = self.command.take().map(Waiting::run).transpose()?;
+        Ok(())
     }
 
     /// Handle that ends the recording from any thread or signal handler.
@@ -238,7 +258,8 @@ impl SchedRecording {
 
     /// Process ID of the command, if there is one.
     pub fn command(&self) -> Option<i32> {
-        self.child.as_ref().map(Child::pid)
+        let waiting = self.command.as_ref().map(Waiting::pid);
+        waiting.or_else(|| self.child.as_ref().map(Child::pid))
     }
 
     /// Start time in nanoseconds of the recording's clock, which is `CLOCK_MONOTONIC`.
@@ -264,6 +285,7 @@ impl SchedRecording {
         if self.has_ended {
             return Ok(false);
         }
+        self.start()?;
         if self.totals.is_some() {
             self.wait_for_interval()?;
             return Ok(true);

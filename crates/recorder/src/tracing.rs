@@ -227,25 +227,32 @@ pub struct Tracing {
     unreturned: BTreeMap<String, u64>,
     counts: CallCounts,
     is_counted: bool,
+    interval: Option<Duration>,
     intervals: Option<Intervals>,
     /// Counts of an interval, until they are returned.
     counted: Option<CountedTime>,
     /// Reason why eBPF programs do not trace, if ptrace is used.
     not_in_kernel: Option<EngineError>,
     watch: Watch,
+    /// The command, until it runs (`command`) and from then on (`child`).
+    command: Option<Waiting>,
+    is_of_command: bool,
     child: Option<Child>,
+    has_started: bool,
     started: Instant,
     elapsed: Duration,
+    duration: Option<Duration>,
     until: Option<Instant>,
     has_ended: bool,
 }
 
 impl Tracing {
-    /// Starts tracing.
+    /// Prepares to trace. The first [`Self::step`] starts it, and the command: handlers of signals that are installed in
+    /// between are not the command's, which is forked here.
     ///
     /// # Errors
     ///
-    /// If the kernel rejects the programs and ptrace cannot be used, or the command cannot be run.
+    /// If the kernel rejects the programs and ptrace cannot be used.
     pub fn open(plan: &TracePlan) -> Result<Self, Error> {
         let command = match &plan.target {
             Target::Command(argv) => Some(argv),
@@ -288,12 +295,6 @@ impl Tracing {
         };
         let moments = needs_names.then(|| Moments::open(&names, command_pid)).transpose()?;
         let faults = trace_faults(plan.faults, &mut *tracer)?;
-        let started = Instant::now();
-        let until = plan.duration.map(|duration| started + duration);
-        let child = tracer.start(command, matches!(plan.target, Target::Command(_)))?;
-        if let Some(end) = tracer.end_of_lines() {
-            watch.end_in_time(until, |_| end());
-        }
         Ok(Self {
             tracer,
             decoder,
@@ -306,16 +307,40 @@ impl Tracing {
             unreturned: BTreeMap::new(),
             counts: CallCounts::default(),
             is_counted: plan.counts,
-            intervals: plan.interval.map(|every| Intervals::new(every, started)),
+            intervals: None,
+            interval: plan.interval,
             counted: None,
             not_in_kernel,
             watch,
-            child,
-            started,
+            command,
+            is_of_command: matches!(plan.target, Target::Command(_)),
+            child: None,
+            has_started: false,
+            started: Instant::now(),
             elapsed: Duration::ZERO,
-            until,
+            duration: plan.duration,
+            until: None,
             has_ended: false,
         })
+    }
+
+    /// Starts tracing, and the command. The first [`Self::step`] does this if it was not done before.
+    ///
+    /// # Errors
+    ///
+    /// If the command cannot be run, or the kernel refuses an operation.
+    pub fn start(&mut self) -> Result<(), Error> {
+        if std::mem::replace(&mut self.has_started, true) {
+            return Ok(());
+        }
+        self.started = Instant::now();
+        self.until = self.duration.map(|duration| self.started + duration);
+        self.intervals = self.interval.map(|every| Intervals::new(every, self.started));
+        self.child = self.tracer.start(self.command.take(), self.is_of_command)?;
+        if let Some(end) = self.tracer.end_of_lines() {
+            self.watch.end_in_time(self.until, |_| end());
+        }
+        Ok(())
     }
 
     /// Reason why ptrace is used, which stops a thread twice per call. `None` if eBPF programs trace.
@@ -345,6 +370,7 @@ impl Tracing {
         if self.has_ended {
             return Ok(false);
         }
+        self.start()?;
         let every = if self.tracer.counts() { COUNTS_EVERY } else { LINES_EVERY };
         let now = Instant::now();
         let fd = self.tracer.fd();

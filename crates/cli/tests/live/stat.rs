@@ -236,22 +236,33 @@ fn what_cannot_be_is_refused() {
     assert_eq!(stat(&[], &["--", "sh", "-c", "exit 3"]).status.code(), Some(3));
 }
 
+/// As soon as the command runs: its first instruction is too late for a handler of signals.
 #[test]
 fn an_interrupt_ends_the_counting_and_keeps_the_counts() {
-    let mut command = pyrograph();
-    command.args(["stat", "-e", "task-clock:u", "--", "sleep", "60"]).stderr(Stdio::piped());
-    let counting = command.spawn().expect("pyrograph runs");
-    crate::common::wait_until("the command runs", || {
-        let children = format!("/proc/{0}/task/{0}/children", counting.id());
-        let child = std::fs::read_to_string(children).unwrap_or_default();
-        let name = std::fs::read_to_string(format!("/proc/{}/comm", child.trim()));
-        name.is_ok_and(|name| name == "sleep\n")
-    });
-    let pid = counting.id().cast_signed();
-    // SAFETY: the process is ours, and has not been waited for.
-    assert_eq!(unsafe { libc::kill(pid, libc::SIGTERM) }, 0);
-    let output = counting.wait_with_output().expect("it ends");
-    assert!(text(&output.stderr).contains("elapsed"), "{}", text(&output.stderr));
+    let mut verbs = vec![(&["stat", "-e", "task-clock:u"][..], "elapsed")];
+    if is_root("an_interrupt_ends_the_counting_and_keeps_the_counts, tracing and the scheduler") {
+        verbs.extend([(&["trace", "-s"][..], "clock_nanosleep"), (&["sched"], "sleep")]);
+    }
+    for (verb, expect) in verbs {
+        let mut command = pyrograph();
+        command
+            .args(verb)
+            .args(["--", "sleep", "1000"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let counting = command.spawn().expect("pyrograph runs");
+        crate::common::wait_until("the command runs", || {
+            let children = format!("/proc/{0}/task/{0}/children", counting.id());
+            let child = std::fs::read_to_string(children).unwrap_or_default();
+            let name = std::fs::read_to_string(format!("/proc/{}/comm", child.trim()));
+            name.is_ok_and(|name| name == "sleep\n")
+        });
+        let pid = counting.id().cast_signed();
+        // SAFETY: the process is ours, and has not been waited for.
+        assert_eq!(unsafe { libc::kill(pid, libc::SIGTERM) }, 0);
+        let output = counting.wait_with_output().expect("it ends");
+        assert!(text(&output.stderr).contains(expect), "{verb:?}: {}", text(&output.stderr));
+    }
 }
 
 #[test]

@@ -58,6 +58,7 @@ fn calls_end_in_time_whoever_takes_them() {
     if tracing.not_in_kernel().is_some() {
         return eprintln!("skipped: calls are traced by ptrace, which ends with its steps");
     }
+    tracing.start().expect("it starts");
     let started = SystemTime::now();
     std::thread::sleep(5 * TIME);
     let mut last = Duration::ZERO;

@@ -137,14 +137,18 @@ pub fn counts(target: Target) -> SchedPlan {
     SchedPlan { counts: Some(SchedKey::Task), ..plan(target) }
 }
 
-/// Opens a recording; `None`, and a word about it, where that is not permitted.
+/// Opens a recording and starts it; `None`, and a word about it, where that is not permitted.
 pub fn open(plan: &SchedPlan) -> Option<SchedRecording> {
     match SchedRecording::open(plan) {
         Err(error) if error.is_refusal() => {
             eprintln!("skipped: {error}");
             None
         }
-        recording => Some(recording.expect("a recording")),
+        recording => {
+            let mut recording = recording.expect("a recording");
+            recording.start().expect("it starts");
+            Some(recording)
+        }
     }
 }
 
