@@ -85,7 +85,7 @@ pub use heatmap::{
 pub use history::{History, PartCounts, Recent};
 pub use latency::{Latencies, Pairs};
 pub use merging::{function_names, merged_by_identity};
-pub use nameless::{Nameless, nameless};
+pub use nameless::{Nameless, NamelessJit, nameless};
 pub use names::{NameForm, named};
 pub use neighbors::{FunctionName, Neighbor, Neighbors, neighbors};
 pub use offsets::{Offsets, TimedGraph, TimedSample, offsets, timed_graph};

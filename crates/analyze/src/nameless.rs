@@ -1,8 +1,10 @@
 //! Code without names: functions of stripped files, code generated at run time, and interpreted code.
 
+use std::cmp::Reverse;
+
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use pyrograph_profile::{FrameKind, Profile, StringId};
+use pyrograph_profile::{FrameKind, Profile, StackId, StringId};
 
 /// Values of samples in code without names, highest first.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -10,9 +12,20 @@ pub struct Nameless {
     /// By the path of the file that contains the code.
     pub modules: Vec<(String, u64)>,
     /// In code generated at run time, by process.
-    pub jit: Vec<(String, u64)>,
+    pub jit: Vec<NamelessJit>,
     /// In unsupported interpreters or below them: language, path of the interpreter, and value.
     pub interpreters: Vec<(&'static str, String, u64)>,
+}
+
+/// Samples in code without names that was generated at run time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NamelessJit {
+    /// Name of the process.
+    pub process: String,
+    /// Path of the file from which most of it was called; empty if it is not known.
+    pub caller: String,
+    /// Value of the samples.
+    pub value: u64,
 }
 
 /// Language of an unsupported interpreter, by its file name.
@@ -54,10 +67,22 @@ fn interpreters(profile: &Profile, column: usize) -> Vec<(&'static str, String, 
     rows
 }
 
+/// Returns the file of the innermost frame of a stack that is in one, or an empty string.
+fn calling_file(profile: &Profile, stack: StackId) -> StringId {
+    let modules = profile.stacks.leaf_first(stack).map(|frame| profile.frames.get(frame).module);
+    let is_file = |module: &StringId| {
+        let path = profile.strings.get(*module);
+        path.starts_with('/') && !path.starts_with("/memfd:")
+    };
+    modules.into_iter().find(is_file).unwrap_or_default()
+}
+
 /// Sums the samples of a column that end in code without a name.
 pub fn nameless(profile: &Profile, column: usize) -> Nameless {
     let mut modules: HashMap<StringId, u64, FixedState> = HashMap::default();
-    let mut jit: HashMap<StringId, u64, FixedState> = HashMap::default();
+    // By process, and by the file from which it was called.
+    let mut jit: HashMap<StringId, HashMap<StringId, u64, FixedState>, FixedState> =
+        HashMap::default();
     let values = profile.samples.values(column);
     for (row, sample) in profile.samples.iter().enumerate() {
         let Some((_, frame)) = profile.stacks.get(sample.stack) else { continue };
@@ -71,9 +96,19 @@ pub fn nameless(profile: &Profile, column: usize) -> Nameless {
         } else if frame.kind == FrameKind::Jit || module.is_empty() || module.contains("anon") {
             let thread = profile.threads.get(sample.thread);
             let name = if thread.process.is_empty() { thread.name } else { thread.process };
-            *jit.entry(name).or_default() += values[row];
+            let caller = calling_file(profile, sample.stack);
+            *jit.entry(name).or_default().entry(caller).or_default() += values[row];
         }
     }
+    let jit_of = |(process, callers): (StringId, HashMap<StringId, u64, FixedState>)| {
+        let path = |caller: &StringId| profile.strings.get(*caller).to_owned();
+        let value = callers.values().sum();
+        let caller = callers.iter().map(|(caller, value)| (value, Reverse(path(caller)))).max();
+        let process = profile.strings.get(process).to_owned();
+        NamelessJit { process, caller: caller.map(|of| of.1.0).unwrap_or_default(), value }
+    };
+    let mut jit: Vec<NamelessJit> = jit.into_iter().map(jit_of).collect();
+    jit.sort_by(|a, b| b.value.cmp(&a.value).then_with(|| a.process.cmp(&b.process)));
     let sorted = |of: HashMap<StringId, u64, FixedState>| {
         let name = |(name, value)| (profile.strings.get(name).to_owned(), value);
         let mut rows: Vec<(String, u64)> = of.into_iter().map(name).collect();
@@ -81,14 +116,40 @@ pub fn nameless(profile: &Profile, column: usize) -> Nameless {
         rows
     };
     let interpreters = interpreters(profile, column);
-    Nameless { modules: sorted(modules), jit: sorted(jit), interpreters }
+    Nameless { modules: sorted(modules), jit, interpreters }
 }
 
 #[cfg(test)]
 mod tests {
-    use pyrograph_profile::{Frame, Sample, ValueType};
+    use pyrograph_profile::{Frame, Sample, Thread, ValueType};
 
     use super::*;
+
+    #[test]
+    fn code_that_a_library_made_is_called_by_it() {
+        let mut profile = Profile::new(vec![ValueType::new("samples", "count")]);
+        let thread = profile.strings.intern("python3");
+        let thread = profile.threads.intern(Thread { process: thread, ..Thread::default() });
+        let mut add = |modules: &[&str], value| {
+            let frames = modules.iter().map(|name| {
+                let module = profile.strings.intern(name);
+                let function = profile.strings.intern(if name.is_empty() { "" } else { "f" });
+                profile.frames.intern(Frame { function, module, ..Frame::default() })
+            });
+            let frames: Vec<_> = frames.collect();
+            let stack = profile.stacks.intern_path(frames);
+            profile.push(Sample { thread, ..Sample::new(stack) }, &[value]);
+        };
+        add(&["/bin/python3", "/lib/libtorch_cpu.so", ""], 30);
+        add(&["/bin/python3", "/lib/libtorch_cpu.so", "", ""], 10);
+        add(&["/bin/python3", ""], 5);
+        let jit = NamelessJit {
+            process: "python3".to_owned(),
+            caller: "/lib/libtorch_cpu.so".to_owned(),
+            value: 45,
+        };
+        assert_eq!(nameless(&profile, 0).jit, [jit]);
+    }
 
     #[test]
     fn interpreters_that_are_not_read_have_what_they_call() {

@@ -1,6 +1,6 @@
 //! Advice for code without names: packages with symbols, debuginfod servers, and files that runtimes can write.
 
-use pyrograph_analyze::Nameless;
+use pyrograph_analyze::{Nameless, NamelessJit};
 
 /// Minimum share of a module in all samples to be mentioned.
 const LEAST: f64 = 0.01;
@@ -9,7 +9,7 @@ const LEAST: f64 = 0.01;
 const MOST: usize = 3;
 
 /// Parts of the process names of a runtime, and how to get names for the code that it generates.
-const RUNTIMES: [(&[&str], &str); 11] = [
+const RUNTIMES: [(&[&str], &str); 10] = [
     (
         &["java"],
         "pyrograph record asks JDK 17 and newer for them, unless --no-attach is given; with perf, start it with \
@@ -19,7 +19,6 @@ const RUNTIMES: [(&[&str], &str); 11] = [
     (&["bun"], "JavaScriptCore has no way to name its code; Node's functions are read"),
     (&["node", "MainThread"], "start it as node --perf-basic-prof"),
     (&["pypy"], "PyPy has no way to name its code; functions of CPython are read"),
-    (&["python"], "start it as python3 -X perf (3.12)"),
     (&["dotnet"], "start it with DOTNET_PerfMapEnabled=1"),
     (&["beam"], "start it as erl +JPperf true (Erlang 25), or elixir --erl '+JPperf true'"),
     (&["wasmtime"], "start it as wasmtime run --profile perfmap"),
@@ -32,6 +31,11 @@ const RUNTIMES: [(&[&str], &str); 11] = [
         "functions that its just-in-time compiler has compiled are not followed: start it with -d opcache.jit=disable",
     ),
 ];
+
+/// Parts of the names of libraries that generate code themselves, whatever runtime uses them, and how to get names for it.
+/// oneDNN's variable: <https://oneapi-src.github.io/oneDNN/dev_guide_profilers.html>.
+const LIBRARIES: [(&[&str], &str); 1] =
+    [(&["libtorch", "libdnnl", "libmkldnn"], "ONEDNN_JIT_PROFILE=6 has oneDNN name its own")];
 
 /// Languages with unsupported interpreters, and how else to get the names of their functions.
 const UNREAD: [(&str, &str); 2] =
@@ -101,13 +105,24 @@ fn of_modules(
     Some(format!("no symbols for {}; {install}{ask}", places.join(", ")))
 }
 
-fn of_jit(jit: &[(String, u64)], whole: f64) -> Option<String> {
-    let (name, value) = jit.iter().find(|(_, value)| share(*value, whole) >= LEAST)?;
-    let known = RUNTIMES.iter().find(|(names, _)| names.iter().any(|of| name.contains(of)));
-    let remedy =
-        known.map_or("let its runtime write /tmp/perf-PID.map or a jitdump file", |of| of.1);
+fn of_jit(jit: &[NamelessJit], whole: f64) -> Option<String> {
+    let of = jit.iter().find(|of| share(of.value, whole) >= LEAST)?;
+    let NamelessJit { process, caller, value } = of;
+    let caller = caller.rsplit('/').next().unwrap_or_default();
+    let known = |table: &[(&[&str], &'static str)], name: &str| {
+        let is_it = |(names, _): &&(&[&str], _)| names.iter().any(|of| name.contains(of));
+        table.iter().find(is_it).map(|of| of.1)
+    };
+    let of_library = known(&LIBRARIES, caller);
+    let of_runtime = known(&RUNTIMES, process).filter(|_| of_library.is_none());
+    let remedy = of_library.or(of_runtime);
+    let remedy = remedy.unwrap_or("let what makes it write /tmp/perf-PID.map or a jitdump file");
     let percent = 100.0 * share(*value, whole);
-    Some(format!("{name}: no names for code made at run time ({percent:.0} %); {remedy}"))
+    let by = match of_runtime.is_some() || caller.is_empty() {
+        true => String::new(),
+        false => format!(", called by {caller}"),
+    };
+    Some(format!("{process}: no names for code made at run time ({percent:.0} %){by}; {remedy}"))
 }
 
 #[cfg(test)]
@@ -149,8 +164,10 @@ mod tests {
 
     #[test]
     fn each_runtime_has_its_way_to_name_code() {
-        let of =
-            |name: &str| of_jit(&[(name.to_owned(), 20)], 100.0).expect("a fifth is worth a word");
+        let of = |name: &str| {
+            let jit = NamelessJit { process: name.to_owned(), value: 20, ..NamelessJit::default() };
+            of_jit(&[jit], 100.0).expect("a fifth is worth a word")
+        };
         assert!(
             of("java").contains("PreserveFramePointer") && of("java").contains("Compiler.perfmap")
         );
@@ -162,5 +179,24 @@ mod tests {
             of("deno").contains("--v8-flags") && of("2_scheduler beam.smp").contains("+JPperf")
         );
         assert!(of("wasmtime").contains("--profile perfmap") && of("pypy3").contains("PyPy"));
+    }
+
+    /// `python3 -X perf` was advised, which names functions of Python and not what a library compiles.
+    #[test]
+    fn code_that_a_library_made_has_the_librarys_remedy() {
+        let of = |process: &str, caller: &str| {
+            let (process, caller) = (process.to_owned(), caller.to_owned());
+            of_jit(&[NamelessJit { process, caller, value: 20 }], 100.0).expect("a fifth")
+        };
+        assert_eq!(
+            of("python3", "/usr/lib/python3/torch/lib/libtorch_cpu.so"),
+            "python3: no names for code made at run time (20 %), called by libtorch_cpu.so; ONEDNN_JIT_PROFILE=6 has oneDNN \
+             name its own"
+        );
+        assert_eq!(
+            of("python3", "/usr/lib/libffi.so.8"),
+            "python3: no names for code made at run time (20 %), called by libffi.so.8; let what makes it write \
+             /tmp/perf-PID.map or a jitdump file"
+        );
     }
 }
