@@ -66,6 +66,7 @@ fn kind_of(number: u32, detail: u32) -> Kind {
         10 => Kind::Received(socket),
         11 => Kind::Woken,
         12 => Kind::Wait(Wait::Condition),
+        13 => Kind::Goroutine,
         _ => Kind::Event,
     }
 }

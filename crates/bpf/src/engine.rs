@@ -139,6 +139,7 @@ impl Engine {
         };
         let Loaded { object, memory, refused } = load::load(options, &text, live, &needed)?;
         Files::check(&program(&object, LOOK_UP)?)?;
+        programs.iter().try_for_each(|name| program(&object, name).map(drop))?;
         let aliases = Aliases::default();
         let readers = Arc::default();
         let state = Shared::map(&handle(&object, ".bss")?, "state", 1)?;

@@ -44,6 +44,9 @@ const LIVE_MAPS: [&str; 3] = ["asked", "held", "sites"];
 /// Maps whose rows are allocated as they are needed, if the kernel supports that: few of very many rows are used.
 const ROWS_AS_NEEDED: [&str; 3] = ["files", "held", "targets"];
 
+/// Maximum number of goroutines that wait at one time. Their rows are allocated as they are needed.
+const MOST_GOROUTINES: u32 = 1 << 20;
+
 /// Programs that take stacks of waiting threads, if the kernel supports that.
 const READ_OTHERS: [&str; 2] = [ON_TASK, ON_ABSENT];
 
@@ -101,6 +104,8 @@ fn sampled_hertz(options: &Options) -> Option<u64> {
 struct Wanted<'a> {
     /// True if live allocations are counted.
     live: bool,
+    /// True if waits of goroutines are counted.
+    goroutines: bool,
     needed: &'a dyn Fn(&str) -> bool,
     most_rows: &'a dyn Fn(&str) -> Option<u32>,
     /// Folder below which the kernel's types are kept.
@@ -135,7 +140,8 @@ pub fn load(
     let mut config = config(options, text, cpus);
     let most_rows = |map: &str| most_rows(options, cpus, map);
     let cache = options.cache.as_deref();
-    let wanted = Wanted { live, needed, most_rows: &most_rows, cache };
+    let goroutines = matches!(options.trigger, Trigger::Goroutines { .. });
+    let wanted = Wanted { live, goroutines, needed, most_rows: &most_rows, cache };
     let (object, refused) = with_languages(&options.languages, |languages| {
         config.languages = bits(languages);
         open_and_load(&config, &wanted)
@@ -179,7 +185,7 @@ fn bits(languages: &[Language]) -> u32 {
 }
 
 fn open_and_load(config: &Config, wanted: &Wanted<'_>) -> Result<Object, Error> {
-    let Wanted { live, needed, most_rows, cache } = *wanted;
+    let Wanted { live, goroutines, needed, most_rows, cache } = *wanted;
     let times = config.fine_rows > 0;
     with_types(&PROGRAMS, "types", cache, |mut open, rows_as_needed| {
         for mut map in open.maps_mut() {
@@ -190,6 +196,10 @@ fn open_and_load(config: &Config, wanted: &Wanted<'_>) -> Result<Object, Error> 
             if ROWS_AS_NEEDED.contains(&&*name) {
                 let flags = if rows_as_needed { libbpf_sys::BPF_F_NO_PREALLOC } else { 0 };
                 map.set_map_flags(flags).map_err(Error::load)?;
+            }
+            if goroutines && rows_as_needed && name == "pending" {
+                map.set_map_flags(libbpf_sys::BPF_F_NO_PREALLOC).map_err(Error::load)?;
+                map.set_max_entries(MOST_GOROUTINES).map_err(Error::load)?;
             }
             let may_grow = name == "copies" || times && name.starts_with("counts_");
             let is_other = |most: &u32| *most < map.max_entries() || may_grow;

@@ -77,6 +77,7 @@ impl Programs for Trigger {
                 &["on_return", "on_call", "on_contention_end", "on_contention"]
             }
             Self::Locks => &["on_return", "on_call"],
+            Self::Goroutines { .. } => &["on_unpark", "on_park"],
             Self::Sockets => &["on_sent", "on_received"],
             Self::None => &[],
         }
@@ -94,7 +95,7 @@ impl Programs for Trigger {
             Self::Calls { measure, .. } | Self::BlockRequests { measure } => {
                 *measure != Measure::Time
             }
-            Self::Allocations { live: true, .. } | Self::Locks => false,
+            Self::Allocations { live: true, .. } | Self::Locks | Self::Goroutines { .. } => false,
         }
     }
 
@@ -137,7 +138,7 @@ impl Programs for Trigger {
     fn measure(&self) -> Measure {
         match self {
             Self::Calls { measure, .. } | Self::BlockRequests { measure } => *measure,
-            Self::Locks => Measure::Time,
+            Self::Locks | Self::Goroutines { .. } => Measure::Time,
             _ => Measure::Count,
         }
     }
@@ -197,6 +198,17 @@ impl Programs for Trigger {
                     let link = program.attach_uprobe_with_opts(-1, path, offset, options);
                     let name = format!("{offset:#x}");
                     links.push(link.map_err(|error| Error::function(path, &name, &error))?);
+                }
+            }
+            Self::Goroutines { path, functions } => {
+                // A wait whose end is missed would last until the end of the recording, so ends come first.
+                for (name, offset) in
+                    [("on_unpark", functions.execute), ("on_park", functions.park)]
+                {
+                    let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+                    let link = program(object, name)?.attach_uprobe(false, -1, path, offset);
+                    let place = format!("{offset:#x}");
+                    links.push(link.map_err(|error| Error::function(path, &place, &error))?);
                 }
             }
             Self::Allocations { path, live: false } => {

@@ -12,7 +12,7 @@ use pyrograph_bpf::{
     Options, SchedKey, SchedOptions, SchedTracer,
 };
 use pyrograph_event::interpreter::Language;
-use pyrograph_event::request::{Measure, Trigger, Waits};
+use pyrograph_event::request::{GoFunctions, Measure, Trigger, Waits};
 use pyrograph_event::traced::EventSource;
 
 /// Numbers of system calls of x86-64.
@@ -66,6 +66,12 @@ fn allocations(live: bool) -> Trigger {
     Trigger::Allocations { path: PathBuf::from("/proc/self/exe"), live }
 }
 
+/// Places at which nothing is attached.
+fn goroutines() -> Trigger {
+    let functions = GoFunctions { park: 0, execute: 0 };
+    Trigger::Goroutines { path: PathBuf::from("/proc/self/exe"), functions }
+}
+
 fn calls(measure: Measure, files: bool) -> Trigger {
     Trigger::Calls { numbers: vec![READ, WRITE], measure, files }
 }
@@ -98,6 +104,7 @@ fn questions() -> Vec<(&'static str, Options)> {
         ("numbers of requests", requests(Measure::Count)),
         ("times of requests", requests(Measure::Time)),
         ("locks", triggered(Trigger::Locks)),
+        ("goroutines", triggered(goroutines())),
         ("sockets", triggered(Trigger::Sockets)),
     ];
     questions.into_iter().chain(probe).collect()
@@ -111,7 +118,11 @@ fn record(options: &Options) -> Result<u64, Error> {
         return Err(refused.error);
     }
     engine.follow()?;
-    if !matches!(options.trigger, Trigger::Function { .. } | Trigger::Allocations { .. }) {
+    let attaches_nothing = matches!(
+        options.trigger,
+        Trigger::Function { .. } | Trigger::Allocations { .. } | Trigger::Goroutines { .. }
+    );
+    if !attaches_nothing {
         engine.trigger(std::iter::empty())?;
     }
     engine.start()?;

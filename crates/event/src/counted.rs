@@ -100,6 +100,8 @@ pub enum Kind {
         /// True if it is a lock.
         lock: bool,
     },
+    /// A wait of a goroutine, which has no thread.
+    Goroutine,
     /// The thread was woken; the only stack is that of [`Counted::waker`].
     Woken,
 }

@@ -57,6 +57,13 @@ pub enum Trigger {
     },
     /// Waits for locks of the kernel and of programs, in nanoseconds.
     Locks,
+    /// Waits of the goroutines of a Go program, in nanoseconds.
+    Goroutines {
+        /// File of the program.
+        path: PathBuf,
+        /// File offsets of the functions.
+        functions: GoFunctions,
+    },
     /// Data sent and received by sockets, in bytes.
     Sockets,
     /// No trigger: only waits are counted.
@@ -70,6 +77,15 @@ pub struct Place {
     pub offset: u64,
     /// File offset of the USDT semaphore, a counter that is not 0 while a tracer is attached; 0 if there is none.
     pub semaphore: u64,
+}
+
+/// Functions of Go's runtime in a program, as file offsets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GoFunctions {
+    /// `runtime.gopark`, with which a goroutine gives up its thread.
+    pub park: u64,
+    /// `runtime.execute`, with which a thread runs a goroutine.
+    pub execute: u64,
 }
 
 /// Measured quantities of calls and requests.

@@ -8,9 +8,10 @@ use pyrograph_event::request::Trigger;
 /// equivalent to root, is sufficient.
 pub fn capabilities(trigger: &Trigger) -> Option<String> {
     let more = match trigger {
-        Trigger::Function { .. } | Trigger::Places { .. } | Trigger::Allocations { .. } => {
-            return None;
-        }
+        Trigger::Function { .. }
+        | Trigger::Places { .. }
+        | Trigger::Allocations { .. }
+        | Trigger::Goroutines { .. } => return None,
         // The IDs of tracepoints are in files that only root may read.
         Trigger::Tracepoint { .. } => ",cap_dac_read_search",
         _ => "",

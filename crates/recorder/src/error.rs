@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use pyrograph_record::EventError;
 
+use crate::goroutines::GoError;
 use crate::in_kernel::EngineError;
 use crate::places::PlaceError;
 
@@ -21,6 +22,9 @@ pub enum Error {
     /// The place in a program cannot be recorded.
     #[error(transparent)]
     Place(#[from] PlaceError),
+    /// The goroutines of the target cannot be followed.
+    #[error(transparent)]
+    Go(#[from] GoError),
     /// The in-kernel engine, which was requested or is required, cannot be used.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -91,6 +95,7 @@ impl Error {
     pub fn is_misuse(&self) -> bool {
         match self {
             Self::Event(_) | Self::UnknownCall { .. } | Self::OwnLocks { .. } => true,
+            Self::Go(error) => matches!(error, GoError::SeveralPrograms),
             Self::Record(error) => matches!(error, pyrograph_record::Error::Event(_)),
             Self::Place(error) => matches!(
                 error,

@@ -8,6 +8,7 @@ mod counting;
 mod cpu_time;
 mod error;
 mod filters;
+mod goroutines;
 mod in_kernel;
 mod jvm;
 mod keys;
@@ -28,6 +29,7 @@ pub use counting::{CountGaps, CountPlan, Counted, CountedRuns, Counting, count_b
 pub use cpu_time::cpu_time;
 pub use error::Error;
 pub use filters::{Filters, control_group};
+pub use goroutines::GoError;
 pub use in_kernel::{EngineError, kernel_features};
 pub use jvm::{JvmError, JvmReport};
 pub use keys::KeyKind;

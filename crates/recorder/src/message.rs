@@ -60,6 +60,8 @@ pub enum Message {
         /// Files in which stacks end for this reason, with the number of stacks, largest first.
         files: Vec<(String, u64)>,
     },
+    /// Waits of the Go runtime's own goroutines, which are left out.
+    GoroutinesLeftOut(u64),
     /// Processes that the command has started and that still run after its end: process IDs and names.
     StillRun(Vec<(i32, String)>),
     /// Detail: memory of this process at the end, if samples were copied out.

@@ -7,7 +7,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -45,6 +45,14 @@ pub fn files(program: &OsStr) -> Vec<PathBuf> {
         at += 1;
     }
     found
+}
+
+/// Error for a command that does not exist: the same as if it were run.
+pub fn missing(argv: &[OsString]) -> pyrograph_record::Error {
+    pyrograph_record::Error::Command {
+        program: argv.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+        source: io::Error::from_raw_os_error(libc::ENOENT),
+    }
 }
 
 fn find_program(name: &OsStr) -> Option<PathBuf> {

@@ -11,6 +11,7 @@ use pyrograph_record::{Event, Target};
 
 use crate::calls;
 use crate::error::Error;
+use crate::goroutines;
 use crate::needed;
 use crate::places;
 
@@ -69,6 +70,7 @@ impl Question {
             Trigger::PerfEvents
                 | Trigger::BlockRequests { .. }
                 | Trigger::Locks
+                | Trigger::Goroutines { .. }
                 | Trigger::Sockets
                 | Trigger::None
         )
@@ -137,6 +139,15 @@ impl Question {
     /// Question for waits for locks of the kernel and of programs, measured until the thread has acquired the lock.
     pub fn locks() -> Self {
         Self::named("locks", "ns", "wait", Trigger::Locks)
+    }
+
+    /// Question for waits of goroutines, measured from when one gives up its thread until a thread runs it again.
+    ///
+    /// # Errors
+    ///
+    /// If the target is not one program of Go 1.17 or newer.
+    pub fn goroutines(target: &Target) -> Result<Self, Error> {
+        Ok(Self::named("goroutines", "ns", "wait", goroutines::trigger(target)?))
     }
 
     /// Question for bytes that are sent and received through sockets.
@@ -232,15 +243,7 @@ fn c_library(target: &Target) -> Result<PathBuf, Error> {
             let files: Vec<_> =
                 argv.first().into_iter().flat_map(|program| needed::files(program)).collect();
             let library = allocator(&files).or(files.first());
-            // The same error as if the command were run.
-            let missing = || pyrograph_record::Error::Command {
-                program: argv
-                    .first()
-                    .map(|name| name.to_string_lossy().into_owned())
-                    .unwrap_or_default(),
-                source: io::Error::from_raw_os_error(libc::ENOENT),
-            };
-            return Ok(library.cloned().ok_or_else(missing)?);
+            return Ok(library.cloned().ok_or_else(|| needed::missing(argv))?);
         }
     };
     let paths = mapped_files(&process)?;

@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pyrograph_event::interpreter::Language;
+use pyrograph_event::request::Trigger;
 use pyrograph_profile::Profile;
 use pyrograph_record::{Child, Event, Summary, monotonic_now};
 use pyrograph_resolve::{LiveFiles, Resolved, Resolver};
 
 use crate::by_perf;
 use crate::error::Error;
+use crate::goroutines::remove_those_of_runtime;
 use crate::in_kernel;
 use crate::jvm::Jvms;
 use crate::lost::{Losses, add_lost};
@@ -106,6 +108,8 @@ pub struct Recorder {
     /// True for samples of an event; false for waits, calls or allocations. Only samples represent about equal values,
     /// so that a value can be assigned to lost ones.
     is_sampled: bool,
+    /// True if waits of goroutines are recorded: those of Go's runtime are left out.
+    of_goroutines: bool,
 }
 
 /// Progress of a recording.
@@ -152,6 +156,7 @@ impl Recorder {
         let reads_methods = engine == Engine::InKernel && plan.languages.contains(&Language::Java);
         let jvms = Jvms::new(plan, &mut resolver, reads_methods);
         let is_sampled = plan.question.noun() == "sample";
+        let of_goroutines = matches!(plan.question.trigger, Trigger::Goroutines { .. });
         Ok(Self {
             sampler,
             resolver,
@@ -162,6 +167,7 @@ impl Recorder {
             goes_on: true,
             losses,
             is_sampled,
+            of_goroutines,
         })
     }
 
@@ -213,7 +219,8 @@ impl Recorder {
     /// If the counts cannot be read from the kernel.
     pub fn snapshot(&mut self) -> Result<Profile, Error> {
         self.sampler.collect(&mut self.resolver)?;
-        Ok(self.resolver.snapshot())
+        let profile = self.resolver.snapshot();
+        Ok(self.without_runtime(profile))
     }
 
     /// Returns the samples as [`Self::snapshot`] does, and then removes them, including their threads, so that memory
@@ -228,7 +235,15 @@ impl Recorder {
     pub fn take_snapshot(&mut self) -> Result<Profile, Error> {
         self.sampler.collect(&mut self.resolver)?;
         self.sampler.hold(&mut self.resolver)?;
-        Ok(self.resolver.take_collected())
+        let profile = self.resolver.take_collected();
+        Ok(self.without_runtime(profile))
+    }
+
+    fn without_runtime(&self, mut profile: Profile) -> Profile {
+        if self.of_goroutines {
+            remove_those_of_runtime(&mut profile);
+        }
+        profile
     }
 
     /// Drops samples from now on, until [`Self::resume`]. Processes and their files are still followed. A wait or call
@@ -268,6 +283,7 @@ impl Recorder {
             jvms,
             mut losses,
             is_sampled,
+            of_goroutines,
             ..
         } = self;
         if let Some(losses) = &mut losses {
@@ -292,6 +308,11 @@ impl Recorder {
         report(Message::Stacks(resolver.stack_memory()));
         let mut resolved = resolver.finish();
         let sums = resolved.stats.samples != resolved.profile.samples.len() as u64;
+        if of_goroutines {
+            let left_out = remove_those_of_runtime(&mut resolved.profile);
+            resolved.stats.samples = resolved.stats.samples.saturating_sub(left_out);
+            report(Message::GoroutinesLeftOut(left_out));
+        }
         if is_sampled {
             add_lost(&mut resolved.profile, ended.summary.lost, losses.as_ref());
         }

@@ -64,8 +64,10 @@ fn marker_of(wait: Wait) -> Marker {
 
 /// Returns true if this is a single wait whose value is its duration.
 fn is_wait(kind: &Kind, weight: Weight) -> bool {
-    let waited =
-        matches!(kind, Kind::Wait(_) | Kind::KernelLock(_) | Kind::Futex { .. } | Kind::Woken);
+    let waited = matches!(
+        kind,
+        Kind::Wait(_) | Kind::KernelLock(_) | Kind::Futex { .. } | Kind::Goroutine | Kind::Woken
+    );
     waited && weight.samples == 1
 }
 

@@ -46,6 +46,25 @@ pub(crate) fn complete(
     }
 }
 
+/// A function of a Go program.
+#[derive(Clone, Copy, Debug)]
+pub struct GoFunction<'a> {
+    /// Offset in the file.
+    pub offset: u64,
+    /// Its code.
+    pub code: &'a [u8],
+}
+
+/// Returns the function of this name, by the function table, which stripped programs have, too; `None` if the file has no
+/// such table or function.
+pub fn go_function<'a>(image: &'a Image, name: &str) -> Option<GoFunction<'a>> {
+    let layout = Layout::find(image.elf())?;
+    let table = layout.table(image.bytes());
+    let function = table.functions().find(|of| of.name() == Some(name.as_bytes()))?;
+    let code = image.bytes_at(function.start, (function.end - function.start).try_into().ok()?)?;
+    Some(GoFunction { offset: image.offset_of(function.start)?, code })
+}
+
 /// Frames at an address of a function, innermost first.
 fn frames(
     function: &Function<'_>,

@@ -37,6 +37,7 @@ mod v8;
 pub use build_id::{BuildId, InvalidBuildId};
 pub use debuginfod::Debuginfod;
 pub use demangle::{demangle, demangle_with_parameters};
+pub use go::{GoFunction, go_function};
 pub use jitdump::{JitDump, JitDumpDamage, JitDumpError, JitFunction, JitUnwinding};
 pub use kallsyms::{Kallsyms, KernelSymbol};
 pub use locate::Locator;

@@ -6,6 +6,7 @@
 #include "clock.h"
 #include "commands.h"
 #include "count.h"
+#include "goroutines.h"
 #include "locks.h"
 #include "net.h"
 #include "sample.h"

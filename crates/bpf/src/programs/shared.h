@@ -247,6 +247,8 @@ enum kind {
 	KIND_WOKEN,
 	// A futex that is no lock: a condition variable, a semaphore, the end of a thread.
 	KIND_CONDITION,
+	// A goroutine has no thread.
+	KIND_GOROUTINE,
 };
 
 // Functions that give memory.

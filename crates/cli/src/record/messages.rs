@@ -81,6 +81,10 @@ pub fn print(message: &Message, verbose: bool) {
             );
         }
         Message::Interpreter(found) => print_interpreter(found, verbose),
+        Message::GoroutinesLeftOut(waits @ 1..) => say!(
+            "{} of goroutines of Go's runtime (garbage collector and others) are left out",
+            counted(*waits, "wait")
+        ),
         Message::StillRun(processes) => say!("{}", still_run(processes)),
         Message::Memory(resident) if verbose => say!("{}", memory(resident)),
         Message::Stacks(memory) if verbose => say!("{}", stacks_held(memory)),

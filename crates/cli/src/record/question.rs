@@ -48,6 +48,14 @@ pub struct QuestionArgs {
     #[arg(long, group = "asked", conflicts_with = "frequency")]
     locks: bool,
 
+    /// Waits of the goroutines of a Go program: channels, mutexes, sleeps, the network (needs root)
+    ///
+    /// By the time from when a goroutine gives up its thread until a thread runs it again. The other waits are of threads,
+    /// and a goroutine that waits has none. Goroutines that wait already when the recording begins are not seen until they
+    /// have run, and those of Go's own runtime are left out. Each wait traps into the kernel twice.
+    #[arg(long, group = "asked", conflicts_with = "frequency")]
+    goroutines: bool,
+
     /// With --off-cpu, --wall, --off-wake and --locks: leave out waits for work
     ///
     /// Waits for conditions in programs, and in system calls that wait for requests, events, signals and
@@ -112,8 +120,10 @@ impl QuestionArgs {
             misuse!("--no-idle is for --off-cpu, --wall, --off-wake and --locks");
         }
         if let Some(min_block) = self.min_block {
-            if question.waits == Waits::None {
-                misuse!("--min-block is for --off-cpu, --wall, --wakeup and --off-wake");
+            if question.waits == Waits::None && !self.goroutines {
+                misuse!(
+                    "--min-block is for --off-cpu, --wall, --wakeup, --off-wake and --goroutines"
+                );
             }
             question.min_block = min_block;
         }
@@ -144,6 +154,7 @@ impl QuestionArgs {
             Self { alloc: true, .. } => Question::allocations(target, self.live)
                 .map_err(|error| not_found(error, self.live))?,
             Self { locks: true, .. } => Question::locks(),
+            Self { goroutines: true, .. } => Question::goroutines(target)?,
             Self { net: true, .. } => Question::sockets(),
             Self { file_io: true, .. } => Question::file_io(measure(Measure::Time)),
             Self { block_io: true, .. } => Question::block_io(measure(Measure::Time)),
@@ -246,6 +257,7 @@ pub fn of(question: &Question, event: &str) -> String {
             " of the CPU clock and of waits".to_owned()
         }
         Trigger::Locks => " for locks".to_owned(),
+        Trigger::Goroutines { .. } => " of goroutines".to_owned(),
         Trigger::Sockets => " through sockets".to_owned(),
         Trigger::Allocations { .. } => String::new(),
         Trigger::Calls { files: true, .. } => " that read or write files".to_owned(),

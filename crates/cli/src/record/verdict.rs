@@ -3,7 +3,7 @@
 
 use pyrograph_event::counted::Cut;
 use pyrograph_profile::UnitKind;
-use pyrograph_recorder::{Question, Resolved, Summary};
+use pyrograph_recorder::{Question, Resolved, Summary, Trigger};
 use pyrograph_resolve::{LanguageStats, Stats};
 
 use super::goroutines::idle_share;
@@ -42,12 +42,13 @@ pub fn say_verdict(
             100.0 * of_haskell
         );
     }
-    if question.noun() == "wait" || question.own_name() == Some("wall") {
+    let is_of_threads = !matches!(question.trigger, Trigger::Goroutines { .. });
+    if is_of_threads && (question.noun() == "wait" || question.own_name() == Some("wall")) {
         let idle = idle_share(resolved);
         if idle >= MATTERS {
             say!(
-                "{:.0} % of it are threads of Go's that wait for work: a goroutine that waits has no thread, and is not seen; Go's \
-                 own profiles (runtime/pprof: block, mutex) have its waits",
+                "{:.0} % of it are threads of Go's that wait for work: a goroutine that waits has no thread, and is not seen; \
+                 --goroutines records where these wait",
                 100.0 * idle
             );
         }

@@ -193,18 +193,22 @@ fn boost_fibers_have_their_shares_and_begin_where_they_were_made_to() {
 
 /// Builds the Go program; none if Go is not installed.
 fn go_program(test: &str, folder: &Path, flags: &[&str]) -> Option<PathBuf> {
+    build_go(test, "requests", folder, flags)
+}
+
+fn build_go(test: &str, name: &str, folder: &Path, flags: &[&str]) -> Option<PathBuf> {
     if !Command::new("go").arg("version").output().is_ok_and(|tried| tried.status.success()) {
         eprintln!("skipped: {test} needs golang-go");
         return None;
     }
-    let program = folder.join("requests");
+    let program = folder.join(name);
     run(Command::new("go")
         .env("GO111MODULE", "off")
         .arg("build")
         .args(flags)
         .arg("-o")
         .arg(&program)
-        .arg(crate::common::program_source("requests.go")));
+        .arg(crate::common::program_source(&format!("{name}.go"))));
     Some(program)
 }
 
@@ -273,6 +277,65 @@ fn waiting_threads_of_go_are_whole() {
         assert!(said.contains("threads of Go's that wait for work"), "{said}");
         check(&Folded::read(&folded), question, 99.0, &[]);
     }
+}
+
+/// As long as the program's own clock says, wherever a goroutine waits, though its thread runs others meanwhile.
+#[test]
+fn waits_of_goroutines_are_as_long_as_they_are() {
+    let test = "waits_of_goroutines_are_as_long_as_they_are";
+    if !is_root(test) {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for flags in [&[][..], &["-ldflags=-s -w", "-buildmode=pie"]] {
+        let Some(program) = build_go(test, "parks", folder.path(), flags) else { return };
+        let folded = program.with_extension("folded");
+        let output = run(pyrograph()
+            .args(["record", "--goroutines", "-o"])
+            .arg(&folded)
+            .arg("--")
+            .arg(&program));
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            said.contains("waits of goroutines") && said.contains(", 0 lost, all stacks whole"),
+            "{said}"
+        );
+        let folded = Folded::read(&folded);
+        let sum =
+            |wanted: &dyn Fn(&[String]) -> bool| folded.share(wanted) * folded.total() / 100.0;
+        let printed = String::from_utf8_lossy(&output.stdout);
+        for line in printed.lines() {
+            let (name, known) = line.split_once(' ').expect("a name and a time");
+            let known: f64 = known.parse().expect("nanoseconds");
+            let function = format!("main.{name}");
+            let found = sum(&|stack| {
+                stack.contains(&function)
+                    && stack.last().is_some_and(|leaf| leaf == "runtime.gopark")
+            });
+            // Between its clock and the wait it may have to wait for a CPU: six goroutines a round.
+            assert!(
+                found > 0.85 * known && found < 1.02 * known + 2e6,
+                "{function}: {found} of {known}: {said}"
+            );
+        }
+        assert!(printed.lines().count() == 7, "{printed}");
+        // Of the runtime's own there are none, and the main goroutine's are.
+        let starts = |name: &str| sum(&|stack| stack.iter().any(|frame| frame == name));
+        assert!(starts("runtime.bgsweep") == 0.0 && starts("runtime.main") > 0.0);
+    }
+}
+
+#[test]
+fn goroutines_of_what_is_not_gos_are_refused() {
+    let refused = |arguments: &[&str]| {
+        let output = pyrograph().args(["record", "--goroutines"]).args(arguments).output();
+        let output = output.expect("pyrograph runs");
+        (String::from_utf8_lossy(&output.stderr).into_owned(), output.status.code())
+    };
+    let (said, code) = refused(&["--", "true"]);
+    assert!(said.contains("is not a program of Go") && code == Some(1), "{said}");
+    let (said, code) = refused(&["-a", "-d", "1"]);
+    assert!(said.contains("of a command or of one process") && code == Some(2), "{said}");
 }
 
 /// C runs on the stack of the thread: its callers are on that of the goroutine, where Go is when C calls it, too.

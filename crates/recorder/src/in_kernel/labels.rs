@@ -18,7 +18,7 @@ pub fn labels(kind: Kind, returned: Option<&str>) -> Vec<Label> {
             let label = |name: &str| Label { text: name.to_owned(), in_kernel: false };
             returned.into_iter().map(label).collect()
         }
-        Kind::Event | Kind::Wait(_) | Kind::Woken => Vec::new(),
+        Kind::Event | Kind::Wait(_) | Kind::Goroutine | Kind::Woken => Vec::new(),
     }
 }
 

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//
+// Waits of goroutines: from when one gives up its thread (`runtime.gopark`) until a thread runs it again
+// (`runtime.execute`). Since Go 1.17, the current goroutine is in R14, and the first argument in RAX
+// (https://go.dev/s/regabi).
+
+#ifndef PYROGRAPH_GOROUTINES_H
+#define PYROGRAPH_GOROUTINES_H
+
+#include "count.h"
+
+static __always_inline u64 goroutine(struct task_struct *task, u64 address)
+{
+	return mix(task->tgid, address);
+}
+
+SEC("uprobe")
+int on_park(struct event_context *ctx)
+{
+	struct scratch *s = take_here(NULL, KIND_GOROUTINE, 0);
+
+	if (!s)
+		return 0;
+	// It is no thread's: any of the process may run it again.
+	s->blocked.key.tid = s->blocked.key.tgid;
+	__builtin_memcpy(s->blocked.key.thread, s->blocked.key.process, 16);
+	begin(s, goroutine(bpf_get_current_task_btf(), ctx->r14), BPF_ANY);
+	give_back(s);
+	return 0;
+}
+
+SEC("uprobe")
+int on_unpark(struct event_context *ctx)
+{
+	u64 what = goroutine(bpf_get_current_task_btf(), ctx->ax);
+	struct blocked *begun;
+	u64 waited;
+
+	// Also of one that was preempted, or has yet to begin: then there is nothing to end.
+	begun = state.on ? bpf_map_lookup_elem(&pending, &what) : NULL;
+	if (!begun)
+		return 0;
+	waited = bpf_ktime_get_ns() - begun->since;
+	if (waited >= config.min_block)
+		add(&begun->key, 1, waited);
+	bpf_map_delete_elem(&pending, &what);
+	return 0;
+}
+
+#endif
