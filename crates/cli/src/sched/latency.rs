@@ -38,6 +38,10 @@ pub struct LatencyArgs {
     #[arg(short = 'I', long, value_name = "TIME", value_parser = parse_interval)]
     interval: Option<Duration>,
 
+    /// The table with the columns and labels of perf sched latency, 143 wide
+    #[arg(long, conflicts_with_all = ["json", "csv", "histogram"])]
+    perf: bool,
+
     /// The table as JSON
     #[arg(long, conflicts_with = "csv")]
     json: bool,
@@ -46,7 +50,7 @@ pub struct LatencyArgs {
     #[arg(long)]
     csv: bool,
 
-    /// Where to write [default: standard output; text of what runs, standard error]
+    /// Where to write [default: standard output; text where a command runs, standard error]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -88,6 +92,7 @@ pub fn run(mut args: LatencyArgs) -> anyhow::Result<ExitCode> {
         (true, ..) => LatencyStyle::Json,
         (_, true, _) => LatencyStyle::Csv,
         (.., true) => LatencyStyle::Histogram,
+        _ if args.perf => LatencyStyle::Perf,
         _ => LatencyStyle::Text,
     };
     let key = match by {
@@ -98,7 +103,7 @@ pub fn run(mut args: LatencyArgs) -> anyhow::Result<ExitCode> {
     let mut source = args.source.open()?;
     let destination = source.destination(
         args.output.as_deref(),
-        matches!(style, LatencyStyle::Text | LatencyStyle::Histogram),
+        !matches!(style, LatencyStyle::Json | LatencyStyle::Csv),
     );
     destination.check()?;
     let mut out = args.interval.map(|_| destination.open()).transpose()?;

@@ -95,6 +95,11 @@ impl Live {
         matches!(self.plan.target, Target::System) && !self.plan.filters.chooses()
     }
 
+    /// Returns true if a command runs, whose output is not to be mixed with ours.
+    pub fn runs_command(&self) -> bool {
+        matches!(self.plan.target, Target::Command(_)) || self.plan.beside.is_some()
+    }
+
     /// Calls `on_event` for each event. Sets `filter` to show the tasks of the target, because the events contain other
     /// tasks, too. `with_stacks`: take the stacks of tasks when they stop running. Returns the tasks, the exit code, and
     /// warnings about losses.

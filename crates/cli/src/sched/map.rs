@@ -32,7 +32,7 @@ pub struct MapArgs {
     #[arg(long, value_name = "TID,…", value_delimiter = ',')]
     color_pids: Vec<i32>,
 
-    /// Where to write [default: standard output; text of what runs, standard error]
+    /// Where to write [default: standard output; text where a command runs, standard error]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 

@@ -25,7 +25,7 @@ pub struct ScriptArgs {
     #[arg(long)]
     json: bool,
 
-    /// Where to write [default: standard output; text of what runs, standard error]
+    /// Where to write [default: standard output; text where a command runs, standard error]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 

@@ -178,9 +178,10 @@ impl Source {
         self.filter.cpus = cpus.0;
     }
 
-    /// Destination of the output. Text of a live recording goes to standard error, apart from the output of the command.
+    /// Destination of the output. Where a command runs, text goes to standard error, apart from the output of the command.
     pub fn destination<'a>(&mut self, output: Option<&'a Path>, is_text: bool) -> Destination<'a> {
-        let destination = Destination { path: output, is_text: is_text && !self.is_file() };
+        let runs_command = matches!(&self.from, From::Live(live) if live.runs_command());
+        let destination = Destination { path: output, is_text: is_text && runs_command };
         if let From::Live(live) = &mut self.from {
             live.output_to_stderr(destination.is_standard_output());
         }

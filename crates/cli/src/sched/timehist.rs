@@ -66,7 +66,7 @@ pub struct TimehistArgs {
     #[arg(long)]
     csv: bool,
 
-    /// Where to write [default: standard output; text of what runs, standard error]
+    /// Where to write [default: standard output; text where a command runs, standard error]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 

@@ -362,6 +362,27 @@ fn events_of_a_command_are_shown_as_they_happen() {
     assert!(slept.count() >= 2, "{rows:?}");
 }
 
+/// They went to standard error, where nothing else is printed.
+#[test]
+fn tables_of_what_runs_already_go_to_standard_output() {
+    if !is_root("tables_of_what_runs_already_go_to_standard_output") {
+        return;
+    }
+    for (view, target, expect) in [
+        (&["sched", "-a"][..], &["-d", "0.1"][..], "runtime, ms"),
+        (&["sched", "timehist", "-a"], &["-d", "0.1"], "sch delay"),
+        (&["sched", "-p", "1"], &["-d", "0.1"], "runtime, ms"),
+    ] {
+        let output = run(pyrograph().args(view).args(target));
+        assert!(text(&output.stdout).contains(expect), "{view:?}: {output:?}");
+    }
+    let output = run(pyrograph().args(["sched", "-a", "--", "echo", "said"]));
+    assert!(
+        text(&output.stdout) == "said\n" && text(&output.stderr).contains("runtime, ms"),
+        "{output:?}"
+    );
+}
+
 #[test]
 fn what_is_no_recording_of_the_scheduler_is_named() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -14,8 +14,10 @@ use crate::trace::histogram_text;
 /// Output format of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatencyStyle {
-    /// One line per row.
+    /// One line per row, in 80 columns.
     Text,
+    /// One line per row, with the columns and labels of `perf sched latency`.
+    Perf,
     /// A histogram of delays per row, in powers of two.
     Histogram,
     /// Comma-separated values.
@@ -35,14 +37,15 @@ pub fn write_latency(
     table: &LatencyTable,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    if let (LatencyStyle::Text | LatencyStyle::Histogram, Some(interval)) = (style, &table.interval)
-    {
+    let is_text = !matches!(style, LatencyStyle::Csv | LatencyStyle::Json);
+    if let (true, Some(interval)) = (is_text, &table.interval) {
         let blank = if interval.start == 0 { "" } else { "\n" };
         let [from, to] = [interval.start, interval.end].map(|time| time as f64 / 1e9);
         writeln!(out, "{blank}From {from:.3} s to {to:.3} s")?;
     }
     match (style, &table.interval) {
         (LatencyStyle::Text, _) => text(table, out),
+        (LatencyStyle::Perf, _) => as_perf(table, out),
         (LatencyStyle::Histogram, _) => histograms(table, out),
         (LatencyStyle::Csv, _) => csv(table, out),
         (LatencyStyle::Json, None) => writeln!(out, "{:#}", table_json(table)),
@@ -61,16 +64,57 @@ fn label(row: &LatencyRow) -> String {
 
 const MILLISECOND: f64 = 1e6;
 
-fn text(table: &LatencyTable, out: &mut dyn Write) -> io::Result<()> {
-    let labels: Vec<String> = table.rows.iter().map(label).collect();
-    let longest = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
-    let width = longest.max(21);
-    let rule = "-".repeat(width + 118);
-    writeln!(out, " {rule}")?;
-    let head = match table.by {
+/// Heading of the labels.
+fn head(table: &LatencyTable) -> &'static str {
+    match table.by {
         LatencyBy::Cpu => "CPU",
         LatencyBy::Name | LatencyBy::Thread | LatencyBy::Total => "Task",
-    };
+    }
+}
+
+/// Labels of all rows, and their width, which is at least `least`.
+fn labels(table: &LatencyTable, least: usize) -> (Vec<String>, usize) {
+    let labels: Vec<String> = table.rows.iter().map(label).collect();
+    let longest = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
+    (labels, longest.max(least))
+}
+
+fn text(table: &LatencyTable, out: &mut dyn Write) -> io::Result<()> {
+    // Names have at most 15 bytes, and IDs 7 digits.
+    let (labels, width) = labels(table, 23);
+    writeln!(out, "{:width$} {:>11} {:>9} {:>19} {:>13}", "", "", "", "delays, ms", "longest")?;
+    writeln!(
+        out,
+        "{:width$} {:>11} {:>9} {:>9} {:>9} {:>13}",
+        head(table),
+        "runtime, ms",
+        "switches",
+        "mean",
+        "longest",
+        "began at, s"
+    )?;
+    let total = ("TOTAL".to_owned(), &table.total);
+    for (label, row) in labels.into_iter().zip(&table.rows).chain([total]) {
+        let delays = &row.delays;
+        let known = |text: String| if delays.count > 0 { text } else { "-".to_owned() };
+        writeln!(
+            out,
+            "{label:width$} {:>11.3} {:>9} {:>9} {:>9} {:>13}",
+            row.run_time as f64 / MILLISECOND,
+            row.switches,
+            known(format!("{:.3}", delays.mean() / MILLISECOND)),
+            known(format!("{:.3}", delays.longest as f64 / MILLISECOND)),
+            known(seconds(row.longest_since)),
+        )?;
+    }
+    Ok(())
+}
+
+fn as_perf(table: &LatencyTable, out: &mut dyn Write) -> io::Result<()> {
+    let (labels, width) = labels(table, 21);
+    let rule = "-".repeat(width + 118);
+    writeln!(out, " {rule}")?;
+    let head = head(table);
     writeln!(
         out,
         "  {head:width$} |   Runtime ms  | Switches | Avg delay ms    | Max delay ms    | Max delay start           | Max delay end          |"
@@ -238,4 +282,42 @@ fn table_json(table: &LatencyTable) -> Value {
         object["to_ns"] = interval.end.into();
     }
     object
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_fits_80_columns() {
+        let mut row = LatencyRow {
+            name: "a-name-of-bytes".to_owned(),
+            tid: Some(4_194_304),
+            pid: 4_194_304,
+            threads: 1,
+            // An hour, switched to as often as can be, in a machine that has run for ten days.
+            run_time: 3_600_000_000_000,
+            switches: 100_000_000,
+            longest_since: 864_000_000_000_000,
+            ..LatencyRow::default()
+        };
+        row.delays.add(12_345_678_901);
+        let none = LatencyRow { name: "a".to_owned(), threads: 2, ..LatencyRow::default() };
+        let table = LatencyTable {
+            by: LatencyBy::Name,
+            rows: vec![row.clone(), none],
+            total: row,
+            interval: None,
+        };
+        let mut text = Vec::new();
+        write_latency(LatencyStyle::Text, &table, &mut text).expect("memory");
+        let text = String::from_utf8(text).expect("text");
+        assert!(text.lines().all(|line| line.len() <= 80), "{text}");
+        let columns = |at: usize| text.lines().nth(at).unwrap_or("").split_whitespace().collect();
+        let longest: Vec<&str> = columns(2);
+        let expect = ["3600000.000", "100000000", "12345.679", "12345.679", "864000.000000"];
+        assert_eq!(longest[1..], expect);
+        let none: Vec<&str> = columns(3);
+        assert_eq!(none, ["a:(2)", "0.000", "0", "-", "-", "-"]);
+    }
 }
