@@ -116,8 +116,8 @@ static __always_inline void stop_running(struct task_struct *task, u32 task_stat
 	if (row && counts) {
 		if (row->ran == UNKNOWN && row->running)
 			counts->run_time += now - row->running;
-		// Some kernels do not report each switch: it was given a CPU all the same.
-		if (!row->running && row->left)
+		// Some kernels do not report each switch: it was given a CPU all the same, also for the first time.
+		if (!row->running && (row->left || row->runnable))
 			counts->switches++;
 		count_run(row, counts, task);
 		count_span(&row->given, now, 1);
@@ -231,10 +231,11 @@ int on_reading(void *ctx)
 	if (row->running && now > row->running) {
 		counts->run_time += now - row->running;
 		row->early += now - row->running;
-	} else if (!row->left) {
+	} else if (!row->left && !row->runnable) {
 		row->ran = UNKNOWN;
 	} else if (!row->running) {
 		counts->switches++;
+		row->runnable = 0;
 	}
 	row->running = now;
 	return 0;
