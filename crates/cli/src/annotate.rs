@@ -1,14 +1,15 @@
 //! `pyrograph annotate`: instructions and source lines of a function, with their shares.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 use clap::ColorChoice;
 use pyrograph_analyze::Annotation;
-use pyrograph_annotate::{Annotator, Options as AnnotateOptions};
+use pyrograph_annotate::{Annotator, Options as AnnotateOptions, functions};
 use pyrograph_format::Options;
+use pyrograph_profile::Profile;
 use pyrograph_render::{
     AnnotationParts, AnnotationStyle, annotation_html, annotation_json, annotation_text,
 };
@@ -16,7 +17,9 @@ use pyrograph_render::{
 use crate::code::SourceArgs;
 use crate::ending;
 use crate::reading::ReadArgs;
+use crate::say::say;
 use crate::streams::{inputs, write_output};
+use crate::units::percent;
 
 /// Show the instructions and source lines of a function, each with its share of the function's samples
 ///
@@ -26,6 +29,7 @@ use crate::streams::{inputs, write_output};
     args_override_self = true,
     after_help = "\
 Examples:
+  pyrograph annotate perf.data                            the function with the most samples
   pyrograph annotate parse perf.data
   pyrograph annotate --source 'Parser::next' perf.data    only source lines
   pyrograph annotate --asm memcpy perf.data               only instructions
@@ -33,9 +37,10 @@ Examples:
   pyrograph annotate --source-dir /build/app=. parse perf.data"
 )]
 pub struct Args {
-    /// The function: its whole name, its name without parameters, or the last part of its path
+    /// The function: its whole name, its name without parameters, or the last part of its path [default: the one with the most
+    /// samples]
     #[arg(value_name = "FUNCTION")]
-    function: String,
+    function: Option<String>,
 
     /// Inputs, `-` for standard input [default: standard input; on a terminal the last
     /// recording in the current folder: flamegraph.pb.gz or perf.data]
@@ -87,6 +92,12 @@ enum Form {
 pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let Args { json, html, output, .. } = &mut args;
     ending::set_flag(output.as_deref(), &mut [("json", json), ("html", html)])?;
+    // A single word may be the input.
+    if let (Some(word), true) = (&args.function, args.files.is_empty())
+        && Path::new(word).is_file()
+    {
+        args.files = args.function.take().map(PathBuf::from).into_iter().collect();
+    }
     let options = Options { instructions: true, ..Options::default() };
     let inputs = inputs(&args.files)?;
     let profile = args.reading.read_events(inputs, options).context("failed to annotate")?;
@@ -96,11 +107,39 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let symbols = args.reading.symbols();
     let sources = args.sources.sources(&symbols);
     let options = AnnotateOptions { symbols, sources };
-    let annotation = Annotator::new(&profile, options)
-        .named(&args.function)
-        .with_context(|| format!("failed to annotate {}", args.function))?;
+    let mut annotator = Annotator::new(&profile, options);
+    let annotation = match &args.function {
+        Some(name) => {
+            annotator.named(name).with_context(|| format!("failed to annotate {name}"))?
+        }
+        None => hottest(&mut annotator, &profile)?,
+    };
     write(&annotation, &args, profile.shown)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Annotates the function with the most samples whose code is there.
+fn hottest(annotator: &mut Annotator<'_>, profile: &Profile) -> anyhow::Result<Annotation> {
+    /// Functions to try.
+    const MOST: usize = 20;
+    let mut refusal = None;
+    for function in functions(profile).iter().take(MOST) {
+        let name = profile.strings.get(function.name);
+        match annotator.function(function) {
+            Ok(annotation) => {
+                let share = percent(function.self_value, profile.whole(profile.shown));
+                say!("{name} has the most samples of those with code: {share}");
+                return Ok(annotation);
+            }
+            Err(error) => refusal = refusal.or(Some((name, error))),
+        }
+    }
+    match refusal {
+        Some((name, error)) => Err(error).with_context(|| format!("failed to annotate {name}")),
+        None => Err(annotator.named("").map_or_else(Into::into, |_| {
+            anyhow::anyhow!("no function has samples with addresses")
+        })),
+    }
 }
 
 fn write(annotation: &Annotation, args: &Args, column: usize) -> anyhow::Result<()> {

@@ -3,7 +3,9 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use pyrograph_recorder::{Error, KnownEvent, known_events, known_places, known_probes_of};
+use pyrograph_recorder::{
+    Error, EventClass, KnownEvent, known_events, known_places, known_probes_of,
+};
 use pyrograph_render::{ListedEvent, events_json, events_text};
 use pyrograph_terminal::standard_output;
 
@@ -20,7 +22,8 @@ Examples:
   pyrograph list usdt:FILE            the probes that are compiled into a program or library
   pyrograph list 'uprobe:FILE:mal*'   its functions")]
 pub struct Args {
-    /// A part of their names, or a pattern with `*` and `?`; usdt:FILE or uprobe:FILE, with :PATTERN behind it
+    /// A part of their names, or a pattern with `*` and `?`; a class: hw, sw, cache, pmu, tracepoint; usdt:FILE or
+    /// uprobe:FILE, with :PATTERN behind it
     #[arg(default_value = "", hide_default_value = true)]
     pattern: String,
 
@@ -52,7 +55,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             (probes, None)
         }
         (None, Some(places)) => (places.map_err(Error::Place)?, None),
-        (None, None) => known_events(&args.pattern),
+        (None, None) => match class(&args.pattern) {
+            Some(is_of_class) => {
+                let (mut events, denied) = known_events("");
+                events.retain(|event| is_of_class(&event.class));
+                (events, denied.filter(|_| matches!(&args.pattern[..], "tracepoint")))
+            }
+            None => known_events(&args.pattern),
+        },
     };
     let is_found = !events.is_empty();
     let events: Vec<ListedEvent> = events.into_iter().map(listed).collect();
@@ -75,11 +85,28 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if !is_found {
         match args.pid {
             Some(pid) => say!("the files of process {pid} have no probes (USDT)"),
+            None if args.pattern == "sdt" => {
+                say!(
+                    "probes of programs are listed by file, `pyrograph list usdt:FILE`, or by process, -p PID"
+                );
+            }
             None => say!("nothing here matches '{}'", args.pattern),
         }
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// The class of events that `perf list` calls so.
+fn class(word: &str) -> Option<fn(&EventClass) -> bool> {
+    Some(match word {
+        "hw" | "hardware" => |class| matches!(class, EventClass::Hardware),
+        "sw" | "software" => |class| matches!(class, EventClass::Software),
+        "cache" | "hwcache" => |class| matches!(class, EventClass::Cache),
+        "pmu" => |class| matches!(class, EventClass::Pmu(_)),
+        "tracepoint" => |class| matches!(class, EventClass::Tracepoint(_)),
+        _ => return None,
+    })
 }
 
 fn listed(event: KnownEvent) -> ListedEvent {

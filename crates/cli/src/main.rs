@@ -15,6 +15,7 @@ mod filters;
 mod flamegraph;
 mod fold;
 mod found;
+mod habits;
 mod heatmap;
 mod info;
 mod interactive;
@@ -183,9 +184,13 @@ fn parse(arguments: Vec<OsString>) -> Cli {
         Some(verb) if verb == "fold" => spelling::normalized::<fold::Args>(arguments),
         _ => arguments,
     };
-    let parsed = command()
-        .try_get_matches_from(arguments)
-        .and_then(|matches| Cli::from_arg_matches(&matches));
+    let program = command();
+    let arguments = habits::translated(arguments, &program).unwrap_or_else(|line| {
+        say_error!("{line}");
+        std::process::exit(BAD_USAGE.into())
+    });
+    let parsed =
+        program.try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
     parsed.unwrap_or_else(|error| wrong(&error))
 }
 

@@ -34,6 +34,7 @@ pub use in_kernel::{EngineError, kernel_features};
 pub use jvm::{JvmError, JvmReport};
 pub use keys::KeyKind;
 pub use message::{EngineReport, Message};
+pub use needed::is_program;
 pub use places::{PlaceError, known_places, known_probes_of};
 pub use plan::{Engine, Plan};
 pub use pyrograph_event::engine::{Feature, LostBy, TableStats};

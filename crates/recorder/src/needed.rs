@@ -55,6 +55,11 @@ pub fn missing(argv: &[OsString]) -> pyrograph_record::Error {
     }
 }
 
+/// Returns true if a shell would find a program of this name.
+pub fn is_program(name: &OsStr) -> bool {
+    find_program(name).is_some()
+}
+
 fn find_program(name: &OsStr) -> Option<PathBuf> {
     let is_file = |path: &PathBuf| path.is_file();
     let path = if name.as_bytes().contains(&b'/') {

@@ -1,0 +1,548 @@
+//! What users of `perf` and `strace` type by habit: options, subcommands and forms of values that are spelled otherwise
+//! here. Each is translated, or answered with a line that names our way.
+//!
+//! Sources: perf-stat(1), perf-report(1), perf-annotate(1), perf-record(1), perf-top(1), perf-sched(1), perf-trace(1),
+//! strace(1).
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::Command;
+use pyrograph_record::nearest;
+
+/// How an option of another program is followed by its value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Takes {
+    Nothing,
+    /// A value: the next argument, behind `=`, or joined to a letter.
+    Value,
+    /// A value only if it is behind `=` or joined to a letter.
+    Joined,
+    /// As [`Self::Joined`], or the next argument if it begins with one of these words.
+    Words(&'static [&'static str]),
+}
+
+/// Words of `perf report -g`.
+const CALL_GRAPHS: Takes =
+    Words(&["caller", "callee", "graph", "flat", "fractal", "folded", "none"]);
+
+/// Arguments in place of those of another program, or the line that explains them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Ours {
+    /// Behind the subcommand.
+    first: Vec<String>,
+    here: Vec<String>,
+    /// Behind all others, such as input files.
+    last: Vec<String>,
+}
+
+type Translated = Result<Ours, String>;
+
+/// Meaning of an option here.
+enum Meaning {
+    /// It is so already.
+    Already,
+    /// These arguments.
+    As(&'static [&'static str]),
+    /// What the function makes of the value, which is empty if there is none; `None` if the option is left as it is.
+    Of(fn(&str) -> Option<Translated>),
+    /// It does not exist here: a line that says what does.
+    Say(&'static str),
+}
+
+use Meaning::{Already, As, Of, Say};
+use Takes::{Joined, Nothing, Value, Words};
+
+/// Options of another program for a subcommand of ours: its spellings, its value, and its meaning.
+type Habit = (&'static str, &'static [&'static str], Takes, Meaning);
+
+/// Subcommands that read files.
+const READERS: [&str; 9] =
+    ["report", "annotate", "view", "flamegraph", "fold", "convert", "info", "heatmap", "diff"];
+
+/// Options of other programs. Those that a subcommand has itself are translated only by [`Of`].
+const HABITS: &[Habit] = &[
+    ("stat", &["-x", "--field-separator"], Value, Of(separator)),
+    ("stat", &["-j", "--json-output"], Nothing, As(&["--json"])),
+    ("stat", &["-A", "--no-aggr"], Nothing, As(&["--by=cpu"])),
+    ("stat", &["--per-core"], Nothing, As(&["--by=core"])),
+    ("stat", &["--per-socket"], Nothing, As(&["--by=socket"])),
+    ("stat", &["--per-node"], Nothing, As(&["--by=node"])),
+    ("stat", &["--per-thread"], Nothing, As(&["--by=thread"])),
+    ("stat", &["-B", "--big-num", "-S", "--sync"], Nothing, Already),
+    ("stat", &["-G", "--cgroup", "--for-each-cgroup"], Value, Of(group)),
+    ("stat", &["-i"], Nothing, As(&["--no-inherit"])),
+    ("stat", &["--timeout"], Value, Of(|value| Some(option("--duration", &milliseconds(value))))),
+    (
+        "stat",
+        &["-D", "--delay"],
+        Value,
+        Say("stat counts from the start: start the program, and count it by -p once it is ready"),
+    ),
+    (
+        "stat",
+        &["-dd", "-ddd", "--detailed"],
+        Nothing,
+        Say(
+            "events are named by -e here: `pyrograph list` lists them, and -d TIME says for how long",
+        ),
+    ),
+    (
+        "stat",
+        &["--topdown", "--transaction", "-M", "--metrics"],
+        Joined,
+        Say("metrics of hardware are not computed: -e counts the events that they are made of"),
+    ),
+    ("trace", &["-f", "-ff", "--follow-forks", "-tt", "-ttt", "-T", "-y", "-yy"], Nothing, Already),
+    ("trace", &["-k", "--stack-traces", "--call-graph"], Joined, As(&["--stacks"])),
+    ("trace", &["-c", "--summary-only", "-w"], Nothing, As(&["--summary"])),
+    ("trace", &["-s"], Value, Of(string_limit)),
+    ("trace", &["-e", "--expr"], Value, Of(qualified)),
+    ("trace", &["--trace"], Value, Of(|calls| Some(option("--expr", calls)))),
+    ("trace", &["--failed-only", "--failure"], Nothing, As(&["--failed"])),
+    (
+        "trace",
+        &["-z", "--successful-only"],
+        Nothing,
+        Say("calls that succeed are shown among all: -Z alone, those that fail, is there"),
+    ),
+    (
+        "trace",
+        &["-P", "--trace-path"],
+        Value,
+        Say("calls of one path are not chosen: `pyrograph trace -e %file … 2>&1 | grep PATH`"),
+    ),
+    ("report", &["--stdio", "--stdio2", "--no-pager"], Nothing, Already),
+    ("report", &["--tui", "--gtk"], Nothing, Say("the view on the terminal is `pyrograph view`")),
+    ("report", &["--no-children"], Nothing, As(&["--sort=self"])),
+    ("report", &["--children"], Nothing, As(&["--sort=total"])),
+    ("report", &["-s", "--sort"], Value, Of(sort)),
+    ("report", &["-g", "--call-graph"], CALL_GRAPHS, Of(call_graph)),
+    ("report", &["-G", "--inverted"], Nothing, As(&["--callees"])),
+    ("report", &["-F", "--fields"], Value, Say("columns are fixed: --json has all numbers")),
+    ("report", &["-e"], Value, Of(|event| Some(option("--event-filter", event)))),
+    ("annotate", &["--stdio", "--stdio2", "-l", "--print-line"], Nothing, Already),
+    ("annotate", &["--tui", "--gtk"], Nothing, Say("-o page.html has a page of a function")),
+    (
+        "annotate",
+        &["-s", "--symbol"],
+        Value,
+        Of(|name| Some(Ok(Ours { first: vec![name.to_owned()], ..Ours::default() }))),
+    ),
+    ("annotate", &["-e"], Value, Of(|event| Some(option("--event-filter", event)))),
+    ("top", &["--stdio", "--stdio2"], Nothing, As(&["--batch"])),
+    ("record", &["-o", "--output"], Value, Of(perf_data)),
+    ("record", &["-m", "--mmap-pages", "--clockid"], Value, Already),
+    (
+        "record",
+        &[
+            "-R",
+            "--raw-samples",
+            "-B",
+            "--no-buildid",
+            "-N",
+            "--no-buildid-cache",
+            "-W",
+            "--weight",
+            "-z",
+        ],
+        Joined,
+        Already,
+    ),
+    (
+        "record",
+        &["-b", "--branch-any", "-j", "--branch-filter"],
+        Joined,
+        Say("branches are not recorded here; the perf.data of `perf record -b` is read"),
+    ),
+];
+
+/// Subcommands of perf and of other profilers, and ours.
+const VERBS: &[(&str, &str)] = &[
+    ("evlist", "`pyrograph info FILE` lists a recording's events"),
+    ("buildid-list", "`pyrograph info FILE` lists a recording's files"),
+    (
+        "probe",
+        "a probe needs not be made before: `pyrograph list 'uprobe:FILE:*'` lists them, -e takes them",
+    ),
+    ("lock", "waits for locks are `pyrograph record --locks`"),
+    ("kmem", "allocations of the kernel are tracepoints: `pyrograph record -e kmem:kmalloc`"),
+    ("mem", "accesses to memory are not sampled; -e cache-misses counts, where the machine can"),
+    ("c2c", "accesses to memory are not sampled; -e cache-misses counts, where the machine can"),
+    ("timechart", "`pyrograph sched chart` draws CPUs and threads over time"),
+    ("ftrace", "events of the kernel are traced by `pyrograph trace -e 'sched:*'`"),
+    ("inject", "code that was made at run time has its names without it: jitdump files are read"),
+    ("archive", "`perf archive` makes one; give it to a verb as a file beside perf.data"),
+    ("load", "`pyrograph view FILE` shows a profile"),
+    ("collapse", "`pyrograph fold FILE` folds stacks"),
+    ("stackcollapse", "`pyrograph fold FILE` folds stacks"),
+    ("version", "`pyrograph --version` says it"),
+];
+
+/// Translates a command line. `program` is its definition.
+///
+/// # Errors
+///
+/// If it asks for what is not here: a line that says what is.
+pub fn translated(arguments: Vec<OsString>, program: &Command) -> Result<Vec<OsString>, String> {
+    let Some(verb) = arguments.get(1).and_then(|verb| verb.to_str()) else { return Ok(arguments) };
+    let Some(mut known) = program.find_subcommand(verb) else {
+        return match VERBS.iter().find(|(name, _)| *name == verb) {
+            Some((_, line)) => Err(format!("{verb}: {line}")),
+            None => Ok(arguments),
+        };
+    };
+    let verb = known.get_name();
+    let runs_commands = matches!(verb, "record" | "stat" | "trace" | "top" | "sched");
+    let mut ours = arguments[..2].to_vec();
+    let (mut first, mut last) = (Vec::new(), Vec::new());
+    let mut rest = arguments[2..].iter().peekable();
+    while let Some(argument) = rest.next() {
+        if argument == "--" {
+            last.push(argument.clone());
+            last.extend(rest.by_ref().cloned());
+            break;
+        }
+        let text = argument.to_str().unwrap_or_default();
+        if !text.starts_with('-') || text == "-" {
+            if runs_commands {
+                match view(verb, text, program)? {
+                    // Its options follow.
+                    Some(view) if verb == "sched" => {
+                        known = known.find_subcommand(view).unwrap_or(known);
+                        ours.push(view.into());
+                        continue;
+                    }
+                    _ => {}
+                }
+                ours.push(argument.clone());
+                ours.extend(rest.by_ref().cloned());
+                break;
+            }
+            ours.push(argument.clone());
+            continue;
+        }
+        let next = rest.peek().and_then(|next| next.to_str());
+        match translation(verb, text, next, known) {
+            Some((translated, took_next)) => {
+                let Ours { first: at_first, here, last: at_last } = translated?;
+                ours.extend(here.into_iter().map(OsString::from));
+                first.extend(at_first.into_iter().map(OsString::from));
+                last.splice(0..0, at_last.into_iter().map(OsString::from));
+                if took_next {
+                    rest.next();
+                }
+            }
+            None => {
+                ours.push(argument.clone());
+                if takes_next(text, known) {
+                    ours.extend(rest.next().cloned());
+                }
+            }
+        }
+    }
+    ours.splice(2..2, first);
+    ours.extend(last);
+    Ok(ours)
+}
+
+/// Translates an option; returns whether the next argument was its value. `None` if it is none of another program.
+fn translation(
+    verb: &str,
+    text: &str,
+    next: Option<&str>,
+    known: &Command,
+) -> Option<(Translated, bool)> {
+    let (name, joined) = split(text);
+    let is_ours = is_known(name, known);
+    for (_, spellings, takes, meaning) in HABITS.iter().filter(|habit| habit.0 == verb) {
+        // Several letters in one word are a spelling of their own.
+        let is_whole = spellings.contains(&text);
+        if !is_whole && (!spellings.contains(&name) || *takes == Nothing) {
+            continue;
+        }
+        if is_ours && !matches!(meaning, Of(_)) {
+            continue;
+        }
+        let joined = joined.filter(|_| !is_whole);
+        let took_next = joined.is_none()
+            && match takes {
+                Value => true,
+                Words(words) => {
+                    next.is_some_and(|next| words.iter().any(|word| next.starts_with(word)))
+                }
+                Nothing | Joined => false,
+            };
+        let value = if took_next { next } else { joined }.unwrap_or_default();
+        return match meaning {
+            Already => Some((Ok(Ours::default()), took_next)),
+            As(arguments) => Some((here(arguments), took_next)),
+            Of(translate) => translate(value).map(|translated| (translated, took_next)),
+            Say(line) => Some((Err(format!("{name}: {line}")), false)),
+        };
+    }
+    let is_input = matches!(name, "-i" | "--input") && READERS.contains(&verb) && !is_ours;
+    if is_input {
+        let value = joined.or(next).unwrap_or_default().to_owned();
+        return Some((Ok(Ours { last: vec![value], ..Ours::default() }), joined.is_none()));
+    }
+    // The value of these is behind `=`, since it can be left out.
+    let ids = next.filter(|next| next.split(',').all(is_number) && !Path::new(next).exists());
+    match (text, ids) {
+        ("--pid" | "--tid", Some(ids)) if READERS.contains(&verb) => {
+            Some((option(text, ids), true))
+        }
+        _ => None,
+    }
+}
+
+/// Splits `--name=value` and `-nvalue`.
+fn split(text: &str) -> (&str, Option<&str>) {
+    if text.starts_with("--") {
+        return match text.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (text, None),
+        };
+    }
+    match text.char_indices().nth(2) {
+        Some((at, _)) => (&text[..at], Some(&text[at..])),
+        None => (text, None),
+    }
+}
+
+/// The argument of this name in a definition.
+fn argument<'a>(name: &str, known: &'a Command) -> Option<&'a clap::Arg> {
+    known.get_arguments().find(|argument| match name.strip_prefix("--") {
+        Some(long) => {
+            argument.get_long() == Some(long)
+                || argument.get_all_aliases().is_some_and(|all| all.contains(&long))
+        }
+        None => name.chars().nth(1).is_some_and(|letter| {
+            argument.get_short() == Some(letter)
+                || argument.get_all_short_aliases().is_some_and(|all| all.contains(&letter))
+        }),
+    })
+}
+
+fn is_known(name: &str, known: &Command) -> bool {
+    argument(name, known).is_some()
+}
+
+/// Returns true if an option of ours has its value in the next argument.
+fn takes_next(text: &str, known: &Command) -> bool {
+    let (name, joined) = split(text);
+    let takes = |argument: &clap::Arg| {
+        let least = argument.get_num_args().map_or(1, |count| count.min_values());
+        argument.get_action().takes_values() && least > 0
+    };
+    joined.is_none() && argument(name, known).is_some_and(takes)
+}
+
+/// The view of `sched` that a word means. `None` if it is the first word of a command.
+fn view<'a>(verb: &str, word: &str, program: &'a Command) -> Result<Option<&'a str>, String> {
+    let is_program = || pyrograph_recorder::is_program(word.as_ref());
+    let line = match (verb, word) {
+        ("sched", "record") => {
+            "sched: what runs is followed without a file: `pyrograph sched -- COMMAND`, or -a -d 10; \
+             `pyrograph sched script -o FILE -- COMMAND` keeps the events"
+        }
+        ("sched", "replay") => "sched: recordings are not replayed",
+        ("stat", "record" | "report") => {
+            "stat: counts are not kept in a perf.data: -o FILE.json or -o FILE.csv keeps them"
+        }
+        _ => "",
+    };
+    if !line.is_empty() && !is_program() {
+        return Err(line.to_owned());
+    }
+    let Some(sched) = program.find_subcommand("sched").filter(|_| verb == "sched") else {
+        return Ok(None);
+    };
+    let views = || sched.get_subcommands().map(Command::get_name);
+    let word = if word == "lat" { "latency" } else { word };
+    if let Some(view) = views().find(|view| *view == word) {
+        return Ok(Some(view));
+    }
+    if !Path::new(word).exists()
+        && !is_program()
+        && let Some(near) = nearest(word, views().map(str::to_owned)).first()
+    {
+        return Err(format!(
+            "sched: there is no view and no command '{word}'; did you mean {near}?"
+        ));
+    }
+    Ok(None)
+}
+
+fn here(arguments: &[&str]) -> Translated {
+    let here = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+    Ok(Ours { here, ..Ours::default() })
+}
+
+fn option(name: &str, value: &str) -> Translated {
+    here(&[&format!("{name}={value}")])
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn milliseconds(value: &str) -> String {
+    if is_number(value) { format!("{value}ms") } else { value.to_owned() }
+}
+
+fn separator(value: &str) -> Option<Translated> {
+    Some(match value {
+        "," | "" => here(&["--csv"]),
+        _ => Err("-x: values are separated by commas (--csv), or are JSON (--json)".to_owned()),
+    })
+}
+
+/// perf names control groups by their path below the root.
+fn group(value: &str) -> Option<Translated> {
+    let is_path = value.starts_with('/') || Path::new(value).exists();
+    let path = if is_path { value.to_owned() } else { format!("/sys/fs/cgroup/{value}") };
+    match value.contains(',') {
+        true => Some(Err("-G: one control group; --by cgroup counts each apart".to_owned())),
+        false => Some(option("--cgroup", &path)),
+    }
+}
+
+/// `strace -s 100`; `-s` alone is our summary.
+fn string_limit(value: &str) -> Option<Translated> {
+    is_number(value).then(|| option("--string-limit", value))
+}
+
+/// `strace -e QUALIFIER=VALUE`.
+fn qualified(value: &str) -> Option<Translated> {
+    let (qualifier, value) = value.split_once('=')?;
+    Some(match qualifier {
+        "trace" | "t" | "calls" if value == "all" => here(&[]),
+        "trace" | "t" | "calls" => option("--expr", value),
+        "status" | "s" if value == "failed" => here(&["--failed"]),
+        "signal" | "verbose" | "v" | "abbrev" | "a" | "raw" | "x" | "decode-fds" | "quiet"
+        | "q" => Err(format!("-e {qualifier}=: lines have one form here, and no signals")),
+        "read" | "r" | "write" | "w" => {
+            Err(format!("-e {qualifier}=: data are shown up to --string-limit 1024"))
+        }
+        "inject" | "fault" | "kvm" => {
+            Err(format!("-e {qualifier}=: calls are watched, and not changed"))
+        }
+        _ => return None,
+    })
+}
+
+/// perf's keys of rows; ours are the orders `self` and `total`.
+fn sort(value: &str) -> Option<Translated> {
+    match value {
+        "self" | "total" | "" => None,
+        _ => Some(Err(format!(
+            "--sort {value}: rows are functions, with their modules; --by process,thread has these at the root, --sort \
+             self or total is the order"
+        ))),
+    }
+}
+
+fn call_graph(value: &str) -> Option<Translated> {
+    Some(match value {
+        _ if value.contains("none") => here(&["--depth=0"]),
+        _ if value.contains("callee") => here(&["--callers"]),
+        _ => here(&[]),
+    })
+}
+
+fn perf_data(value: &str) -> Option<Translated> {
+    let is_perfs = Path::new(value).file_name().is_some_and(|name| name == "perf.data");
+    is_perfs.then(|| {
+        Err("-o perf.data: that is perf's format, which is read here and not written; flamegraph.pb.gz, which every recording \
+             leaves, is what `pyrograph report` and the others read"
+            .to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The translation of a command line, or the line that explains it.
+    fn of(line: &str) -> String {
+        let words = format!("pyrograph {line}");
+        let arguments = words.split(' ').map(OsString::from).collect();
+        match translated(arguments, &crate::command()) {
+            Ok(ours) => {
+                let ours: Vec<_> =
+                    ours.iter().map(|word| word.to_str().expect("text")).skip(1).collect();
+                ours.join(" ")
+            }
+            Err(line) => line,
+        }
+    }
+
+    #[test]
+    fn options_of_perf_and_strace_are_ours() {
+        for (theirs, ours) in [
+            ("stat -x, -A -a -d 1", "stat --csv --by=cpu -a -d 1"),
+            ("stat -x , -- true", "stat --csv -- true"),
+            ("stat --per-thread -p 1", "stat --by=thread -p 1"),
+            ("stat -B -r 3 -- ls -A", "stat -r 3 -- ls -A"),
+            ("stat -r 3 ls -A -B", "stat -r 3 ls -A -B"),
+            ("stat -G system.slice -a", "stat --cgroup=/sys/fs/cgroup/system.slice -a"),
+            ("stat --cgroup /sys/fs/cgroup -a", "stat --cgroup=/sys/fs/cgroup -a"),
+            ("stat --timeout 500 -a", "stat --duration=500ms -a"),
+            ("trace -f -tt -T -y -k -s 100 -- true", "trace --stacks --string-limit=100 -- true"),
+            ("trace -e trace=openat,close ls -f", "trace --expr=openat,close ls -f"),
+            ("trace -e openat -s -- true", "trace -e openat -s -- true"),
+            ("trace -e trace=all -c -p 1", "trace --summary -p 1"),
+            ("report --stdio -i perf.data", "report perf.data"),
+            ("report -i x.data --no-children -g callee,0.5", "report --sort=self --callers x.data"),
+            ("report --call-graph=callee -e cycles", "report --callers --event-filter=cycles"),
+            ("report -g --pid 3029 perf.data", "report --pid=3029 perf.data"),
+            ("report --sort total x", "report --sort total x"),
+            ("annotate --stdio -i perf.data -s main", "annotate main perf.data"),
+            ("annotate main -i perf.data", "annotate main perf.data"),
+            ("top --stdio -a -d 1", "top --batch -a -d 1"),
+            ("record -m 64 -z -a -o x.svg", "record -a -o x.svg"),
+            ("sched lat -i perf.data", "sched latency -i perf.data"),
+            ("sched -- record", "sched -- record"),
+            ("fold -i x", "fold x"),
+            ("list -v sched:*", "list -v sched:*"),
+        ] {
+            assert_eq!(of(theirs), ours, "{theirs}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_here_is_said_in_a_line() {
+        for (theirs, part) in [
+            ("stat -D 100 -- true", "by -p once it is ready"),
+            ("stat -x; -- true", "--csv"),
+            ("stat record -- true", "-o FILE.json"),
+            ("trace -e inject=open -- true", "not changed"),
+            ("trace -P /etc -- true", "grep PATH"),
+            ("report --sort comm,dso", "--by process,thread"),
+            ("report --tui", "pyrograph view"),
+            ("record -o /tmp/perf.data -- true", "flamegraph.pb.gz"),
+            ("record -b -- true", "perf record -b"),
+            ("sched record -- true", "pyrograph sched -- COMMAND"),
+            ("sched latenxy", "did you mean latency"),
+            ("evlist", "pyrograph info"),
+            ("probe -x app main", "pyrograph list"),
+        ] {
+            assert!(of(theirs).contains(part), "{theirs}: {}", of(theirs));
+        }
+    }
+
+    /// A spelling that is ours would never be reached.
+    #[test]
+    fn habits_are_not_our_own_options() {
+        let program = crate::command();
+        for (verb, spellings, _, meaning) in HABITS {
+            let known = program.find_subcommand(verb).expect("a subcommand");
+            for name in *spellings {
+                let is_word = !name.starts_with("--") && name.len() > 2;
+                let is_ours = !is_word && is_known(name, known);
+                assert!(!is_ours || matches!(meaning, Of(_)), "{verb} {name}");
+            }
+        }
+    }
+}
