@@ -39,7 +39,7 @@ Examples:
   pyrograph trace -s -- make                   a table of calls, errors and latencies, counted in the kernel
   pyrograph trace -e %file --failed -- ./app   which files does it not find?
   pyrograph trace -a --slower 10ms -d 5        slow calls of the machine
-  pyrograph trace -e %file -e 'block:*' -- ls  tracepoints beside the calls, in the order of time
+  pyrograph trace -e %file -e 'block:*' -- ls  tracepoints beside the calls, as they end
   pyrograph trace -e openat --stacks -- ls     from where is it called?
   pyrograph trace -F maj --no-syscalls -a      where does which program wait for pages of which file?
   pyrograph trace -s -i strace.txt             the table of what strace or perf has recorded

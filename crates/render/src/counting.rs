@@ -473,7 +473,52 @@ impl IntervalTable {
                 .map(|(_, _, value)| value.map_or_else(String::new, |value| value.to_string()));
             return write!(out, "{at:.6},{}\r\n", values.collect::<Vec<_>>().join(","));
         }
+        if summary.rows.iter().any(|row| !row.key.is_empty()) {
+            return self.text_by_key(at, summary, out);
+        }
         self.text_line(at, &cells, is_new, out)
+    }
+
+    /// Writes a line for each key, so that lines are as wide however many there are.
+    fn text_by_key(
+        &mut self,
+        at: f64,
+        summary: &CountSummary,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let heads: Vec<String> = summary.counters.iter().map(name_of).collect();
+        let keys = summary.rows.iter().map(|row| row.key.chars().count());
+        let key_width = keys.max().unwrap_or(0);
+        let width = |counter: usize| heads[counter].chars().count().max(10);
+        // What cannot be counted has no rows.
+        let is_counted = |at: &usize| summary.rows.iter().any(|row| row.counter == *at);
+        let shown: Vec<usize> = (0..heads.len()).filter(is_counted).collect();
+        if self.lines == 0 || self.lines >= HEAD_EVERY {
+            self.lines = 0;
+            let heads: Vec<String> = shown
+                .iter()
+                .map(|&at| format!("{:>width$}", heads[at], width = width(at)))
+                .collect();
+            writeln!(out, "{:>9}  {:key_width$}  {}", "seconds", "", heads.join("  "))?;
+        }
+        let mut rows = summary.rows.iter().peekable();
+        while let Some(first) = rows.next() {
+            let mut values = vec![first];
+            while let Some(row) = rows.next_if(|row| row.key == first.key) {
+                values.push(row);
+            }
+            let mut line = format!("{at:>9.3}  {:key_width$}", first.key);
+            for &counter in &shown {
+                let row = values.iter().find(|row| row.counter == counter);
+                let mean = row.and_then(|row| row.value.as_ref()).map(|mean| mean.mean);
+                let unit = unit_of(&summary.counters[counter]);
+                let text = mean.map_or_else(|| "-".to_owned(), |mean| value(mean, unit));
+                line += &format!("  {text:>width$}", width = width(counter));
+            }
+            writeln!(out, "{}", line.trim_end())?;
+            self.lines += 1;
+        }
+        Ok(())
     }
 
     fn text_line(
@@ -559,6 +604,41 @@ mod tests {
             table.line(at.into(), &summary, &mut out).expect("to memory");
         }
         String::from_utf8(out).expect("text")
+    }
+
+    /// It was a column for each, 176 wide with two CPUs.
+    #[test]
+    fn each_key_has_a_line() {
+        let mean = |mean| Mean { mean, half_width: None, outliers: Vec::new() };
+        let counter =
+            |name: &str, is_time| Counter { name: name.to_owned(), is_time, user_only: false };
+        let row = |key: &str, counter, value| CountRow {
+            key: key.to_owned(),
+            counter,
+            value: Some(mean(value)),
+            running: 1.0,
+            note: None,
+        };
+        let summary = CountSummary {
+            counters: vec![counter("task-clock", true), counter("context-switches", false)],
+            rows: vec![row("CPU 0", 0, 2e9), row("CPU 0", 1, 7.0), row("CPU 10", 1, 30.0)],
+            runs: 1,
+            elapsed: mean(1.0),
+            usage: None,
+        };
+        let mut table = IntervalTable::new(CountStyle::Text, None);
+        let mut out = Vec::new();
+        for at in [1.0, 2.0] {
+            table.line(at, &summary, &mut out).expect("to memory");
+        }
+        let text = String::from_utf8(out).expect("text");
+        let expect = "  seconds          task-clock  context-switches
+    1.000  CPU 0      2.000 s                 7
+    1.000  CPU 10           -                30
+    2.000  CPU 0      2.000 s                 7
+    2.000  CPU 10           -                30
+";
+        assert_eq!(text, expect);
     }
 
     #[test]

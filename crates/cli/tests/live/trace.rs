@@ -507,3 +507,19 @@ fn calls_of_32_bit_programs_have_names_and_errors() {
         assert_eq!(calls.count(), count, "{of}: {some:#?}");
     }
 }
+
+/// Ends and signals of whatever ran stood among the slow calls of the machine.
+#[test]
+fn slow_calls_of_the_machine_are_calls_alone() {
+    if !is_root("slow_calls_of_the_machine_are_calls_alone") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let command = ["sh", "-c", "trap : CHLD; sleep 0.02; true & wait; kill -CHLD $$"];
+    let (lines, said) = trace(folder.path(), &["-a", "--slower", "5ms"], &command);
+    assert!(lines.iter().any(|line| line.contains("clock_nanosleep")), "{lines:?} {said}");
+    let is_other = |line: &&String| line.contains("+++ exited") || line.contains("--- SIG");
+    assert_eq!(lines.iter().find(is_other), None);
+    let (lines, _) = trace(folder.path(), &["--slower", "5ms"], &command);
+    assert!(lines.iter().any(|line| line.contains("+++ exited")), "{lines:?}");
+}

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use pyrograph_event::traced::{self, Action, CallEnd, Traced};
 use pyrograph_perf_data::LiveText;
 use pyrograph_profile::{CallCount, Durations, ThreadAction, ThreadEvent, TracedCall};
-use pyrograph_record::monotonic_now;
+use pyrograph_record::{Target, monotonic_now};
 use pyrograph_syscall::{
     Seen, Written, by_number, compat_alike, compat_name, compat_same, error_name, signal_name,
 };
@@ -28,6 +28,8 @@ pub struct Decoder {
     groups: Option<HashMap<u64, String>>,
     events: Vec<TracedEvent>,
     live: LiveText,
+    /// True if ends of threads and signals are left out: they are nobody's, and only some calls are wanted.
+    only_calls: bool,
 }
 
 impl Decoder {
@@ -43,6 +45,8 @@ impl Decoder {
             groups: plan.name_groups.then(HashMap::new),
             events: plan.events.clone(),
             live: LiveText::default(),
+            only_calls: matches!(plan.target, Target::System)
+                && (plan.failed || !plan.slower.is_zero()),
         }
     }
 
@@ -59,6 +63,8 @@ impl Decoder {
             self.files.forget(traced.process);
         }
         let action = match &traced.action {
+            Action::Signal { .. } if self.only_calls => return None,
+            Action::Exit { status } if self.only_calls && status & 0x7f == 0 => return None,
             Action::Call(call) if !self.wanted.has(call) => {
                 let number =
                     if call.compat { compat_alike(call.number) } else { Some(call.number) };
