@@ -129,6 +129,8 @@ pub struct App {
     words: String,
     typing: Typing,
     message: Option<String>,
+    /// All keys are shown, until the next one.
+    shows_keys: bool,
     /// Area in which the list was last drawn.
     list: Rect,
 }
@@ -158,6 +160,7 @@ impl App {
             words: String::new(),
             typing: Typing::Nothing,
             message: None,
+            shows_keys: false,
             list: Rect::default(),
         }
     }
@@ -232,6 +235,7 @@ impl App {
     }
 
     fn key(&mut self, key: &KeyEvent) -> Action {
+        let closes_help = std::mem::take(&mut self.shows_keys);
         let is_compared = self.compared.is_some();
         match (key.code, key.modifiers.contains(KeyModifiers::CONTROL)) {
             (KeyCode::Char('c'), true) => return Action::Quit,
@@ -239,6 +243,8 @@ impl App {
             (_, true) => return Action::None,
             (code, false) if self.typing == Typing::Search => self.type_search(code),
             (code, false) if self.typing == Typing::Filter => return self.type_words(code),
+            (KeyCode::Char('?') | KeyCode::Esc, _) if closes_help => {}
+            (KeyCode::Char('?'), _) => self.shows_keys = true,
             (KeyCode::Char('q'), _) => return Action::Quit,
             (KeyCode::Char(' '), _) if self.settings.live => return Action::Pause,
             (KeyCode::Char('r'), _) if self.settings.live => return Action::NextSpan,

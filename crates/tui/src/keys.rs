@@ -63,17 +63,11 @@ const fn only(when: When, key: Key) -> Key {
     Key { when, ..key }
 }
 
+/// Keys, those first that are used most.
 const KEYS: &[Key] = &[
     key("s", "sort", TABLE),
     key("/", "filter", TABLE),
     key("/", "search", FLAME),
-    key("n N", "next", FLAME),
-    only(When::Single, key("p", "process", LISTS)),
-    only(When::Single, key("t", "thread", LISTS)),
-    only(When::Live, key("c", "cgroup", LISTS)),
-    key("k", "user/kernel", ALL),
-    only(When::Live, key("Space", "pause", ALL)),
-    only(When::Live, key("r", "range", ALL)),
     key("f", "flame graph", &[View::Table, View::Calls]),
     key("f", "table", FLAME),
     key("Enter", "callers/callees", TABLE),
@@ -82,49 +76,81 @@ const KEYS: &[Key] = &[
     key("Esc", "back", &[View::Flame, View::Calls]),
     key("e", "callers/callees", FLAME),
     only(When::Compared, key("v", "before/after", FLAME)),
+    only(When::Live, key("Space", "pause", ALL)),
+    only(When::Single, key("p", "process", LISTS)),
+    only(When::Single, key("t", "thread", LISTS)),
+    only(When::Live, key("c", "cgroup", LISTS)),
+    key("k", "user/kernel", ALL),
+    only(When::Live, key("r", "range", ALL)),
+    key("n N", "next", FLAME),
     key("d", "height", FLAME),
     key("i", "invert", FLAME),
     key("o x h b", "focus ignore hide from-here", ALL),
     key("-", "filters", ALL),
     key("w", "write SVG", ALL),
-    key("q", "quit", ALL),
 ];
 
-/// Returns the help lines for a view, limited to `width`. Each is a list of keys and descriptions.
-pub fn help_lines(
+/// Key that shows all keys.
+const HELP: Key = key("?", "all keys", ALL);
+const QUIT: Key = key("q", "quit", ALL);
+const MOVE: Key = key("\u{2191} \u{2193} PgUp PgDn", "move", ALL);
+
+/// Returns the keys of a view, and what they do.
+fn keys_of(view: View, is_live: bool, is_compared: bool) -> impl Iterator<Item = &'static Key> {
+    KEYS.iter().filter(move |of| of.is_there(view, is_live, is_compared))
+}
+
+/// Returns the keys for the line at the bottom: those that fit in `width`, and always those for help and quitting.
+pub fn help_line(
     view: View,
     is_live: bool,
     is_compared: bool,
     width: usize,
-) -> Vec<Vec<(&'static str, &'static str)>> {
-    let mut lines = vec![Vec::new()];
-    let mut used = 0;
-    let keys = KEYS.iter().filter(|of| of.is_there(view, is_live, is_compared));
-    for of in keys {
-        let room = columns(of.key) + 1 + columns(of.does);
-        let gap = if used == 0 { 0 } else { 2 };
-        if used > 0 && used + gap + room > width {
-            lines.push(Vec::new());
-            used = room;
-        } else {
-            used += gap + room;
-        }
-        if let Some(line) = lines.last_mut() {
-            line.push((of.key, of.does));
-        }
+) -> Vec<(&'static str, &'static str)> {
+    const GAP: usize = 2;
+    let room = |of: &Key| columns(of.key) + 1 + columns(of.does) + GAP;
+    let mut left = (width + GAP).saturating_sub(room(&HELP) + room(&QUIT));
+    let mut line = Vec::new();
+    for of in keys_of(view, is_live, is_compared) {
+        let Some(rest) = left.checked_sub(room(of)) else { continue };
+        left = rest;
+        line.push((of.key, of.does));
     }
-    lines
+    line.extend([&HELP, &QUIT].map(|of| (of.key, of.does)));
+    line
 }
 
-/// Draws help lines from the top of an area.
-pub fn draw(lines: &[Vec<(&str, &str)>], area: Rect, look: Look, buffer: &mut Buffer) {
-    for (line, y) in lines.iter().zip(area.top()..area.bottom()) {
-        let mut x = area.left();
-        for (key, does) in line {
-            let room = |x: u16| usize::from(area.right().saturating_sub(x));
-            (x, _) = buffer.set_stringn(x, y, key, room(x), look.strong());
-            (x, _) = buffer.set_stringn(x, y, format!(" {does}  "), room(x), look.faint());
+/// Draws the line of keys.
+pub fn draw_line(line: &[(&str, &str)], area: Rect, look: Look, buffer: &mut Buffer) {
+    let mut x = area.left();
+    for (key, does) in line {
+        let room = |x: u16| usize::from(area.right().saturating_sub(x));
+        (x, _) = buffer.set_stringn(x, area.y, key, room(x), look.strong());
+        (x, _) = buffer.set_stringn(x, area.y, format!(" {does}  "), room(x), look.faint());
+    }
+}
+
+/// Draws all keys of a view, one in a line, in as many columns as they need.
+pub fn draw_all(
+    (view, is_live, is_compared): (View, bool, bool),
+    area: Rect,
+    look: Look,
+    buffer: &mut Buffer,
+) {
+    let all: Vec<&Key> =
+        std::iter::once(&MOVE).chain(keys_of(view, is_live, is_compared)).chain([&QUIT]).collect();
+    let mut x = area.left();
+    for column in all.chunks(usize::from(area.height).max(1)) {
+        let widest = |part: fn(&Key) -> &'static str| {
+            column.iter().map(|of| columns(part(of)) as u16).max().unwrap_or(0)
+        };
+        let does = x.saturating_add(widest(|of| of.key) + 2);
+        let room = |x: u16| usize::from(area.right().saturating_sub(x));
+        for (of, y) in column.iter().zip(area.top()..) {
+            buffer.set_stringn(x, y, of.key, room(x), look.strong());
+            buffer.set_stringn(does, y, of.does, room(does), look.faint());
         }
+        x = does.saturating_add(widest(|of| of.does) + 3);
     }
 }
 
@@ -132,20 +158,29 @@ pub fn draw(lines: &[Vec<(&str, &str)>], area: Rect, look: Look, buffer: &mut Bu
 mod tests {
     use super::*;
 
+    fn screen(width: u16, height: u16) -> String {
+        let area = Rect::new(0, 0, width, height);
+        let mut buffer = Buffer::empty(area);
+        draw_all((View::Table, true, false), area, Look::default(), &mut buffer);
+        let rows = (0..height)
+            .map(|y| (0..width).map(|x| buffer[(x, y)].symbol().to_owned()).collect::<String>());
+        rows.collect::<Vec<_>>().join("\n")
+    }
+
     #[test]
-    fn all_keys_are_there_whatever_the_width() {
-        for width in [10, 40, 80, 200] {
-            let lines = help_lines(View::Table, true, false, width);
-            assert_eq!(lines.iter().map(Vec::len).sum::<usize>(), 14);
-            assert!(
-                width < 20
-                    || lines.iter().all(|line| {
-                        let room = |(key, does): &(&str, &str)| columns(key) + 1 + columns(does);
-                        line.iter().map(room).sum::<usize>() + 2 * (line.len() - 1) <= width
-                    })
-            );
+    fn keys_take_one_line_and_all_are_behind_one_of_them() {
+        for width in [24, 40, 80, 200] {
+            let line = help_line(View::Table, true, false, width);
+            let room = |(key, does): &(&str, &str)| columns(key) + 1 + columns(does);
+            let used = line.iter().map(room).sum::<usize>() + 2 * (line.len() - 1);
+            assert!(used <= width, "{width}: {line:?}");
+            assert_eq!(line[line.len() - 2..], [("?", "all keys"), ("q", "quit")]);
         }
-        assert_eq!(help_lines(View::Table, true, false, 80).len(), 3);
-        assert_eq!(help_lines(View::Table, true, false, 200).len(), 1);
+        for (width, height) in [(80, 21), (120, 50), (80, 8)] {
+            let screen = screen(width, height);
+            for of in keys_of(View::Table, true, false) {
+                assert!(screen.contains(of.does), "{width}x{height}: {}\n{screen}", of.does);
+            }
+        }
     }
 }

@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 
 use super::{App, Typing};
 use crate::changes::Changes;
-use crate::keys::{self, View, help_lines};
+use crate::keys::{self, View, help_line};
 use crate::page::draw_head;
 use crate::shown::Grouping;
 use crate::table::Table;
@@ -28,12 +28,16 @@ impl App {
         }
         let line = |y: u16| Rect { y, height: 1, ..area };
         draw_head(&self.status, &self.shown, look, line(area.y), buffer);
-        let help = help_lines(self.view, self.settings.live, self.compared.is_some(), width);
-        // On a low terminal the view has priority.
-        let help_height = (help.len() as u16).min(area.height / 4);
-        let bottom = area.bottom() - help_height;
-        keys::draw(&help, Rect { y: bottom, height: help_height, ..area }, look, buffer);
+        let place = (self.view, self.settings.live, self.compared.is_some());
+        let bottom = area.bottom() - 1;
+        let help = help_line(place.0, place.1, place.2, width);
+        keys::draw_line(&help, line(bottom), look, buffer);
         let body = Rect { y: area.y + 2, height: bottom - area.y - 2, ..area };
+        if self.shows_keys {
+            buffer.set_stringn(area.x, area.y + 1, "keys", width, look.faint());
+            keys::draw_all(place, body, look, buffer);
+            return;
+        }
         let state = match self.view {
             View::Table if self.compared.is_some() => self.draw_changes(body, buffer),
             View::Table => self.draw_table(body, buffer),

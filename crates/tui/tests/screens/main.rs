@@ -178,6 +178,19 @@ fn the_table_of_functions() {
 }
 
 #[test]
+fn all_keys_are_shown_until_the_next_one() {
+    let mut terminal = Terminal::new(80, 24, ColorDepth::True);
+    let before = terminal.text();
+    terminal.keys("?").check("keys");
+    terminal.keys("?");
+    assert_eq!(terminal.text(), before);
+    // Another key does what it says.
+    terminal.keys("?p");
+    let text = terminal.text();
+    assert!(text.contains("by process") && !text.contains("write SVG"), "{text}");
+}
+
+#[test]
 fn functions_by_process_and_total() {
     let mut terminal = Terminal::new(100, 24, ColorDepth::True);
     terminal.keys("ps").check("by-process");
