@@ -307,7 +307,10 @@ fn change(name: String, unit: &'static str, before: &[f64], after: &[f64]) -> Co
         _ => Verdict::Noise,
     };
     let change = (mean_before.mean > 0.0).then(|| {
-        [difference, difference - half, difference + half].map(|of| of / mean_before.mean)
+        let [change, low, high] =
+            [difference, difference - half, difference + half].map(|of| of / mean_before.mean);
+        // No count is less than nothing.
+        [change, if low.is_finite() { low.max(-1.0) } else { low }, high]
     });
     CountChange { name, unit, before: mean_before, after: mean_after, change, verdict }
 }
@@ -333,6 +336,16 @@ mod tests {
             running,
         });
         CountRun { values: values.collect(), elapsed: Duration::from_secs(2), usage: None }
+    }
+
+    /// Bounds were as low as −530 %.
+    #[test]
+    fn no_count_is_less_than_nothing() {
+        let [change, low, high] =
+            change("faults".to_owned(), "", &[1.0, 9.0, 0.0], &[1.0, 0.0, 2.0])
+                .change
+                .expect("a mean before");
+        assert!(low == -1.0 && change < 0.0 && high > 0.0, "{change} {low} {high}");
     }
 
     #[test]

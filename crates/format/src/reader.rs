@@ -217,7 +217,7 @@ pub enum ReadError {
         source: std::io::Error,
     },
     /// The input is empty.
-    #[error("read {name}: it is empty")]
+    #[error("{name} is empty")]
     Empty {
         /// Name of the input.
         name: String,

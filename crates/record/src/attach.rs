@@ -192,7 +192,7 @@ impl<'a> Attached<'a> {
                 }
             }
             Some(libc::ENOENT | libc::EOPNOTSUPP | libc::EINVAL) => {
-                Error::Unsupported { event: self.plan.event.name().to_owned(), source }
+                Error::Unsupported { event: self.plan.event.name().to_owned(), answer: source }
             }
             _ => Error::System {
                 doing: format!("opening the event '{}'", self.plan.event.name()),

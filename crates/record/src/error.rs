@@ -15,12 +15,12 @@ pub enum Error {
     #[error(transparent)]
     Event(#[from] EventError),
     /// The kernel or the machine has no counter for this event.
-    #[error("event '{event}' is not counted on this machine: {}", why_unsupported(.source))]
+    #[error("event '{event}' is not counted on this machine: {}", why_unsupported(.answer))]
     Unsupported {
         /// The event.
         event: String,
-        /// The kernel's answer.
-        source: io::Error,
+        /// The kernel's answer. Its own text would mislead: "No such file or directory".
+        answer: io::Error,
     },
     /// The recording is not permitted.
     #[error(transparent)]
@@ -126,7 +126,7 @@ impl Error {
 fn why_unsupported(source: &io::Error) -> String {
     match source.raw_os_error() {
         Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP) => {
-            "it has no counter for it, as is usual in virtual machines (cpu-clock is always there)"
+            "it has no counter for that, as is usual in virtual machines (cpu-clock is always there)"
                 .to_owned()
         }
         _ => source.to_string(),

@@ -319,5 +319,5 @@ fn try_out(
 }
 
 fn unsupported(event: &Event, source: io::Error) -> Error {
-    Error::Unsupported { event: event.name().to_owned(), source }
+    Error::Unsupported { event: event.name().to_owned(), answer: source }
 }

@@ -114,7 +114,9 @@ impl Error {
         let is_refused = |source: &io::Error| source.kind() == io::ErrorKind::PermissionDenied;
         match self {
             Self::Record(Record::NotPermitted(_)) => true,
-            Self::Record(Record::System { source, .. } | Record::Unsupported { source, .. })
+            Self::Record(
+                Record::System { source, .. } | Record::Unsupported { answer: source, .. },
+            )
             | Self::Mappings { source, .. } => is_refused(source),
             Self::Engine(error) => error.is_refusal(),
             _ => false,

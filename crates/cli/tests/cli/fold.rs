@@ -256,7 +256,7 @@ fn what_was_skipped_is_said_and_strict_makes_it_an_exit_code() {
 
 #[test]
 fn inputs_that_cannot_be_read() {
-    check(&[], b"", 1, "", "pyrograph: failed to fold: read standard input: it is empty\n");
+    check(&[], b"", 1, "", "pyrograph: failed to fold: standard input is empty\n");
     let output = fold(&[], b"hello world\n");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(

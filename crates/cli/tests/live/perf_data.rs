@@ -336,7 +336,7 @@ fn tracepoints_of_a_file_that_is_cut_off() {
 #[test]
 fn what_is_no_recording_has_no_information() {
     let folder = tempfile::tempdir().expect("a folder");
-    for (name, text, says) in [("empty", "", "it is empty"), ("text", "a;b 1\n", "not perf.data")] {
+    for (name, text, says) in [("empty", "", "is empty"), ("text", "a;b 1\n", "not perf.data")] {
         let file = folder.path().join(name);
         std::fs::write(&file, text).expect("own folder");
         let output = pyrograph().arg("info").arg(&file).output().expect("it runs");
