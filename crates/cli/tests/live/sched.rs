@@ -282,10 +282,17 @@ fn the_history_is_that_of_perf() {
                 continue;
             }
             equal += 1;
+            let waited = found[0];
             for (at, (found, expected)) in found.iter().zip(expected).enumerate() {
                 // perf has no delay of a thread that was woken before it had left its CPU.
                 if at == 1 && came.woken_early {
                     assert_eq!(*expected, Some(0.0), "{all}");
+                    early += 1;
+                    continue;
+                }
+                // A thread that was preempted as it went to sleep may be woken before it runs on: perf counts from there.
+                if at == 1 && came.preempted && *expected > Some(0.0021) {
+                    assert!(waited >= *expected, "{all}");
                     early += 1;
                     continue;
                 }
