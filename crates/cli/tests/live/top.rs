@@ -51,21 +51,19 @@ fn keys_show_views_and_q_leaves_the_terminal_as_it_was() {
         terminal.wait_for("gamma_");
         let screen = terminal.text();
         assert!(screen.contains("Self") && screen.contains("0 lost"), "{screen}");
-        for key in [
-            "sort",
-            "/ filter",
-            "p process",
-            "t thread",
-            "c cgroup",
-            "k user/kernel",
-            "Space pause",
-            "f flame graph",
-            "Enter callers/callees",
-            "w write SVG",
-            "q quit",
-        ] {
+        for key in
+            ["sort", "/ filter", "f flame graph", "Enter callers/callees", "? all keys", "q quit"]
+        {
             assert!(screen.contains(key), "{key} in:\n{screen}");
         }
+        terminal.press("?");
+        terminal.wait_for("write SVG");
+        let screen = terminal.text();
+        for key in ["process", "thread", "cgroup", "user/kernel", "pause", "range", "filters"] {
+            assert!(screen.contains(key), "{key} in:\n{screen}");
+        }
+        terminal.press("?");
+        terminal.wait_for("gamma_");
         terminal.press("/beta\r");
         terminal.wait_for("1 of ");
         assert!(!terminal.text().contains("gamma_"));

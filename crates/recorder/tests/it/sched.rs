@@ -94,8 +94,10 @@ fn times_on_a_cpu_and_off_it_are_those_between_switches() {
     // be near when it gets one, and it naps for what is left.
     let least = voluntary.min(NAPS);
     assert!(least >= NAPS * 9 / 10, "{voluntary}");
-    assert!(naps.sum::<u64>() + involuntary >= least, "{involuntary} {row:?}");
-    assert!(row.off_cpu.total >= least * 5 * MS, "{row:?}");
+    // A time off a CPU whose begin or end the kernel did not report is not known.
+    let known = least - 2;
+    assert!(naps.sum::<u64>() + involuntary >= known, "{involuntary} {row:?}");
+    assert!(row.off_cpu.total >= known * 5 * MS, "{row:?}");
 }
 
 /// The kernel's own counts of switches, and clocks, agree.
