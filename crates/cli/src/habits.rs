@@ -70,7 +70,7 @@ const HABITS: &[Habit] = &[
     ("stat", &["--per-node"], Nothing, As(&["--by=node"])),
     ("stat", &["--per-thread"], Nothing, As(&["--by=thread"])),
     ("stat", &["-B", "--big-num", "-S", "--sync"], Nothing, Already),
-    ("stat", &["-G", "--cgroup", "--for-each-cgroup"], Value, Of(group)),
+    ("stat", &["-G", "--for-each-cgroup"], Value, Of(group)),
     ("stat", &["-i"], Nothing, As(&["--no-inherit"])),
     ("stat", &["--timeout"], Value, Of(|value| Some(option("--duration", &milliseconds(value))))),
     (
@@ -398,13 +398,10 @@ fn separator(value: &str) -> Option<Translated> {
     })
 }
 
-/// perf names control groups by their path below the root.
 fn group(value: &str) -> Option<Translated> {
-    let is_path = value.starts_with('/') || Path::new(value).exists();
-    let path = if is_path { value.to_owned() } else { format!("/sys/fs/cgroup/{value}") };
     match value.contains(',') {
         true => Some(Err("-G: one control group; --by cgroup counts each apart".to_owned())),
-        false => Some(option("--cgroup", &path)),
+        false => Some(option("--cgroup", value)),
     }
 }
 
@@ -486,8 +483,8 @@ mod tests {
             ("stat --per-thread -p 1", "stat --by=thread -p 1"),
             ("stat -B -r 3 -- ls -A", "stat -r 3 -- ls -A"),
             ("stat -r 3 ls -A -B", "stat -r 3 ls -A -B"),
-            ("stat -G system.slice -a", "stat --cgroup=/sys/fs/cgroup/system.slice -a"),
-            ("stat --cgroup /sys/fs/cgroup -a", "stat --cgroup=/sys/fs/cgroup -a"),
+            ("stat -G system.slice -a", "stat --cgroup=system.slice -a"),
+            ("stat --cgroup system.slice -A -a", "stat --cgroup system.slice --by=cpu -a"),
             ("stat --timeout 500 -a", "stat --duration=500ms -a"),
             ("trace -f -tt -T -y -k -s 100 -- true", "trace --stacks --string-limit=100 -- true"),
             ("trace -e trace=openat,close ls -f", "trace --expr=openat,close ls -f"),

@@ -173,15 +173,6 @@ impl Sorter {
                         self.account.ends(task.tid.cast_unsigned());
                     }
                 }
-                kind::THROTTLE | kind::UNTHROTTLE if weights.is_of_cpus() => {
-                    let is_throttled = header.kind == kind::THROTTLE;
-                    if let Ok(Record::Throttle(of) | Record::Unthrottle(of)) =
-                        self.layout.decode(record)
-                        && let Some(cpu) = of.id.cpu
-                    {
-                        self.account.throttle(cpu, of.time, is_throttled);
-                    }
-                }
                 _ => {}
             }
             start = end;

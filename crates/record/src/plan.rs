@@ -94,10 +94,15 @@ impl Plan {
     }
 
     /// Layout for weighting samples, if the event is a clock and its samples have callchains.
-    pub(crate) fn weights(&self, target: &Target) -> Option<Weights> {
+    pub(crate) fn weights(&self) -> Option<Weights> {
         let is_taken = self.attr.sample_type & sample_type::CALLCHAIN != 0;
-        let weights = || Weights::new(&self.attr, *target == Target::System);
+        let weights = || Weights::new(&self.attr);
         (self.event.is_clock() && is_taken).then(weights).flatten()
+    }
+
+    /// Returns true if the rate is so high that it was measured whether samples can be read in time.
+    pub(crate) fn is_fast(&self) -> bool {
+        self.attr.has(flag::FREQ) && self.attr.sample_period >= pace::UNMEASURED
     }
 
     /// Sample period, if the event is a clock that is counted in both modes.
@@ -179,11 +184,11 @@ fn attributes(options: &Options, event: &Event, notices: &mut Vec<Notice>) -> Re
     let is_taken = options.stack != StackMode::None;
     let is_all = !attr.has(flag::EXCLUDE_USER) && !attr.has(flag::EXCLUDE_KERNEL);
     // Only at high rates. At others hardly any samples are skipped, and switches between threads that inherit such an
-    // event cost more.
-    if event.is_clock() && is_fast && is_taken && is_all {
+    // event cost more. And not of CPUs: their count includes idle time, in which there are no samples on some kernels even
+    // if they are asked for, or the event is throttled until the CPU ticks again; that time would count for the next sample.
+    let is_of_threads = options.target != Target::System;
+    if event.is_clock() && is_fast && is_taken && is_all && is_of_threads {
         attr.sample_type |= sample_type::READ;
-        // The count includes idle time in any case. So idle CPUs are sampled, and their samples are dropped later.
-        attr.flags &= !flag::EXCLUDE_IDLE;
     }
     // The eBPF program that takes the stacks computes the time that each tick represents, and needs the ticks of both
     // modes. Idle CPUs are excluded: the kernel counts events from one of its timer ticks to the next, and an idle CPU

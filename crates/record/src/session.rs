@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use pyrograph_event::clock::monotonic_now;
-use pyrograph_event::{Layout, flag, sample_type};
+use pyrograph_event::{Layout, flag};
 
 use crate::attach::Attached;
 use crate::batch::{Batch, Gap, Sorter};
@@ -45,7 +45,6 @@ pub struct Session {
     patience: Duration,
     initial_pids: Option<Vec<i32>>,
     inherit: bool,
-    idle: bool,
     duration: Option<Duration>,
     threads: Option<Vec<i32>>,
     /// True if all CPUs are sampled, even if the target is processes.
@@ -93,7 +92,7 @@ impl Session {
         }
         let (target, stopper) = (options.target.clone(), Stopper::new()?);
         let (patience, initial_pids) = (options.patience, options.initial.clone());
-        let (inherit, idle, duration) = (options.inherit, options.idle, options.duration);
+        let (inherit, duration) = (options.inherit, options.duration);
         Ok(Self {
             target,
             plan,
@@ -107,7 +106,6 @@ impl Session {
             patience,
             initial_pids,
             inherit,
-            idle,
             duration,
             threads: options.threads.clone(),
             is_of_cpus,
@@ -200,8 +198,7 @@ impl Session {
                 .try_for_each(sys::enable)
                 .map_err(Error::system("enabling the events"))?;
         }
-        let target = if self.is_of_cpus { Target::System } else { self.target.clone() };
-        let weights = self.plan.weights(&target);
+        let weights = self.plan.weights();
         let reader = Reader {
             rings: self.rings,
             events: self.events,
@@ -213,13 +210,12 @@ impl Session {
             early: self.early,
             patience: self.patience,
             period: self.period,
-            yields: self.is_of_cpus && weights.is_some_and(|weights| weights.has_counts()),
+            yields: self.is_of_cpus && weights.is_some() && self.plan.is_fast(),
             unit: weights.map_or(0, |weights| weights.unit()),
             until: self.duration.and_then(|duration| begun.checked_add(duration)),
         };
         let thread = std::thread::Builder::new().name("reader".to_owned());
         let reader = thread.spawn(|| reader.run()).map_err(Error::system("starting the reader"))?;
-        let counts_idle = self.plan.attr.sample_type & sample_type::READ != 0 && !self.idle;
         let inherit = self.inherit && self.threads.is_none();
         let family = |pids: &[i32]| {
             let children = if inherit { procfs::descendants(pids) } else { Vec::new() };
@@ -229,7 +225,6 @@ impl Session {
             Target::Processes(pids) if self.is_of_cpus => {
                 Filter::of(&family(pids), inherit, &self.plan.layout)
             }
-            Target::System if counts_idle => Filter::busy(&self.plan.layout),
             _ => Filter::all(),
         };
         // Attaching to many threads, and detaching from them, takes time. Samples from before and after are dropped.

@@ -5,11 +5,7 @@
 //! the requested period. The event's count goes on meanwhile. So if samples contain the count (`PERF_SAMPLE_READ`), its
 //! increase since the previous sample is the time that a sample represents, and skipped samples can be counted.
 //!
-//! An event that takes too many samples between two timer ticks is throttled: it takes none until the next tick. A busy CPU
-//! ticks hundreds of times a second, but an idle one may not for seconds. So all of a longer pause was idle, and is
-//! nobody's.
-//!
-//! Source: `perf_swevent_hrtimer` and `perf_adjust_freq_unthr_events` in `kernel/events/core.c`.
+//! Source: `perf_swevent_hrtimer` in `kernel/events/core.c`.
 
 use std::collections::HashMap;
 
@@ -28,8 +24,6 @@ pub(crate) struct Weights {
     /// set.
     count: Option<usize>,
     has_lost: bool,
-    /// True if there is one event per CPU, which samples all threads there; false if there is one per thread and CPU.
-    is_of_cpus: bool,
 }
 
 /// Totals of the samples' weights in a recording.
@@ -50,19 +44,11 @@ pub(crate) struct Account {
 struct Last {
     count: u64,
     lost: u64,
-    /// Time at which the event was throttled, if it is.
-    throttled_at: Option<u64>,
-    /// Time since then in which the CPU was idle, in nanoseconds.
-    idle: u64,
 }
-
-/// Maximum time between two timer ticks of a busy CPU in nanoseconds: that of the lowest `CONFIG_HZ`, 100.
-const TICK: u64 = 10_000_000;
 
 impl Weights {
     /// Returns the layout for the samples of a clock, or `None` if the fields of `attr` are not the expected ones.
-    /// `is_of_cpus`: events are not bound to threads.
-    pub(crate) fn new(attr: &Attr, is_of_cpus: bool) -> Option<Self> {
+    pub(crate) fn new(attr: &Attr) -> Option<Self> {
         let before = [sample_type::IP, sample_type::TID, sample_type::TIME, sample_type::CPU];
         let fixed = before.into_iter().fold(0, |fields, field| fields | field);
         let unexpected =
@@ -82,18 +68,7 @@ impl Weights {
             weight,
             count: (attr.sample_type & sample_type::READ != 0).then_some(weight + 8),
             has_lost: attr.read_format == read_format::LOST,
-            is_of_cpus,
         })
-    }
-
-    /// Returns true if samples contain the event's count: then the period may change at any time.
-    pub(crate) fn has_counts(&self) -> bool {
-        self.count.is_some()
-    }
-
-    /// Returns true if there is one event per CPU.
-    pub(crate) fn is_of_cpus(&self) -> bool {
-        self.is_of_cpus
     }
 
     /// Time in nanoseconds that a lost sample represents.
@@ -104,7 +79,7 @@ impl Weights {
     /// Writes the time that the sample represents into its period field. `period`: current sample period in
     /// nanoseconds.
     pub(crate) fn weigh(&self, sample: &mut [u8], period: u64, account: &mut Account) {
-        let time = self.time(sample, period, account).unwrap_or(self.unit);
+        let time = self.time(sample, period, account).unwrap_or(period);
         account.time = account.time.saturating_add(time);
         if let Some(bytes) = sample.get_mut(self.weight..self.weight + 8) {
             bytes.copy_from_slice(&time.to_ne_bytes());
@@ -115,7 +90,7 @@ impl Weights {
         let at = self.count?;
         let count = word(sample, at)?;
         let lost = if self.has_lost { word(sample, at + 8)? } else { 0 };
-        let tid = if self.is_of_cpus { 0 } else { (word(sample, TASK)? >> 32) as u32 };
+        let tid = (word(sample, TASK)? >> 32) as u32;
         let last = account.last.entry((word(sample, self.cpu)? as u32, tid)).or_default();
         // A lower count is that of another event: the thread ID was reused.
         if count < last.count {
@@ -123,9 +98,7 @@ impl Weights {
         }
         let lost_since = lost.saturating_sub(last.lost);
         let grown = count - last.count;
-        // Whether the count goes on while the event is throttled depends on the kernel.
-        let grown = grown.saturating_sub(last.idle).max(grown.min(period));
-        *last = Last { count, lost, ..Last::default() };
+        *last = Last { count, lost };
         // The time of lost samples is reported as lost, and not added to this sample.
         let lost_time = lost_since.saturating_mul(period).min(grown.saturating_sub(period));
         let time = grown - lost_time;
@@ -143,19 +116,6 @@ fn word(record: &[u8], at: usize) -> Option<u64> {
 }
 
 impl Account {
-    /// Notes that the event of a CPU is throttled, or that it takes samples again.
-    pub(crate) fn throttle(&mut self, cpu: u32, time: u64, is_throttled: bool) {
-        let last = self.last.entry((cpu, 0)).or_default();
-        match last.throttled_at.take() {
-            _ if is_throttled => last.throttled_at = Some(time),
-            Some(since) => {
-                let pause = time.saturating_sub(since);
-                last.idle = last.idle.saturating_add(pause.saturating_sub(TICK));
-            }
-            None => {}
-        }
-    }
-
     /// Forgets a thread later, once no ring buffer can hold a sample of it any more.
     pub(crate) fn ends(&mut self, tid: u32) {
         self.ended[0].push(tid);
@@ -202,9 +162,9 @@ mod tests {
     }
 
     /// Period of each sample; samples that were skipped.
-    fn check(is_of_cpus: bool, samples: &[((u64, u64), u64, u64)], expect: &[u64], skipped: u64) {
+    fn check(samples: &[((u64, u64), u64, u64)], expect: &[u64], skipped: u64) {
         let attr = attr();
-        let weights = Weights::new(&attr, is_of_cpus).expect("a clock");
+        let weights = Weights::new(&attr).expect("a clock");
         let mut account = Account::default();
         let found = samples.iter().map(|(who, count, lost)| {
             let mut sample = sample(*who, *count, *lost);
@@ -222,7 +182,22 @@ mod tests {
     fn time_of_skipped_samples_counts_for_the_next() {
         let of = (1, 0);
         let samples = [(of, 50_100, 0), (of, 100_000, 0), (of, 250_000, 0), (of, 300_000, 0)];
-        check(false, &samples, &[50_100, 49_900, 150_000, 50_000], 2);
+        check(&samples, &[50_100, 49_900, 150_000, 50_000], 2);
+    }
+
+    /// The rate may be lowered meanwhile.
+    #[test]
+    fn without_a_count_a_sample_is_a_period() {
+        let attr =
+            Attr { sample_type: attr().sample_type & !sample_type::READ, read_format: 0, ..attr() };
+        let weights = Weights::new(&attr).expect("a clock");
+        let mut account = Account::default();
+        for period in [PERIOD, 2 * PERIOD] {
+            let mut sample = sample((1, 0), 0, 0);
+            weights.weigh(&mut sample, period, &mut account);
+            assert_eq!(word(&sample, weights.weight), Some(period));
+        }
+        assert_eq!((account.time, account.skipped), (3 * PERIOD, 0));
     }
 
     #[test]
@@ -234,53 +209,21 @@ mod tests {
             ((1, 0), 100_000, 0),
             ((2, 0), 110_000, 0),
         ];
-        check(false, &samples, &[50_000, 60_000, 70_000, 50_000, 50_000], 0);
-        // On a CPU's event, whoever runs.
-        check(true, &[((1, 0), 50_000, 0), ((2, 0), 100_000, 0)], &[50_000, 50_000], 0);
+        check(&samples, &[50_000, 60_000, 70_000, 50_000, 50_000], 0);
     }
 
     #[test]
     fn lost_samples_are_not_skipped_ones() {
         let of = (1, 0);
-        check(false, &[(of, 50_000, 0), (of, 250_000, 3)], &[50_000, 50_000], 0);
-    }
-
-    #[test]
-    fn an_idle_cpu_that_is_throttled_is_nobodys_time() {
-        let weights = Weights::new(&attr(), true).expect("a clock");
-        let mut account = Account::default();
-        let weight = |account: &mut Account, count| {
-            let mut sample = sample((7, 3), count, 0);
-            weights.weigh(&mut sample, PERIOD, account);
-            word(&sample, weights.weight)
-        };
-        assert_eq!(weight(&mut account, PERIOD), Some(PERIOD));
-        // On a busy CPU, the pause lasts until the next tick, and all of it counts.
-        account.throttle(3, 1_000_000, true);
-        account.throttle(3, 5_000_000, false);
-        assert_eq!(weight(&mut account, 2 * PERIOD + 4_000_000), Some(PERIOD + 4_000_000));
-        // A second, of which all but a tick was idle.
-        let begun = 2 * PERIOD + 4_000_000;
-        account.throttle(3, 6_000_000, true);
-        account.throttle(3, 1_006_000_000, false);
-        let after = begun + PERIOD + 1_000_000_000;
-        assert_eq!(weight(&mut account, after), Some(PERIOD + TICK));
-        assert_eq!(weight(&mut account, after + PERIOD), Some(PERIOD), "once only");
-        // Other kernels stop the count meanwhile.
-        account.throttle(3, 2_000_000_000, true);
-        account.throttle(3, 3_000_000_000, false);
-        assert_eq!(weight(&mut account, after + 2 * PERIOD), Some(PERIOD));
-        // Of a pause that began before the recording nothing is known.
-        account.throttle(3, 9_000_000_000, false);
-        assert_eq!(weight(&mut account, after + 3 * PERIOD), Some(PERIOD));
+        check(&[(of, 50_000, 0), (of, 250_000, 3)], &[50_000, 50_000], 0);
     }
 
     #[test]
     fn a_threads_number_that_comes_again_is_another_thread() {
         let of = (1, 0);
-        check(false, &[(of, 900_000, 0), (of, 50_000, 0)], &[900_000, 50_000], 17);
+        check(&[(of, 900_000, 0), (of, 50_000, 0)], &[900_000, 50_000], 17);
         let mut account = Account::default();
-        let weights = Weights::new(&attr(), false).expect("a clock");
+        let weights = Weights::new(&attr()).expect("a clock");
         weights.weigh(&mut sample(of, 50_000, 0), PERIOD, &mut account);
         account.ends(1);
         account.end_round();

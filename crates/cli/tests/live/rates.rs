@@ -228,3 +228,34 @@ fn five_thousand_threads_that_run_for_little_each_are_all_sampled() {
     assert!(said.contains("threads: sampling all CPUs"), "{said}");
     check_split(&folded, taken, &said);
 }
+
+/// Seconds since the machine started for which its CPUs were not idle, by the kernel's account.
+fn busy_seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/stat").expect("it is there");
+    let line = text.lines().next().expect("all CPUs");
+    let ticks: Vec<f64> =
+        line.split_whitespace().skip(1).map(|of| of.parse().expect("ticks")).collect();
+    // user nice system idle iowait irq softirq steal
+    let [user, nice, system, _, _, irq, softirq, steal, ..] = ticks[..] else { panic!("{line}") };
+    (user + nice + system + irq + softirq + steal) / 100.0
+}
+
+/// By perf events at a high rate, the idle time of a CPU was counted for who ran next: 24 s for 16 on 16 CPUs.
+#[test]
+fn idle_time_is_nobodys_at_high_rates() {
+    if !is_root("idle_time_is_nobodys_at_high_rates") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for engine in engines("idle_time_is_nobodys_at_high_rates") {
+        let before = busy_seconds();
+        let flags = ["--engine", engine, "-F", "9999", "-d", "1"];
+        let (folded, output) = record(folder.path(), &flags, &["-a"]);
+        let used = busy_seconds() - before;
+        let said = String::from_utf8_lossy(&output.stderr);
+        // The kernel accounts whole ticks.
+        let most = 1.05 * used + 0.15;
+        let sum = folded.total() / 1e9;
+        assert!(sum < most, "{engine}: {sum:.3} s of {used:.3}: {said}");
+    }
+}
