@@ -67,14 +67,15 @@ fn interpreters(profile: &Profile, column: usize) -> Vec<(&'static str, String, 
     rows
 }
 
+/// Returns true if a module is a file, and not memory that looks like one.
+fn is_file(module: &str) -> bool {
+    module.starts_with('/') && !module.starts_with("/memfd:")
+}
+
 /// Returns the file of the innermost frame of a stack that is in one, or an empty string.
 fn calling_file(profile: &Profile, stack: StackId) -> StringId {
     let modules = profile.stacks.leaf_first(stack).map(|frame| profile.frames.get(frame).module);
-    let is_file = |module: &StringId| {
-        let path = profile.strings.get(*module);
-        path.starts_with('/') && !path.starts_with("/memfd:")
-    };
-    modules.into_iter().find(is_file).unwrap_or_default()
+    modules.into_iter().find(|module| is_file(profile.strings.get(*module))).unwrap_or_default()
 }
 
 /// Sums the samples of a column that end in code without a name.
@@ -91,7 +92,7 @@ pub fn nameless(profile: &Profile, column: usize) -> Nameless {
             continue;
         }
         let module = profile.strings.get(frame.module);
-        if module.starts_with('/') && !module.starts_with("/memfd:") {
+        if is_file(module) {
             *modules.entry(frame.module).or_default() += values[row];
         } else if frame.kind == FrameKind::Jit || module.is_empty() || module.contains("anon") {
             let thread = profile.threads.get(sample.thread);

@@ -54,13 +54,23 @@ pub fn functions(profile: &Profile) -> Vec<Function> {
     functions
 }
 
-/// Returns the function selected by `wanted`, and notes about the choice.
-pub(crate) fn choose(profile: &Profile, wanted: &str) -> Result<(Function, Vec<String>), Error> {
+/// Returns the functions of samples that have addresses, highest value first, at least one.
+///
+/// # Errors
+///
+/// If there is none.
+pub fn named_functions(profile: &Profile) -> Result<Vec<Function>, Error> {
     let functions = functions(profile);
     if functions.is_empty() {
         let has_any = profile.samples.iter().any(|sample| sample.address.is_some());
         return Err(if has_any { Error::NoNames } else { Error::NoAddresses });
     }
+    Ok(functions)
+}
+
+/// Returns the function selected by `wanted`, and notes about the choice.
+pub(crate) fn choose(profile: &Profile, wanted: &str) -> Result<(Function, Vec<String>), Error> {
+    let functions = named_functions(profile)?;
     let name = |of: &Function| profile.strings.get(of.name);
     for form in [whole as fn(&str) -> &str, without_parameters, last_part] {
         let mut found = functions.iter().filter(|of| form(name(of)) == wanted);

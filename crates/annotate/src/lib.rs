@@ -18,7 +18,7 @@ use pyrograph_symbol::Options as SymbolOptions;
 use thiserror::Error;
 
 use crate::choose::Located;
-pub use crate::choose::{Function, functions};
+pub use crate::choose::{Function, functions, named_functions};
 use crate::code::{Code, Modules};
 use crate::packed::Packed;
 pub use crate::sources::{SourceDir, SourceTexts, Sources};

@@ -190,14 +190,10 @@ impl Programs for Trigger {
                 links.push(link.map_err(|error| Error::function(path, name, &error))?);
             }
             Self::Places { path, places } => {
-                let program = program(object, "on_uprobe")?;
                 for place in places {
                     let ref_ctr_offset = usize::try_from(place.semaphore).unwrap_or(0);
                     let options = UprobeOpts { ref_ctr_offset, ..UprobeOpts::default() };
-                    let offset = usize::try_from(place.offset).unwrap_or(0);
-                    let link = program.attach_uprobe_with_opts(-1, path, offset, options);
-                    let name = format!("{offset:#x}");
-                    links.push(link.map_err(|error| Error::function(path, &name, &error))?);
+                    links.push(attach_at(object, "on_uprobe", path, place.offset, options)?);
                 }
             }
             Self::Goroutines { path, functions } => {
@@ -205,10 +201,7 @@ impl Programs for Trigger {
                 for (name, offset) in
                     [("on_unpark", functions.execute), ("on_park", functions.park)]
                 {
-                    let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-                    let link = program(object, name)?.attach_uprobe(false, -1, path, offset);
-                    let place = format!("{offset:#x}");
-                    links.push(link.map_err(|error| Error::function(path, &place, &error))?);
+                    links.push(attach_at(object, name, path, offset, UprobeOpts::default())?);
                 }
             }
             Self::Allocations { path, live: false } => {
@@ -236,6 +229,19 @@ impl Programs for Trigger {
     }
 }
 
+/// Attaches a program to the instruction at an offset in a file, for all processes.
+fn attach_at(
+    object: &Object,
+    name: &'static str,
+    path: &Path,
+    offset: u64,
+    options: UprobeOpts,
+) -> Result<Link, Error> {
+    let offset = usize::try_from(offset).unwrap_or(usize::MAX);
+    let link = program(object, name)?.attach_uprobe_with_opts(-1, path, offset, options);
+    link.map_err(|error| Error::function(path, &format!("{offset:#x}"), &error))
+}
+
 /// Attaches a program to all functions that allocate memory, or to their returns.
 fn allocations(
     object: &Object,
@@ -246,9 +252,7 @@ fn allocations(
 ) -> Result<(), Error> {
     for Allocator { offset, cookie } in allocators(path)? {
         let options = UprobeOpts { cookie, retprobe, ..UprobeOpts::default() };
-        let offset = usize::try_from(offset).unwrap_or(usize::MAX);
-        let link = program(object, name)?.attach_uprobe_with_opts(-1, path, offset, options);
-        links.push(link.map_err(|error| Error::function(path, &format!("{offset:#x}"), &error))?);
+        links.push(attach_at(object, name, path, offset, options)?);
     }
     Ok(())
 }

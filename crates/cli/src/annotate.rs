@@ -7,7 +7,9 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use clap::ColorChoice;
 use pyrograph_analyze::Annotation;
-use pyrograph_annotate::{Annotator, Options as AnnotateOptions, functions};
+use pyrograph_annotate::{
+    Annotator, Error as AnnotateError, Options as AnnotateOptions, named_functions,
+};
 use pyrograph_format::Options;
 use pyrograph_profile::Profile;
 use pyrograph_render::{
@@ -123,7 +125,7 @@ fn hottest(annotator: &mut Annotator<'_>, profile: &Profile) -> anyhow::Result<A
     /// Functions to try.
     const MOST: usize = 20;
     let mut refusal = None;
-    for function in functions(profile).iter().take(MOST) {
+    for function in named_functions(profile)?.iter().take(MOST) {
         let name = profile.strings.get(function.name);
         match annotator.function(function) {
             Ok(annotation) => {
@@ -136,9 +138,7 @@ fn hottest(annotator: &mut Annotator<'_>, profile: &Profile) -> anyhow::Result<A
     }
     match refusal {
         Some((name, error)) => Err(error).with_context(|| format!("failed to annotate {name}")),
-        None => Err(annotator.named("").map_or_else(Into::into, |_| {
-            anyhow::anyhow!("no function has samples with addresses")
-        })),
+        None => Err(AnnotateError::NoNames.into()),
     }
 }
 

@@ -1,5 +1,5 @@
-//! What users of `perf` and `strace` type by habit: options, subcommands and forms of values that are spelled otherwise
-//! here. Each is translated, or answered with a line that names our way.
+//! Translation of options, subcommands and values of `perf` and `strace` that have another spelling here. Those without
+//! an equivalent are errors that name the nearest one.
 //!
 //! Sources: perf-stat(1), perf-report(1), perf-annotate(1), perf-record(1), perf-top(1), perf-sched(1), perf-trace(1),
 //! strace(1).
@@ -9,6 +9,8 @@ use std::path::Path;
 
 use clap::Command;
 use pyrograph_record::nearest;
+
+use crate::spelling;
 
 /// How an option of another program is followed by its value.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,7 +46,7 @@ enum Meaning {
     Already,
     /// These arguments.
     As(&'static [&'static str]),
-    /// What the function makes of the value, which is empty if there is none; `None` if the option is left as it is.
+    /// The function's translation of the value, or of an empty string if there is none; `None` to keep the option unchanged.
     Of(fn(&str) -> Option<Translated>),
     /// It does not exist here: a line that says what does.
     Say(&'static str),
@@ -206,14 +208,11 @@ pub fn translated(arguments: Vec<OsString>, program: &Command) -> Result<Vec<OsS
         let text = argument.to_str().unwrap_or_default();
         if !text.starts_with('-') || text == "-" {
             if runs_commands {
-                match view(verb, text, program)? {
+                if let Some(view) = view(verb, text, program)? {
                     // Its options follow.
-                    Some(view) if verb == "sched" => {
-                        known = known.find_subcommand(view).unwrap_or(known);
-                        ours.push(view.into());
-                        continue;
-                    }
-                    _ => {}
+                    known = known.find_subcommand(view).unwrap_or(known);
+                    ours.push(view.into());
+                    continue;
                 }
                 ours.push(argument.clone());
                 ours.extend(rest.by_ref().cloned());
@@ -287,13 +286,11 @@ fn translation(
         return Some((Ok(Ours { last: vec![value], ..Ours::default() }), joined.is_none()));
     }
     // The value of these is behind `=`, since it can be left out.
-    let ids = next.filter(|next| next.split(',').all(is_number) && !Path::new(next).exists());
-    match (text, ids) {
-        ("--pid" | "--tid", Some(ids)) if READERS.contains(&verb) => {
-            Some((option(text, ids), true))
-        }
-        _ => None,
+    if !matches!(text, "--pid" | "--tid") || !READERS.contains(&verb) {
+        return None;
     }
+    let ids = next.filter(|next| next.split(',').all(is_number) && !Path::new(next).exists())?;
+    Some((option(text, ids), true))
 }
 
 /// Splits `--name=value` and `-nvalue`.
@@ -331,11 +328,7 @@ fn is_known(name: &str, known: &Command) -> bool {
 /// Returns true if an option of ours has its value in the next argument.
 fn takes_next(text: &str, known: &Command) -> bool {
     let (name, joined) = split(text);
-    let takes = |argument: &clap::Arg| {
-        let least = argument.get_num_args().map_or(1, |count| count.min_values());
-        argument.get_action().takes_values() && least > 0
-    };
-    joined.is_none() && argument(name, known).is_some_and(takes)
+    joined.is_none() && argument(name, known).is_some_and(spelling::takes_next)
 }
 
 /// The view of `sched` that a word means. `None` if it is the first word of a command.

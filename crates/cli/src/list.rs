@@ -59,7 +59,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             Some(is_of_class) => {
                 let (mut events, denied) = known_events("");
                 events.retain(|event| is_of_class(&event.class));
-                (events, denied.filter(|_| matches!(&args.pattern[..], "tracepoint")))
+                (events, denied.filter(|_| args.pattern == "tracepoint"))
             }
             None => known_events(&args.pattern),
         },

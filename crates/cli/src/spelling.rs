@@ -9,12 +9,7 @@ pub fn normalized<A: clap::Args>(arguments: Vec<OsString>) -> Vec<OsString> {
     let command = A::augment_args(clap::Command::new("verb"));
     let options: Vec<(String, bool)> = command
         .get_arguments()
-        .filter_map(|option| {
-            // An optional value must be given after an equals sign.
-            let optional = option.get_num_args().is_some_and(|count| count.min_values() == 0);
-            let takes_value = option.get_action().takes_values() && !optional;
-            Some((option.get_long()?.to_owned(), takes_value))
-        })
+        .filter_map(|option| Some((option.get_long()?.to_owned(), takes_next(option))))
         .chain([("help".to_owned(), false)])
         .collect();
     let mut normal = Vec::with_capacity(arguments.len());
@@ -52,6 +47,12 @@ pub fn normalized<A: clap::Args>(arguments: Vec<OsString>) -> Vec<OsString> {
         });
     }
     normal
+}
+
+/// Returns true if the value of an option may be the next argument. An optional value must be given after an equals sign.
+pub fn takes_next(option: &clap::Arg) -> bool {
+    let optional = option.get_num_args().is_some_and(|count| count.min_values() == 0);
+    option.get_action().takes_values() && !optional
 }
 
 /// Finds the option with this name, or the only one with this prefix.

@@ -5,13 +5,11 @@ use std::ops::Range;
 
 use pyrograph_event::{Header, Layout, Record, kind, sample_type};
 
-/// Keeps only the records of some processes, the samples of a time range, or no samples of idle CPUs.
+/// Keeps only the records of some processes, or the samples of a time range.
 #[derive(Debug)]
 pub(crate) struct Filter {
     /// The processes whose records are kept, and true if child processes that they start are included. `None` for all.
     processes: Option<(HashSet<i32>, bool)>,
-    /// True if samples of idle CPUs are kept.
-    idle: bool,
     /// Offset of the process and thread ID in a sample, in bytes.
     task: usize,
     /// Time range in which samples are kept, in nanoseconds of the records' clock.
@@ -21,18 +19,13 @@ pub(crate) struct Filter {
 impl Filter {
     /// Keeps all records.
     pub(crate) fn all() -> Self {
-        Self { processes: None, idle: true, task: 0, times: 0..u64::MAX }
-    }
-
-    /// Drops the samples of idle CPUs.
-    pub(crate) fn busy(layout: &Layout) -> Self {
-        Self { idle: false, task: task(layout), ..Self::all() }
+        Self { processes: None, task: 0, times: 0..u64::MAX }
     }
 
     /// Keeps the records of these processes and, with `inherit`, of the processes that they start.
     pub(crate) fn of(pids: &[i32], inherit: bool, layout: &Layout) -> Self {
         let processes = Some((pids.iter().copied().collect(), inherit));
-        Self { processes, ..Self::busy(layout) }
+        Self { processes, task: task(layout), ..Self::all() }
     }
 
     /// Keeps only samples within these times.
@@ -49,16 +42,9 @@ impl Filter {
             let bytes = record.get(at..at + 4).and_then(|bytes| bytes.first_chunk());
             bytes.map_or(0, |bytes| i32::from_ne_bytes(*bytes))
         };
-        if kind == kind::SAMPLE && !self.idle {
-            // The idle task has PID and TID 0.
-            let task = [pid(self.task), pid(self.task + 4)];
-            return match &self.processes {
-                Some((pids, _)) => pids.contains(&task[0]),
-                None => task != [0, 0],
-            };
-        }
         let Some((pids, inherit)) = &mut self.processes else { return true };
         match kind {
+            kind::SAMPLE => pids.contains(&pid(self.task)),
             kind::FORK => {
                 let Ok(Record::Fork(task)) = layout.decode(record) else { return true };
                 if task.pid != task.parent_pid {
@@ -121,7 +107,7 @@ mod tests {
 
     #[test]
     fn idle_cpus_are_dropped() {
-        let mut filter = Filter::busy(&layout());
+        let mut filter = Filter::of(&[7], false, &layout());
         assert!(keeps_sample(&mut filter, 7) && !keeps_sample(&mut filter, 0));
         assert!(keeps_sample(&mut Filter::all(), 0));
     }

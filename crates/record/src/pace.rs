@@ -45,6 +45,11 @@ struct Cost {
     here: Duration,
 }
 
+/// Returns true if the rate of a clock is so high that its cost is measured.
+pub(crate) fn is_measured(attr: &Attr) -> bool {
+    attr.has(flag::FREQ) && attr.sample_period > UNMEASURED
+}
+
 /// Lowers the rate of a clock to what the machine can do. `asked`: requested rate in Hz. `cpus`: number of CPUs that
 /// are sampled at once. Returns the time that the kernel needs for a sample, if it was measured.
 pub(crate) fn lower(
@@ -53,7 +58,7 @@ pub(crate) fn lower(
     cpus: usize,
     notices: &mut Vec<Notice>,
 ) -> Option<Duration> {
-    if !attr.has(flag::FREQ) || attr.sample_period <= UNMEASURED {
+    if !is_measured(attr) {
         return None;
     }
     let is_unwound_in_kernel = attr.sample_type & sample_type::CALLCHAIN == 0;

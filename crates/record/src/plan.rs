@@ -96,12 +96,11 @@ impl Plan {
     /// Layout for weighting samples, if the event is a clock and its samples have callchains.
     pub(crate) fn weights(&self) -> Option<Weights> {
         let is_taken = self.attr.sample_type & sample_type::CALLCHAIN != 0;
-        let weights = || Weights::new(&self.attr);
-        (self.event.is_clock() && is_taken).then(weights).flatten()
+        (self.event.is_clock() && is_taken).then(|| Weights::new(&self.attr)).flatten()
     }
 
-    /// Returns true if the rate is so high that it was measured whether samples can be read in time.
-    pub(crate) fn is_fast(&self) -> bool {
+    /// Returns true if the rate is one that was measured, which may have lowered it to `UNMEASURED`.
+    pub(crate) fn was_measured(&self) -> bool {
         self.attr.has(flag::FREQ) && self.attr.sample_period >= pace::UNMEASURED
     }
 
@@ -180,14 +179,13 @@ fn attributes(options: &Options, event: &Event, notices: &mut Vec<Notice>) -> Re
     set_rate(&mut attr, options, event, notices)?;
     set_modes(&mut attr, options, event)?;
     set_stack(&mut attr, options)?;
-    let is_fast = attr.has(flag::FREQ) && attr.sample_period > pace::UNMEASURED;
     let is_taken = options.stack != StackMode::None;
     let is_all = !attr.has(flag::EXCLUDE_USER) && !attr.has(flag::EXCLUDE_KERNEL);
     // Only at high rates. At others hardly any samples are skipped, and switches between threads that inherit such an
     // event cost more. And not of CPUs: their count includes idle time, in which there are no samples on some kernels even
     // if they are asked for, or the event is throttled until the CPU ticks again; that time would count for the next sample.
     let is_of_threads = options.target != Target::System;
-    if event.is_clock() && is_fast && is_taken && is_all && is_of_threads {
+    if event.is_clock() && pace::is_measured(&attr) && is_taken && is_all && is_of_threads {
         attr.sample_type |= sample_type::READ;
     }
     // The eBPF program that takes the stacks computes the time that each tick represents, and needs the ticks of both

@@ -210,7 +210,7 @@ impl Session {
             early: self.early,
             patience: self.patience,
             period: self.period,
-            yields: self.is_of_cpus && weights.is_some() && self.plan.is_fast(),
+            yields: self.is_of_cpus && weights.is_some() && self.plan.was_measured(),
             unit: weights.map_or(0, |weights| weights.unit()),
             until: self.duration.and_then(|duration| begun.checked_add(duration)),
         };

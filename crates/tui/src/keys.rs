@@ -37,15 +37,26 @@ enum When {
     Single,
 }
 
+/// Where keys are pressed.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// The current view.
+    pub view: View,
+    /// The profile is live.
+    pub is_live: bool,
+    /// The profile is a comparison.
+    pub is_compared: bool,
+}
+
 impl Key {
-    fn is_there(&self, view: View, is_live: bool, is_compared: bool) -> bool {
+    fn is_there(&self, place: Place) -> bool {
         let is_now = match self.when {
             When::Always => true,
-            When::Live => is_live,
-            When::Compared => is_compared,
-            When::Single => !is_compared,
+            When::Live => place.is_live,
+            When::Compared => place.is_compared,
+            When::Single => !place.is_compared,
         };
-        is_now && self.views.contains(&view)
+        is_now && self.views.contains(&place.view)
     }
 }
 
@@ -95,23 +106,18 @@ const HELP: Key = key("?", "all keys", ALL);
 const QUIT: Key = key("q", "quit", ALL);
 const MOVE: Key = key("\u{2191} \u{2193} PgUp PgDn", "move", ALL);
 
-/// Returns the keys of a view, and what they do.
-fn keys_of(view: View, is_live: bool, is_compared: bool) -> impl Iterator<Item = &'static Key> {
-    KEYS.iter().filter(move |of| of.is_there(view, is_live, is_compared))
+/// Returns the keys that work in a place.
+fn keys_of(place: Place) -> impl Iterator<Item = &'static Key> {
+    KEYS.iter().filter(move |of| of.is_there(place))
 }
 
 /// Returns the keys for the line at the bottom: those that fit in `width`, and always those for help and quitting.
-pub fn help_line(
-    view: View,
-    is_live: bool,
-    is_compared: bool,
-    width: usize,
-) -> Vec<(&'static str, &'static str)> {
+pub fn help_line(place: Place, width: usize) -> Vec<(&'static str, &'static str)> {
     const GAP: usize = 2;
     let room = |of: &Key| columns(of.key) + 1 + columns(of.does) + GAP;
     let mut left = (width + GAP).saturating_sub(room(&HELP) + room(&QUIT));
     let mut line = Vec::new();
-    for of in keys_of(view, is_live, is_compared) {
+    for of in keys_of(place) {
         let Some(rest) = left.checked_sub(room(of)) else { continue };
         left = rest;
         line.push((of.key, of.does));
@@ -130,15 +136,9 @@ pub fn draw_line(line: &[(&str, &str)], area: Rect, look: Look, buffer: &mut Buf
     }
 }
 
-/// Draws all keys of a view, one in a line, in as many columns as they need.
-pub fn draw_all(
-    (view, is_live, is_compared): (View, bool, bool),
-    area: Rect,
-    look: Look,
-    buffer: &mut Buffer,
-) {
-    let all: Vec<&Key> =
-        std::iter::once(&MOVE).chain(keys_of(view, is_live, is_compared)).chain([&QUIT]).collect();
+/// Draws all keys of a place, one in a line, in as many columns as they need.
+pub fn draw_all(place: Place, area: Rect, look: Look, buffer: &mut Buffer) {
+    let all: Vec<&Key> = std::iter::once(&MOVE).chain(keys_of(place)).chain([&QUIT]).collect();
     let mut x = area.left();
     for column in all.chunks(usize::from(area.height).max(1)) {
         let widest = |part: fn(&Key) -> &'static str| {
@@ -158,10 +158,12 @@ pub fn draw_all(
 mod tests {
     use super::*;
 
+    const PLACE: Place = Place { view: View::Table, is_live: true, is_compared: false };
+
     fn screen(width: u16, height: u16) -> String {
         let area = Rect::new(0, 0, width, height);
         let mut buffer = Buffer::empty(area);
-        draw_all((View::Table, true, false), area, Look::default(), &mut buffer);
+        draw_all(PLACE, area, Look::default(), &mut buffer);
         let rows = (0..height)
             .map(|y| (0..width).map(|x| buffer[(x, y)].symbol().to_owned()).collect::<String>());
         rows.collect::<Vec<_>>().join("\n")
@@ -170,7 +172,7 @@ mod tests {
     #[test]
     fn keys_take_one_line_and_all_are_behind_one_of_them() {
         for width in [24, 40, 80, 200] {
-            let line = help_line(View::Table, true, false, width);
+            let line = help_line(PLACE, width);
             let room = |(key, does): &(&str, &str)| columns(key) + 1 + columns(does);
             let used = line.iter().map(room).sum::<usize>() + 2 * (line.len() - 1);
             assert!(used <= width, "{width}: {line:?}");
@@ -178,7 +180,7 @@ mod tests {
         }
         for (width, height) in [(80, 21), (120, 50), (80, 8)] {
             let screen = screen(width, height);
-            for of in keys_of(View::Table, true, false) {
+            for of in keys_of(PLACE) {
                 assert!(screen.contains(of.does), "{width}x{height}: {}\n{screen}", of.does);
             }
         }

@@ -214,15 +214,23 @@ static __always_inline void begin_here(void *ctx, u32 kind, u32 detail, u64 what
 	give_back(s);
 }
 
-// Counts the time of what has begun.
-static __always_inline void end(u64 what)
+// Counts the time of what has begun, if it is so long.
+static __always_inline void end_after(u64 what, u64 least)
 {
 	struct blocked *begun = bpf_map_lookup_elem(&pending, &what);
+	u64 took;
 
 	if (!begun)
 		return;
-	add(&begun->key, 1, bpf_ktime_get_ns() - begun->since);
+	took = bpf_ktime_get_ns() - begun->since;
+	if (took >= least)
+		add(&begun->key, 1, took);
 	bpf_map_delete_elem(&pending, &what);
+}
+
+static __always_inline void end(u64 what)
+{
+	end_after(what, 0);
 }
 
 #endif

@@ -32,18 +32,9 @@ int on_park(struct event_context *ctx)
 SEC("uprobe")
 int on_unpark(struct event_context *ctx)
 {
-	u64 what = goroutine(bpf_get_current_task_btf(), ctx->ax);
-	struct blocked *begun;
-	u64 waited;
-
 	// Also of one that was preempted, or has yet to begin: then there is nothing to end.
-	begun = state.on ? bpf_map_lookup_elem(&pending, &what) : NULL;
-	if (!begun)
-		return 0;
-	waited = bpf_ktime_get_ns() - begun->since;
-	if (waited >= config.min_block)
-		add(&begun->key, 1, waited);
-	bpf_map_delete_elem(&pending, &what);
+	if (state.on)
+		end_after(goroutine(bpf_get_current_task_btf(), ctx->ax), config.min_block);
 	return 0;
 }
 

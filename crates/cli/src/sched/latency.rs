@@ -101,10 +101,7 @@ pub fn run(mut args: LatencyArgs) -> anyhow::Result<ExitCode> {
         LatencyBy::Total => SchedKey::Total,
     };
     let mut source = args.source.open()?;
-    let destination = source.destination(
-        args.output.as_deref(),
-        !matches!(style, LatencyStyle::Json | LatencyStyle::Csv),
-    );
+    let destination = source.destination(args.output.as_deref(), style.is_text());
     destination.check()?;
     let mut out = args.interval.map(|_| destination.open()).transpose()?;
     let counted = source.counts(key, args.interval, &mut |interval, counts| {

@@ -26,6 +26,13 @@ pub enum LatencyStyle {
     Json,
 }
 
+impl LatencyStyle {
+    /// Returns true if the output is for people.
+    pub fn is_text(self) -> bool {
+        matches!(self, Self::Text | Self::Perf | Self::Histogram)
+    }
+}
+
 /// Writes the table. If the table is for an interval, that is given above it in text, in the first columns in CSV,
 /// and as an object of one line in JSON. CSV has headings only for the first interval.
 ///
@@ -37,8 +44,7 @@ pub fn write_latency(
     table: &LatencyTable,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let is_text = !matches!(style, LatencyStyle::Csv | LatencyStyle::Json);
-    if let (true, Some(interval)) = (is_text, &table.interval) {
+    if let (true, Some(interval)) = (style.is_text(), &table.interval) {
         let blank = if interval.start == 0 { "" } else { "\n" };
         let [from, to] = [interval.start, interval.end].map(|time| time as f64 / 1e9);
         writeln!(out, "{blank}From {from:.3} s to {to:.3} s")?;

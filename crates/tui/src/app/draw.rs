@@ -7,7 +7,7 @@ use ratatui::layout::Rect;
 
 use super::{App, Typing};
 use crate::changes::Changes;
-use crate::keys::{self, View, help_line};
+use crate::keys::{self, Place, View, help_line};
 use crate::page::draw_head;
 use crate::shown::Grouping;
 use crate::table::Table;
@@ -28,10 +28,13 @@ impl App {
         }
         let line = |y: u16| Rect { y, height: 1, ..area };
         draw_head(&self.status, &self.shown, look, line(area.y), buffer);
-        let place = (self.view, self.settings.live, self.compared.is_some());
+        let place = Place {
+            view: self.view,
+            is_live: self.settings.live,
+            is_compared: self.compared.is_some(),
+        };
         let bottom = area.bottom() - 1;
-        let help = help_line(place.0, place.1, place.2, width);
-        keys::draw_line(&help, line(bottom), look, buffer);
+        keys::draw_line(&help_line(place, width), line(bottom), look, buffer);
         let body = Rect { y: area.y + 2, height: bottom - area.y - 2, ..area };
         if self.shows_keys {
             buffer.set_stringn(area.x, area.y + 1, "keys", width, look.faint());
