@@ -143,10 +143,6 @@ impl Error {
 
     pub(crate) fn load(error: libbpf_rs::Error) -> Self {
         let details = loader_log::take();
-        // A program that the verifier rejects may be "not permitted", too.
-        if error.kind() == libbpf_rs::ErrorKind::PermissionDenied && !may_load() {
-            return Self::NotPermitted;
-        }
         let missing = features::missing();
         let reason = match missing.is_empty() {
             true => Reason::of(&error),
@@ -182,7 +178,7 @@ impl Error {
 
 /// Returns true if this process has the capabilities that loading requires (include/uapi/linux/capability.h), in the
 /// initial user namespace, the only one in which they count.
-fn may_load() -> bool {
+pub(crate) fn may_load() -> bool {
     const CAP_SYS_ADMIN: u64 = 1 << 21;
     const CAP_PERFMON: u64 = 1 << 38;
     const CAP_BPF: u64 = 1 << 39;

@@ -12,7 +12,7 @@ use pyrograph_event::request::{Trigger, Waits};
 
 use crate::copies;
 use crate::engine::{ON_ABSENT, ON_TASK};
-use crate::error::Error;
+use crate::error::{Error, may_load};
 use crate::features;
 use crate::kernel_text::KernelText;
 use crate::kernel_types;
@@ -231,6 +231,10 @@ pub fn with_types(
     cache: Option<&Path>,
     load: impl FnOnce(OpenObject, bool) -> Result<Object, Error>,
 ) -> Result<Object, Error> {
+    // The kernel would say so, but only after most of the time of loading.
+    if !may_load() {
+        return Err(Error::NotPermitted);
+    }
     let words = programs.unpack().map_err(|error| Error::Load {
         reason: error.to_string().into(),
         details: String::new(),

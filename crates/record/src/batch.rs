@@ -167,7 +167,11 @@ impl Sorter {
             let end = start + usize::from(header.size);
             let record = &mut chunk.bytes[start..end];
             match header.kind {
-                kind::SAMPLE => weights.weigh(record, period, &mut self.account),
+                kind::SAMPLE => {
+                    let time = self.layout.time(record);
+                    let is_early = time.is_some_and(|time| self.filter.is_early(time));
+                    weights.weigh(record, period, is_early, &mut self.account);
+                }
                 kind::EXIT => {
                     if let Ok(Record::Exit(task)) = self.layout.decode(record) {
                         self.account.ends(task.tid.cast_unsigned());
@@ -194,6 +198,9 @@ impl Sorter {
             Ok(Record::LostSamples(lost)) => lost.count,
             _ => 0,
         };
+        if self.filter.is_early(to) {
+            return;
+        }
         self.lost = self.lost.saturating_add(lost);
         // Before a buffer's first record, the time of the last record is not known.
         if lost > 0 && self.gaps.len() < MOST_GAPS {

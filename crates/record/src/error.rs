@@ -5,6 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use crate::event::EventError;
+use crate::options::StackMode;
 use crate::permission::NotPermitted;
 
 /// Reasons why a recording cannot be made or go on.
@@ -180,6 +181,12 @@ pub enum Notice {
         /// Memory that a user may lock per CPU, in KiB.
         mlock_kb: u64,
     },
+    /// Less is copied of each stack than by default: the ring buffers are small, and the samples of many threads come in
+    /// bursts.
+    StacksShortened {
+        /// Number of bytes that are copied of each stack.
+        bytes: u32,
+    },
     /// Threads that start later are not sampled: kernels before 5.13 cannot inherit events to new threads without
     /// inheriting them to new processes.
     ThreadsNotFollowed,
@@ -232,6 +239,13 @@ impl fmt::Display for Notice {
                 bytes / 1024,
                 wanted / 1024,
                 wanted / 1024 + 4
+            ),
+            Self::StacksShortened { bytes } => write!(
+                f,
+                "{} KiB are copied of each stack, so that the buffers hold the samples of so many threads; deeper \
+                 stacks are cut, and --call-graph dwarf,{} copies more",
+                bytes / 1024,
+                StackMode::MOST_BYTES
             ),
             Self::ThreadsNotFollowed => {
                 write!(

@@ -33,6 +33,11 @@ impl Filter {
         Self { times, ..self }
     }
 
+    /// Returns true if a time is before those that are kept.
+    pub(crate) fn is_early(&self, time: u64) -> bool {
+        time < self.times.start
+    }
+
     /// Returns true if a record is to be kept. Records must be passed in order of time.
     pub(crate) fn keeps(&mut self, kind: u32, time: u64, record: &[u8], layout: &Layout) -> bool {
         if kind == kind::SAMPLE && !self.times.contains(&time) {
@@ -134,6 +139,7 @@ mod tests {
         let kept =
             [2, 3, 5, 6].map(|time| filter.keeps(kind::SAMPLE, time, &sample(7, 7), &layout()));
         assert_eq!(kept, [false, true, true, false]);
+        assert!(filter.is_early(2) && !filter.is_early(3) && !filter.is_early(6));
         assert!(filter.keeps(kind::EXIT, 9, &[], &layout()));
     }
 }

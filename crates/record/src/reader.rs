@@ -1,5 +1,6 @@
 //! The reader thread, which copies records out of the ring buffers and does nothing else.
 
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::Sender;
@@ -138,6 +139,25 @@ pub(crate) struct Outcome {
     pub lowered: Option<u64>,
 }
 
+/// Sums over events.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    /// Their counts.
+    count: u64,
+    /// Number of records that they lost, if the kernel counts these.
+    lost: Option<u64>,
+}
+
+impl Counts {
+    pub(crate) fn read(events: &[OwnedFd]) -> Self {
+        let counts = events.iter().filter_map(sys::read_count);
+        counts.fold(Self::default(), |sum, (count, lost)| Self {
+            count: sum.count.saturating_add(count),
+            lost: sum.lost.map_or(lost, |all| Some(all.saturating_add(lost.unwrap_or(0)))),
+        })
+    }
+}
+
 /// Losses until the last check. `lowered`: the rate in Hz that samples were lowered to.
 #[derive(Debug)]
 struct Losses {
@@ -160,7 +180,7 @@ pub(crate) struct Reader {
     pub rings: Vec<Ring>,
     pub events: Vec<OwnedFd>,
     /// Events on CPUs that are not sampled. They write mmap, comm, fork and exit records until they are closed.
-    pub _others: Vec<OwnedFd>,
+    pub others: Vec<OwnedFd>,
     pub watched: Vec<Watched>,
     pub stopper: Stopper,
     pub rounds: Sender<Round>,
@@ -175,8 +195,12 @@ pub(crate) struct Reader {
     pub unit: u64,
     /// Lower the sample rate once samples are lost.
     pub yields: bool,
-    /// Time at which to end.
-    pub until: Option<Instant>,
+    /// The events are disabled, and enabled when the recording begins.
+    pub enables: bool,
+    /// Receives the time at which the recording began, in nanoseconds of `CLOCK_MONOTONIC`.
+    pub begun: Sender<io::Result<u64>>,
+    /// Time after which the recording ends.
+    pub duration: Option<Duration>,
 }
 
 impl Reader {
@@ -184,34 +208,61 @@ impl Reader {
     pub(crate) fn run(mut self) -> Outcome {
         sys::become_reader();
         let pool = Arc::new(Pool::default());
+        // Events of threads count, and fill the ring buffers, from the moment that they were opened: on a busy machine long
+        // before this thread runs.
+        self.round(&pool);
+        let before = Counts::read(&self.events);
+        let begun = Instant::now();
+        let enabled = self.enable();
+        let has_failed = enabled.is_err();
+        let _ = self.begun.send(enabled);
+        if has_failed {
+            return Outcome { ended: Ended::Stopped, lost: None, count: 0, lowered: None };
+        }
+        let until = self.duration.and_then(|duration| begun.checked_add(duration));
         let has_targets = !self.watched.is_empty();
         let mut losses = Losses { checked: Instant::now(), lost: 0, lowered: None };
         loop {
-            self.wait();
+            let timeout = self.timeout(until);
+            self.wait(timeout);
             self.keep_pace();
             self.yield_to(&mut losses);
-            let over = self.until.is_some_and(|until| Instant::now() >= until);
+            let over = until.is_some_and(|until| Instant::now() >= until);
             let stopped = over || self.stopper.0.asked.load(Ordering::SeqCst);
             let all_gone = has_targets && self.watched.is_empty();
             if stopped || all_gone {
                 self.disable(&pool);
                 self.round(&pool);
                 let ended = if stopped { Ended::Stopped } else { Ended::TargetEnded };
-                let (count, lost) = self.counts();
-                return Outcome { ended, lost, count, lowered: losses.lowered };
+                let Counts { count, lost } = Counts::read(&self.events);
+                return Outcome {
+                    ended,
+                    lost: lost.map(|lost| lost.saturating_sub(before.lost.unwrap_or(0))),
+                    count: count.saturating_sub(before.count),
+                    lowered: losses.lowered,
+                };
             }
             if pool.on_its_way.load(Ordering::Relaxed) < MOST_WAITING {
                 self.round(&pool);
             } else {
                 // `poll` would return at once, because a ring buffer is above its watermark.
-                std::thread::sleep(self.timeout());
+                std::thread::sleep(timeout);
             }
         }
     }
 
+    /// Begins the recording, and returns the time in nanoseconds of `CLOCK_MONOTONIC`.
+    fn enable(&self) -> io::Result<u64> {
+        let begun = monotonic_now();
+        if self.enables {
+            self.events.iter().chain(&self.others).try_for_each(sys::enable)?;
+        }
+        Ok(begun)
+    }
+
     /// Returns the maximum time to sleep.
-    fn timeout(&self) -> Duration {
-        let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
+    fn timeout(&self, until: Option<Instant>) -> Duration {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
         left.map_or(self.patience, |left| left.min(self.patience))
     }
 
@@ -233,7 +284,7 @@ impl Reader {
         if !self.yields || passed < Losses::WINDOW {
             return;
         }
-        let lost = self.counts().1.unwrap_or(0);
+        let lost = Counts::read(&self.events).lost.unwrap_or(0);
         let taken = passed.as_nanos() * self.events.len() as u128 / u128::from(self.unit.max(1));
         let are_many = u128::from(lost - losses.lost.min(lost)) * 50 > taken;
         (losses.checked, losses.lost) = (Instant::now(), lost);
@@ -252,16 +303,16 @@ impl Reader {
     }
 
     /// Sleeps until there is something to do, and removes processes that have ended.
-    fn wait(&mut self) {
+    fn wait(&mut self, timeout: Duration) {
         let mut fds = vec![sys::readable(Some(self.stopper.0.wake.as_fd()))];
         fds.extend(self.watched.iter().map(Watched::readable));
         fds.extend(self.rings.iter().map(|ring| sys::readable(Some(ring.fd().as_fd()))));
-        sys::poll(&mut fds, self.timeout());
+        sys::poll(&mut fds, timeout);
         // A ring buffer's event belongs to the thread that opened the session. If that thread has ended, polling its
         // ring buffers returns at once, so only the other descriptors are polled.
         let rings = &fds[1 + self.watched.len()..];
         if rings.iter().any(|ring| ring.revents & libc::POLLHUP != 0) {
-            sys::poll(&mut fds[..=self.watched.len()], self.timeout());
+            sys::poll(&mut fds[..=self.watched.len()], timeout);
         }
         let mut revents = fds[1..].iter().map(|fd| fd.revents);
         self.watched.retain(|watched| {
@@ -289,14 +340,5 @@ impl Reader {
         // Empty rounds are sent, too: each completes the one before. If the receiver is gone, a stop has been requested
         // as well.
         let _ = self.rounds.send(round);
-    }
-
-    /// Returns the sum of all events' counts, and the number of records that they lost, if the kernel counts these.
-    fn counts(&self) -> (u64, Option<u64>) {
-        let counts = self.events.iter().filter_map(sys::read_count);
-        counts.fold((0, None), |(sum, all), (count, lost)| {
-            let all = all.map_or(lost, |all: u64| Some(all.saturating_add(lost.unwrap_or(0))));
-            (sum.saturating_add(count), all)
-        })
     }
 }

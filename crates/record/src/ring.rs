@@ -62,6 +62,11 @@ impl Ring {
         Ok(Self { cpu, map: map(&fd, page + size)?, fd, page, size })
     }
 
+    /// Size of the data in bytes.
+    pub(crate) fn size(&self) -> usize {
+        self.size
+    }
+
     /// Descriptor of the event that owns the ring buffer, for `PERF_EVENT_IOC_SET_OUTPUT` and `poll`.
     pub(crate) fn fd(&self) -> &OwnedFd {
         &self.fd

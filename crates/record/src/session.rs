@@ -1,5 +1,6 @@
 //! Recordings, from opening the events to the summary.
 
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::ExitStatus;
 use std::sync::Arc;
@@ -8,7 +9,6 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use pyrograph_event::clock::monotonic_now;
 use pyrograph_event::{Layout, flag};
 
 use crate::attach::Attached;
@@ -19,12 +19,11 @@ use crate::error::{Error, Notice};
 use crate::event::Event;
 use crate::filter::Filter;
 use crate::limits;
-use crate::options::{Options, Rate, Target};
+use crate::options::{Options, Rate, StackMode, Target};
 use crate::plan::Plan;
 use crate::procfs::{self, Initial};
 use crate::reader::{Ended, Outcome, Pacer, Reader, Round, Stopper};
 use crate::ring::Ring;
-use crate::sys;
 use crate::watch::Watched;
 
 /// Events that are open and not yet started.
@@ -62,7 +61,8 @@ impl Session {
     /// the kernel lacks resources.
     pub fn open(options: &Options) -> Result<Self, Error> {
         check_cpus(options)?;
-        let (mut plan, is_of_cpus) = find_plan(options)?;
+        let (mut plan, scope) = find_plan(options)?;
+        let is_of_cpus = scope == Scope::Cpus;
         // The child is forked before limits are raised, so that it has the limits of its user.
         let command = match &options.target {
             Target::Command(argv) => Some(Waiting::fork(argv, options.output_to_stderr)?),
@@ -71,6 +71,10 @@ impl Session {
         let mut notices = std::mem::take(&mut plan.notices);
         let mut rings = limits::open_rings(options, &plan, &mut notices)?;
         plan.notices = notices;
+        let is_default = options.stack == StackMode::Dwarf { bytes: StackMode::DEFAULT_BYTES };
+        if scope == Scope::ManyThreads && is_default {
+            limits::shorten_stacks(&mut plan, &rings);
+        }
 
         let copier = Copier::new(&plan.layout, plan.attr.sample_regs_user);
         let mut denied = 0;
@@ -180,6 +184,7 @@ impl Session {
     /// If the command cannot be run.
     pub fn start(self) -> Result<Recording, Error> {
         let (sender, rounds) = mpsc::channel();
+        let (answer, begun) = mpsc::channel();
         let watched = match (&self.target, &self.command) {
             (Target::Processes(pids), _) => {
                 let watched = self.threads.as_ref().unwrap_or(pids);
@@ -190,19 +195,11 @@ impl Session {
             }
             (Target::System, _) => Vec::new(),
         };
-        let (begun, from) = (Instant::now(), monotonic_now());
-        if self.is_of_cpus {
-            self.events
-                .iter()
-                .chain(&self.others)
-                .try_for_each(sys::enable)
-                .map_err(Error::system("enabling the events"))?;
-        }
         let weights = self.plan.weights();
         let reader = Reader {
             rings: self.rings,
             events: self.events,
-            _others: self.others,
+            others: self.others,
             watched,
             stopper: self.stopper.clone(),
             rounds: sender,
@@ -212,10 +209,14 @@ impl Session {
             period: self.period,
             yields: self.is_of_cpus && weights.is_some() && self.plan.was_measured(),
             unit: weights.map_or(0, |weights| weights.unit()),
-            until: self.duration.and_then(|duration| begun.checked_add(duration)),
+            enables: self.is_of_cpus,
+            begun: answer,
+            duration: self.duration,
         };
         let thread = std::thread::Builder::new().name("reader".to_owned());
         let reader = thread.spawn(|| reader.run()).map_err(Error::system("starting the reader"))?;
+        let begun = begun.recv().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
+        let from = begun.map_err(Error::system("enabling the events"))?;
         let inherit = self.inherit && self.threads.is_none();
         let family = |pids: &[i32]| {
             let children = if inherit { procfs::descendants(pids) } else { Vec::new() };
@@ -280,16 +281,28 @@ fn check_cpus(options: &Options) -> Result<(), Error> {
     }
 }
 
-/// Finds the attributes of the events. Returns true if the events are per CPU: for the whole machine, or if the
-/// processes have so many threads that one event for each would miss much of their time. An event of a thread takes its
-/// first sample on each CPU after one period; the time that the thread runs there before that is in no sample.
-fn find_plan(options: &Options) -> Result<(Plan, bool), Error> {
+/// What the events are opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scope {
+    /// Each thread, on each CPU.
+    Threads,
+    /// The same, of so many threads that all CPUs would be sampled instead if that were permitted.
+    ManyThreads,
+    /// Each CPU.
+    Cpus,
+}
+
+/// Finds the attributes of the events. They are per CPU for the whole machine, or if the processes have so many threads
+/// that one event for each would miss much of their time. An event of a thread takes its first sample on each CPU after
+/// one period; the time that the thread runs there before that is in no sample.
+fn find_plan(options: &Options) -> Result<(Plan, Scope), Error> {
     let Target::Processes(pids) = &options.target else {
-        return Ok((Plan::find(options)?, options.target == Target::System));
+        let is_system = options.target == Target::System;
+        return Ok((Plan::find(options)?, if is_system { Scope::Cpus } else { Scope::Threads }));
     };
     let plan = Plan::find(options)?;
     if options.threads.is_some() {
-        return Ok((plan, false));
+        return Ok((plan, Scope::Threads));
     }
     let children = if options.inherit { procfs::descendants(pids) } else { Vec::new() };
     let threads: usize = pids.iter().chain(&children).map(|pid| procfs::count_threads(*pid)).sum();
@@ -298,7 +311,7 @@ fn find_plan(options: &Options) -> Result<(Plan, bool), Error> {
     // Together, the first periods of all threads on a CPU are more than a tenth of a second.
     let are_many = plan.attr.has(flag::FREQ) && (threads as u64).saturating_mul(10) > rate;
     if !(are_many && are_there) {
-        return Ok((plan, false));
+        return Ok((plan, Scope::Threads));
     }
     // Keep the default rate for processes, rather than the one for the whole machine.
     let rate = options.rate.unwrap_or(Rate::Hertz(rate));
@@ -306,13 +319,13 @@ fn find_plan(options: &Options) -> Result<(Plan, bool), Error> {
     match Plan::find(&of_cpus) {
         Ok(mut plan) => {
             plan.notices.push(Notice::ManyThreads { threads });
-            Ok((plan, true))
+            Ok((plan, Scope::Cpus))
         }
         // It is not permitted.
         Err(_) => {
             let mut plan = plan;
             plan.notices.push(Notice::ManyThreadsApart { threads, rate: plan.attr.sample_period });
-            Ok((plan, false))
+            Ok((plan, Scope::ManyThreads))
         }
     }
 }

@@ -40,6 +40,13 @@ pub(crate) struct Account {
     ended: [Vec<u32>; 3],
 }
 
+/// Time in nanoseconds since the sample before: what a sample represents, and what lost samples represented.
+#[derive(Clone, Copy, Debug)]
+struct Weight {
+    time: u64,
+    lost_time: u64,
+}
+
 #[derive(Clone, Copy, Debug, Default)]
 struct Last {
     count: u64,
@@ -77,16 +84,31 @@ impl Weights {
     }
 
     /// Writes the time that the sample represents into its period field. `period`: current sample period in
-    /// nanoseconds.
-    pub(crate) fn weigh(&self, sample: &mut [u8], period: u64, account: &mut Account) {
-        let time = self.time(sample, period, account).unwrap_or(period);
-        account.time = account.time.saturating_add(time);
+    /// nanoseconds. `is_early`: the sample is from before the recording, and adds nothing to the totals.
+    pub(crate) fn weigh(
+        &self,
+        sample: &mut [u8],
+        period: u64,
+        is_early: bool,
+        account: &mut Account,
+    ) {
+        let weight = self.weight(sample, period, account);
+        let time = weight.map_or(period, |weight| weight.time);
+        if !is_early {
+            let lost_time = weight.map_or(0, |weight| weight.lost_time);
+            account.time = account.time.saturating_add(time);
+            account.lost_time = account.lost_time.saturating_add(lost_time);
+            if weight.is_some() {
+                account.skipped += (time.saturating_add(period / 2) / period).saturating_sub(1);
+            }
+        }
         if let Some(bytes) = sample.get_mut(self.weight..self.weight + 8) {
             bytes.copy_from_slice(&time.to_ne_bytes());
         }
     }
 
-    fn time(&self, sample: &[u8], period: u64, account: &mut Account) -> Option<u64> {
+    /// Returns what a sample with a count represents.
+    fn weight(&self, sample: &[u8], period: u64, account: &mut Account) -> Option<Weight> {
         let at = self.count?;
         let count = word(sample, at)?;
         let lost = if self.has_lost { word(sample, at + 8)? } else { 0 };
@@ -101,10 +123,7 @@ impl Weights {
         *last = Last { count, lost };
         // The time of lost samples is reported as lost, and not added to this sample.
         let lost_time = lost_since.saturating_mul(period).min(grown.saturating_sub(period));
-        let time = grown - lost_time;
-        account.lost_time = account.lost_time.saturating_add(lost_time);
-        account.skipped += (time.saturating_add(period / 2) / period).saturating_sub(1);
-        Some(time)
+        Some(Weight { time: grown - lost_time, lost_time })
     }
 }
 
@@ -168,7 +187,7 @@ mod tests {
         let mut account = Account::default();
         let found = samples.iter().map(|(who, count, lost)| {
             let mut sample = sample(*who, *count, *lost);
-            weights.weigh(&mut sample, PERIOD, &mut account);
+            weights.weigh(&mut sample, PERIOD, false, &mut account);
             match Layout::new(&attr).decode(&sample).expect("a sample") {
                 pyrograph_event::Record::Sample(sample) => sample.period.expect("its period"),
                 other => panic!("{other:?}"),
@@ -194,7 +213,7 @@ mod tests {
         let mut account = Account::default();
         for period in [PERIOD, 2 * PERIOD] {
             let mut sample = sample((1, 0), 0, 0);
-            weights.weigh(&mut sample, period, &mut account);
+            weights.weigh(&mut sample, period, false, &mut account);
             assert_eq!(word(&sample, weights.weight), Some(period));
         }
         assert_eq!((account.time, account.skipped), (3 * PERIOD, 0));
@@ -212,6 +231,17 @@ mod tests {
         check(&samples, &[50_000, 60_000, 70_000, 50_000, 50_000], 0);
     }
 
+    /// A sample from before the recording is the one that the next one's count is compared with.
+    #[test]
+    fn early_samples_are_in_no_total() {
+        let weights = Weights::new(&attr()).expect("a clock");
+        let mut account = Account::default();
+        for (count, lost, is_early) in [(250_000, 2, true), (300_000, 2, false)] {
+            weights.weigh(&mut sample((1, 0), count, lost), PERIOD, is_early, &mut account);
+        }
+        assert_eq!((account.time, account.lost_time, account.skipped), (50_000, 0, 0));
+    }
+
     #[test]
     fn lost_samples_are_not_skipped_ones() {
         let of = (1, 0);
@@ -224,7 +254,7 @@ mod tests {
         check(&[(of, 900_000, 0), (of, 50_000, 0)], &[900_000, 50_000], 17);
         let mut account = Account::default();
         let weights = Weights::new(&attr()).expect("a clock");
-        weights.weigh(&mut sample(of, 50_000, 0), PERIOD, &mut account);
+        weights.weigh(&mut sample(of, 50_000, 0), PERIOD, false, &mut account);
         account.ends(1);
         account.end_round();
         account.end_round();

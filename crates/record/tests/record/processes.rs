@@ -5,7 +5,7 @@ use std::process::{Child as Process, Command};
 
 use pyrograph_record::*;
 
-use crate::recorded::{clock, pid, record, shell, to_the_end};
+use crate::recorded::{clock, open, pid, record, shell, to_the_end, wait_until};
 use crate::subject::{
     LATER, attach, check_time, read_times, sampled_time, start_subject, subject_command,
 };
@@ -138,6 +138,34 @@ fn threads_that_start_meanwhile_are_sampled_once() {
     for (tid, used) in &reported[reported.len() - LATER..] {
         check_time(&recorded, *tid, *used);
     }
+}
+
+/// Events of threads count and fill the buffers as soon as they are open, which is before the recording where a program has
+/// many threads.
+#[test]
+fn what_came_before_the_start_is_neither_used_nor_lost() {
+    let busy = Endless(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap());
+    let pid = pid(&busy.0);
+    let mut clock_of_child = 0;
+    // SAFETY: the kernel writes a clock's number.
+    unsafe { libc::clock_getcpuclockid(pid, &raw mut clock_of_child) };
+    let options = Options {
+        rate: Some(Rate::Hertz(1000)),
+        buffer: Some(64 << 10),
+        stack: StackMode::Dwarf { bytes: 8192 },
+        ..Options::new(Target::Processes(vec![pid]))
+    };
+    let Some(session) = open(&options) else { return };
+    let opened = clock(clock_of_child);
+    wait_until("0.4 s were used", || clock(clock_of_child) > opened + 400_000_000);
+    let started = clock(clock_of_child);
+    let summary = session.start().unwrap().finish();
+    let used = summary.used.expect("the clock of a thread").as_nanos() as u64;
+    let most = clock(clock_of_child) - started + 200_000_000;
+    assert!(used < most, "{used} ns used after the start, of {most}");
+    // Of 400 samples that were due before, the buffer held 7.
+    let due = used / 1_000_000 + 1;
+    assert!(summary.lost <= due, "{} lost, of {due} that were due after the start", summary.lost);
 }
 
 /// A process that never ends by itself, and so must not outlive a test that fails.

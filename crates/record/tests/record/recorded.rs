@@ -34,16 +34,21 @@ fn stolen() -> u64 {
     ticks.unwrap_or(0)
 }
 
-/// Records to the end, or until `stop` returns true. `None` if it is not permitted.
-pub fn record(options: &Options, mut stop: impl FnMut(&mut Recording) -> bool) -> Option<Recorded> {
-    let session = match Session::open(options) {
-        Ok(session) => session,
+/// Opens the events. `None` if it is not permitted.
+pub fn open(options: &Options) -> Option<Session> {
+    match Session::open(options) {
+        Ok(session) => Some(session),
         Err(error @ Error::NotPermitted(_)) => {
             eprintln!("skipped: {error}");
-            return None;
+            None
         }
         Err(error) => panic!("{error}"),
-    };
+    }
+}
+
+/// Records to the end, or until `stop` returns true. `None` if it is not permitted.
+pub fn record(options: &Options, mut stop: impl FnMut(&mut Recording) -> bool) -> Option<Recorded> {
+    let session = open(options)?;
     let (layout, rate) = (session.layout(), session.rate());
     let every = if let Rate::Every(period) = rate { period } else { 0 };
     let mut recording = session.start().unwrap();
