@@ -304,6 +304,63 @@ fn the_walker_of_python_finds_the_calls() {
     assert_eq!(own, expected, "{names:?}");
 }
 
+const TASKS: &str = "
+import asyncio, sys
+def wait(): print('x', flush=True); sys.stdin.read()
+async def leaf(): wait()
+async def started(): await asyncio.create_task(leaf())
+async def between(): await started()
+async def gathered(): await asyncio.gather(asyncio.sleep(60), between())
+async def grouped():
+    async with asyncio.TaskGroup() as group: group.create_task(gathered())
+async def shielded(): await asyncio.shield(grouped())
+async def timed(): await asyncio.wait_for(shielded(), 100)
+async def waited(): await asyncio.wait([asyncio.create_task(timed())])
+async def called_back():
+    task = asyncio.create_task(waited())
+    task.add_done_callback(lambda task: None)
+    task.add_done_callback({task}.discard)
+    await task
+asyncio.run(called_back())
+";
+
+/// The coroutines that await a task are its callers, before those of the event loop.
+#[test]
+fn the_walker_of_python_finds_who_awaits_a_task() {
+    let unpacked = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/interpreters");
+    let later = ["13", "14"].map(|minor| unpacked.join(format!("python-3.{minor}/run")));
+    for python in
+        [Path::new("/usr/bin/python3")].into_iter().chain(later.iter().map(|path| &**path))
+    {
+        let Some(names) = check(&python.to_string_lossy(), TASKS) else { continue };
+        let own: Vec<&str> = names.iter().map(String::as_str).filter(|name| *name != "|").collect();
+        // They differ from version to version.
+        let helpers = ["wait_for", "_wait", "TaskGroup._aexit"];
+        let own: Vec<&str> = own.into_iter().filter(|name| !helpers.contains(name)).collect();
+        let expected = [
+            "wait",
+            "leaf",
+            "started",
+            "between",
+            "gathered",
+            "TaskGroup.__aexit__",
+            "grouped",
+            "shielded",
+            "timed",
+            "wait",
+            "waited",
+            "called_back",
+            "Handle._run",
+        ];
+        assert_eq!(
+            own[..expected.len().min(own.len())],
+            expected,
+            "{}: {names:?}",
+            python.display()
+        );
+    }
+}
+
 #[test]
 fn the_walker_of_perl_finds_the_calls() {
     let Some(names) = check("/usr/bin/perl", PERL) else { return };

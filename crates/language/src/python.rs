@@ -49,6 +49,9 @@ pub(crate) mod at {
     pub const BYTES_DATA: usize = 27;
     /// Bit position of the character width in the state of a string; the ASCII flag is four bits higher.
     pub const STR_KIND: usize = 28;
+    pub const FIRST_LOCAL: usize = 29;
+    pub const STACK_TOP: usize = 30;
+    pub const GENERATOR_FRAME: usize = 31;
 }
 
 /// Finds the interpreter in a file; `None` if the file does not contain CPython's loop.

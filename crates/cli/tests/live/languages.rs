@@ -87,6 +87,64 @@ fn python_functions_have_their_shares() {
     }
 }
 
+/// Three tasks, which take 60, 30 and 10 % of the thread's CPU time, awaited in as many ways.
+const TASKS: &str = "
+import asyncio, sys, time
+def spin(t):
+    end = time.thread_time() + t
+    while time.thread_time() < end: pass
+async def first(): spin(0.03); await asyncio.sleep(0); spin(0.03)
+async def second(): spin(0.03)
+async def third(): spin(0.01)
+async def gathers(): await asyncio.gather(first(), asyncio.sleep(0))
+async def groups():
+    async with asyncio.TaskGroup() as group: group.create_task(second())
+async def shields(): await asyncio.shield(asyncio.wait_for(third(), 100))
+async def rounds(): await gathers(); await groups(); await shields()
+async def repeats():
+    for i in range(int(sys.argv[1])): await asyncio.create_task(rounds())
+asyncio.run(repeats())
+";
+
+/// Coroutines that await a task are its callers, whatever the task is awaited by.
+#[test]
+fn python_tasks_are_called_by_what_awaits_them() {
+    if !is_root("python_tasks_are_called_by_what_awaits_them") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = write(folder.path(), "tasks.py", TASKS);
+    for (_, interpreter) in interpreters("python", "/usr/bin/python3") {
+        // Before 3.11, frames do not tell whose they are; `TaskGroup` is as old.
+        let is_later = "import sys; sys.exit(sys.version_info < (3, 11))";
+        if !Command::new(&interpreter).args(["-c", is_later]).status().expect("it runs").success() {
+            continue;
+        }
+        let out = folder.path().join("tasks.folded");
+        let mut command = recorder(&out, &["-F", "2999", "--count", "samples"]);
+        let (folded, said) = record(command.arg(&interpreter).arg(&script).arg("12"), &out);
+        let samples = |names: &[&str]| -> f64 {
+            let has = |stack: &[String]| {
+                let mut frames = stack.iter();
+                names.iter().all(|name| frames.any(|frame| frame == name))
+            };
+            folded.stacks.iter().filter(|(stack, _)| has(stack)).map(|(_, count)| count).sum()
+        };
+        let all = samples(&["spin"]);
+        for (awaits, function, expected) in
+            [("gathers", "first", 60.0), ("groups", "second", 30.0), ("shields", "third", 10.0)]
+        {
+            let found = samples(&["repeats", "rounds", awaits, function, "spin"]) * 100.0 / all;
+            let most = tolerance(expected, all);
+            assert!(
+                (found - expected).abs() < most,
+                "{interpreter:?} {function}: {found:.1}\n{said}"
+            );
+        }
+        check_said(&said);
+    }
+}
+
 #[test]
 fn perl_functions_have_their_shares() {
     if !is_root("perl_functions_have_their_shares") {

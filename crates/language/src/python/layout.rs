@@ -10,6 +10,9 @@ use crate::file::File;
 
 const NO: u32 = Interpreter::NO_OFFSET;
 
+/// Offset of the frame in generators and coroutines since 3.12. It is not among the offsets in the file.
+const GENERATOR_FRAME: u32 = 72;
+
 /// Offsets of one version, in the order of the constants of `at`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
@@ -36,6 +39,8 @@ struct Row {
     no_function: u32,
     /// Strings: offset of the characters of ASCII strings, and of others.
     text: [u32; 2],
+    /// Frame: first local variable, and where the stack ends. Generator: its frame.
+    tasks: [u32; 3],
 }
 
 impl Layout {
@@ -49,6 +54,7 @@ impl Layout {
                 code: [40, 104, 112, NO, 120],
                 no_function: NO,
                 text: [48, 72],
+                tasks: [NO; 3],
             },
             11 => Row {
                 runtime: [40, 16],
@@ -57,6 +63,7 @@ impl Layout {
                 code: [72, 112, 128, 184, 136],
                 no_function: NO,
                 text: [48, 72],
+                tasks: [72, 64, 80],
             },
             12 => Row {
                 runtime: [40, 72],
@@ -65,6 +72,7 @@ impl Layout {
                 code: [68, 112, 128, 192, 136],
                 no_function: 3,
                 text: [40, 56],
+                tasks: [72, 64, GENERATOR_FRAME],
             },
             _ => return None,
         };
@@ -96,6 +104,9 @@ impl Layout {
             (at::STR_STATE, 32),
             (at::STR_ASCII, row.text[0]),
             (at::STR_OTHER, row.text[1]),
+            (at::FIRST_LOCAL, row.tasks[0]),
+            (at::STACK_TOP, row.tasks[1]),
+            (at::GENERATOR_FRAME, row.tasks[2]),
         ]);
         Self { offsets, filename: row.code[1], name: row.code[2], kind_shift: 2 }
     }
@@ -147,6 +158,20 @@ impl Layout {
             let least = if field == at::TYPE { 8 } else { 0 };
             let offset = u32::try_from(word(index)?).ok();
             offsets[field] = offset.filter(|offset| (least..most).contains(offset))?;
+        }
+        // Of asyncio's tasks, only the layout of builds with the global lock is known.
+        if offsets[at::TYPE] == 8 {
+            let (local, top) = match version >> 16 & 0xff {
+                13 => (word(32)?, 64),
+                _ => (word(35)?, word(37)?),
+            };
+            let least = u64::from(offsets[at::OWNER]);
+            let is_known = |offset: u64| (8..256).contains(&offset);
+            if is_known(top) && is_known(local) && local > least {
+                offsets[at::FIRST_LOCAL] = local as u32;
+                offsets[at::STACK_TOP] = top as u32;
+                offsets[at::GENERATOR_FRAME] = GENERATOR_FRAME;
+            }
         }
         // `PyCompactUnicodeObject` has two words more than `PyASCIIObject`.
         let ascii_size = u32::try_from(ascii_size).ok().filter(|size| *size < 256)?;

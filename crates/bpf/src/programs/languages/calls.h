@@ -14,6 +14,9 @@
 // Bytes of a structure that are read at once.
 #define STRUCTURE 256
 
+// Words of a walker's own.
+#define WALKERS_WORDS 64
+
 // Where calls are put together.
 struct calls {
 	// As in `struct stack`.
@@ -33,7 +36,7 @@ struct calls {
 	// Of calls of Ruby: the classes of the methods.
 	u64 owners[MAX_CALLS];
 	// The walkers' own.
-	u64 at[12];
+	u64 at[WALKERS_WORDS];
 	// A structure that was read, and another.
 	u64 structure[STRUCTURE / 8];
 	u64 other[STRUCTURE / 8];
@@ -69,6 +72,9 @@ struct language_walk {
 	{                                                                                       \
 		struct language_walk w = *outer;                                                \
                                                                                                 \
+		/* There is one, or a loop in a step is compiled for the current thread, too. */ \
+		if (!w.other)                                                                   \
+			__builtin_unreachable();                                                \
 		return name(index, &w);                                                         \
 	}
 

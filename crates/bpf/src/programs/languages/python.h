@@ -37,10 +37,20 @@ enum python_offset {
 	PYTHON_BYTECODE,
 	// An owner from here on: the frame is of no function. NO_OFFSET: all are of functions.
 	PYTHON_NO_FUNCTION,
+	// The minor version.
+	PYTHON_MINOR = 23,
 	// How much is read of a frame and of a code object: what is behind may not be there.
-	PYTHON_FRAME_BYTES = 24,
+	PYTHON_FRAME_BYTES,
 	PYTHON_CODE_BYTES,
+	// In a frame: the first local variable, and how far its stack goes.
+	PYTHON_FIRST_LOCAL = 29,
+	PYTHON_STACK_TOP,
+	// In a generator or coroutine: its frame. NO_OFFSET: asyncio's tasks are not looked for.
+	PYTHON_GENERATOR_FRAME,
 };
+
+// The owner of a frame that is part of a generator or coroutine.
+#define OWNED_BY_GENERATOR 1
 
 // The walker's own words.
 enum { PYTHON_STATE, PYTHON_OUTER_STATE, PYTHON_AT_FRAME, PYTHON_AT_INTERPRETER, PYTHON_AT_THREAD };
@@ -122,23 +132,14 @@ static __always_inline u64 find_python_thread(struct language_walk *w)
 	return found.state;
 }
 
-static __always_inline long next_python_frame(u64 index, struct language_walk *w)
+// Adds the function whose frame was read. Returns 1 if it is none.
+static __always_inline long push_python_function(struct language_walk *w, u64 mark)
 {
 	struct calls *c = w->c;
 	struct interpreter *it = w->it;
-	u64 frame = c->at[PYTHON_AT_FRAME], code, place;
-
-	if (!frame || read_user(w->other, c->structure, size_of(it, PYTHON_FRAME_BYTES), frame))
-		return 1;
-	c->at[PYTHON_AT_FRAME] = word_at(c->structure, offset_of(it, PYTHON_PREVIOUS));
-	if (offset_of(it, PYTHON_NO_FUNCTION) != NO_OFFSET &&
-	    byte_at(c->structure, offset_of(it, PYTHON_OWNER)) >= offset_of(it, PYTHON_NO_FUNCTION)) {
-		place = find_native(w->s, frame);
-		push_call(c, FUNCTION_NONE, PLACE_END | (place & 0xfff) << PLACE_NATIVE_SHIFT);
-		return 0;
-	}
 	// From 3.14 on the lowest bits may be marks.
-	code = word_at(c->structure, offset_of(it, PYTHON_CODE)) & ~3ull;
+	u64 code = word_at(c->structure, offset_of(it, PYTHON_CODE)) & ~3ull, place;
+
 	if (!code || read_user(w->other, c->other, size_of(it, PYTHON_CODE_BYTES), code) ||
 	    word_at(c->other, offset_of(it, PYTHON_TYPE)) != symbol_of(w, PYTHON_CODE_TYPE))
 		return 1;
@@ -155,12 +156,45 @@ static __always_inline long next_python_frame(u64 index, struct language_walk *w
 			offset -= code + offset_of(it, PYTHON_BYTECODE);
 		place |= offset & PLACE_OFFSET_MASK;
 	}
+	push_call(c, code, place | mark);
+	return 0;
+}
+
+#include "python_tasks.h"
+
+static __always_inline long next_python_frame(u64 index, struct language_walk *w)
+{
+	struct calls *c = w->c;
+	struct interpreter *it = w->it;
+	u64 frame = c->at[PYTHON_AT_FRAME], coroutine = c->at[PYTHON_COROUTINE], place;
+	int is_generator, is_entry;
+
+	if (!frame || read_user(w->other, c->structure, size_of(it, PYTHON_FRAME_BYTES), frame))
+		return 1;
+	c->at[PYTHON_AT_FRAME] = word_at(c->structure, offset_of(it, PYTHON_PREVIOUS));
+	c->at[PYTHON_COROUTINE] = 0;
+	if (offset_of(it, PYTHON_NO_FUNCTION) != NO_OFFSET &&
+	    byte_at(c->structure, offset_of(it, PYTHON_OWNER)) >= offset_of(it, PYTHON_NO_FUNCTION)) {
+		place = find_native(w->s, frame);
+		if (coroutine && find_task(w, c->at[PYTHON_AT_FRAME], coroutine))
+			LOOP(MOST_WAITERS, next_waiter, w);
+		push_call(c, FUNCTION_NONE, PLACE_END | (place & 0xfff) << PLACE_NATIVE_SHIFT);
+		return 0;
+	}
+	is_generator = offset_of(it, PYTHON_GENERATOR_FRAME) != NO_OFFSET &&
+		       byte_at(c->structure, offset_of(it, PYTHON_OWNER)) == OWNED_BY_GENERATOR;
+	if (is_generator)
+		c->at[PYTHON_COROUTINE] = frame;
 	// Until 3.10, each frame has a run of the loop for itself.
-	if (offset_of(it, PYTHON_NO_FUNCTION) == NO_OFFSET &&
-	    (offset_of(it, PYTHON_IS_ENTRY) == NO_OFFSET ||
-	     byte_at(c->structure, offset_of(it, PYTHON_IS_ENTRY))))
-		place |= PLACE_END;
-	push_call(c, code, place);
+	is_entry = offset_of(it, PYTHON_NO_FUNCTION) == NO_OFFSET &&
+		   (offset_of(it, PYTHON_IS_ENTRY) == NO_OFFSET ||
+		    byte_at(c->structure, offset_of(it, PYTHON_IS_ENTRY)));
+	if (!is_generator || !is_entry || !find_task(w, c->at[PYTHON_AT_FRAME], frame))
+		return push_python_function(w, is_entry ? PLACE_END : 0);
+	if (push_python_function(w, 0))
+		return 1;
+	LOOP(MOST_WAITERS, next_waiter, w);
+	push_call(c, FUNCTION_NONE, PLACE_END);
 	return 0;
 }
 STEP(next_python_frame)
@@ -177,6 +211,7 @@ static __always_inline void walk_python_state(struct language_walk *w, u64 state
 			return;
 	}
 	c->at[PYTHON_AT_FRAME] = read_word(w, state + offset_of(it, PYTHON_FRAME));
+	c->at[PYTHON_COROUTINE] = 0;
 	LOOP(2 * MAX_CALLS, next_python_frame, w);
 }
 
