@@ -10,6 +10,7 @@ use std::path::Path;
 use clap::Command;
 use pyrograph_record::nearest;
 
+use crate::record::question;
 use crate::spelling;
 
 /// How an option of another program is followed by its value.
@@ -74,6 +75,12 @@ const HABITS: &[Habit] = &[
     ("stat", &["-B", "--big-num", "-S", "--sync"], Nothing, Already),
     ("stat", &["-G", "--for-each-cgroup"], Value, Of(group)),
     ("stat", &["-i"], Nothing, As(&["--no-inherit"])),
+    (
+        "stat",
+        &["--interval-print"],
+        Value,
+        Of(|value| Some(option("--interval", &milliseconds(value)))),
+    ),
     ("stat", &["--timeout"], Value, Of(|value| Some(option("--duration", &milliseconds(value))))),
     (
         "stat",
@@ -133,6 +140,8 @@ const HABITS: &[Habit] = &[
     ),
     ("annotate", &["-e"], Value, Of(|event| Some(option("--event-filter", event)))),
     ("top", &["--stdio", "--stdio2"], Nothing, As(&["--batch"])),
+    ("record", &["-e", "--event"], Value, Of(question)),
+    ("top", &["-e", "--event"], Value, Of(question)),
     ("record", &["-o", "--output"], Value, Of(perf_data)),
     ("record", &["-m", "--mmap-pages", "--clockid"], Value, Already),
     (
@@ -441,6 +450,11 @@ fn call_graph(value: &str) -> Option<Translated> {
     })
 }
 
+/// `-e off-cpu`: what else can be recorded has options of its own.
+fn question(value: &str) -> Option<Translated> {
+    Some(here(&[&question::named(value)?]))
+}
+
 fn perf_data(value: &str) -> Option<Translated> {
     let is_perfs = Path::new(value).file_name().is_some_and(|name| name == "perf.data");
     is_perfs.then(|| {
@@ -478,6 +492,7 @@ mod tests {
             ("stat -r 3 ls -A -B", "stat -r 3 ls -A -B"),
             ("stat -G system.slice -a", "stat --cgroup=system.slice -a"),
             ("stat --cgroup system.slice -A -a", "stat --cgroup system.slice --by=cpu -a"),
+            ("stat --interval-print 1000 -a", "stat --interval=1000ms -a"),
             ("stat --timeout 500 -a", "stat --duration=500ms -a"),
             ("trace -f -tt -T -y -k -s 100 -- true", "trace --stacks --string-limit=100 -- true"),
             ("trace -e trace=openat,close ls -f", "trace --expr=openat,close ls -f"),
@@ -492,6 +507,10 @@ mod tests {
             ("annotate main -i perf.data", "annotate main perf.data"),
             ("top --stdio -a -d 1", "top --batch -a -d 1"),
             ("record -m 64 -z -a -o x.svg", "record -a -o x.svg"),
+            ("record -e off-cpu -p 1", "record --off-cpu -p 1"),
+            ("record -ewall -- true", "record --wall -- true"),
+            ("top --event=syscalls=openat -a", "top --syscalls=openat -a"),
+            ("record -e sched:sched_switch,alloc -a", "record -e sched:sched_switch,alloc -a"),
             ("sched lat -i perf.data", "sched latency -i perf.data"),
             ("sched -- record", "sched -- record"),
             ("fold -i x", "fold x"),

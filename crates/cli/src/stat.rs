@@ -37,7 +37,7 @@ Examples:
   pyrograph stat -- ./app                     CPU time, faults, and what the CPU counts
   pyrograph stat -r 20 -- ./old --vs ./new    do they differ beyond noise?
   pyrograph stat -e 'sched:*' -a -d 5         tracepoints of the machine, by a pattern
-  pyrograph stat -I 1000 --by cpu -a          a line each second, each CPU for itself
+  pyrograph stat -I 1 --by cpu -a             a line each second, each CPU for itself
   pyrograph stat --by cgroup -a -d 5          who uses the machine?
 
 The table goes to standard error, JSON and CSV to standard output. `pyrograph list` lists events."
@@ -53,7 +53,7 @@ pub struct Args {
     #[arg(long, value_name = "WHAT", value_parser = one_of(KINDS))]
     by: Option<KeyKind>,
 
-    /// A line for each interval: milliseconds, or with a unit (1s)
+    /// A line for each interval: 1, 500ms
     #[arg(short = 'I', long, value_name = "TIME", value_parser = parse_interval,
         conflicts_with_all = ["repeat", "markdown"])]
     interval: Option<Duration>,
@@ -141,9 +141,15 @@ const KINDS: [(KeyKind, &str, &str); 7] = [
     (KeyKind::Group, "cgroup", "Each control group (version 2)"),
 ];
 
+/// Parses an interval. Numbers without a unit are seconds, as everywhere; those of `perf stat` are milliseconds, and begin at 100
+/// in practice.
 fn parse_interval(text: &str) -> Result<Duration, String> {
-    let unit = if text.bytes().all(|byte| byte.is_ascii_digit()) { "ms" } else { "" };
-    match parse_duration(&format!("{text}{unit}"))? {
+    if text.parse::<u64>().is_ok_and(|number| number >= 100) {
+        return Err(format!(
+            "a number without a unit is seconds here, and milliseconds in perf: {text}ms or {text}s"
+        ));
+    }
+    match parse_duration(text)? {
         short if short < Duration::from_millis(1) => Err("must be 1 ms at least".to_owned()),
         interval => Ok(interval),
     }

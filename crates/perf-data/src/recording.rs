@@ -112,6 +112,8 @@ pub struct Recording {
     pub(crate) impossible: u64,
     /// Number of samples of events that are not in the table of events. They were left out.
     of_no_event: u64,
+    /// Number of events beyond the most that are told apart. Their samples are of no event.
+    events_left_out: usize,
     /// Modification time of the file, if it is known.
     pub(crate) written: Option<std::time::SystemTime>,
 }
@@ -225,6 +227,7 @@ impl Recording {
             flaws: header.table_flaw.clone().into_iter().collect(),
             impossible: 0,
             of_no_event: 0,
+            events_left_out: header.attrs.len().saturating_sub(MOST_EVENTS),
             written: None,
         }
     }
@@ -286,6 +289,12 @@ impl Recording {
             self.flaws.push(format!(
                 "{described} events were recorded, and {listed} of them are in the table of events: \
                  their samples cannot be told apart"
+            ));
+        }
+        if self.events_left_out > 0 {
+            self.flaws.push(format!(
+                "{} events are beyond the first {MOST_EVENTS}, and were left out",
+                self.events_left_out
             ));
         }
         if self.of_no_event > 0 {
@@ -385,7 +394,10 @@ impl Recording {
         let order = self.order;
         let mut from = Fields::new(&record.bytes[Header::SIZE..], order);
         match record.kind {
-            records::HEADER_ATTR if self.events.list.len() < MOST_EVENTS => {
+            records::HEADER_ATTR if self.events.list.len() >= MOST_EVENTS => {
+                self.events_left_out += 1;
+            }
+            records::HEADER_ATTR => {
                 // The second word of the attributes is their size; IDs follow.
                 let size = Fields::new(from.rest().get(4..)?, order).u32()?;
                 let attr = from.take(usize::try_from(size).ok()?)?;

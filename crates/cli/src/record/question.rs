@@ -17,6 +17,7 @@ pub struct QuestionArgs {
     ///
     /// cycles, cpu-clock, task-clock, page-faults, context-switches, cpu-migrations, any hardware
     /// event name the kernel knows, or a tracepoint (sched:sched_switch). Modifiers as :u and :k.
+    /// The options below are values, too: -e off-cpu is --off-cpu, -e syscalls=openat --syscalls=openat.
     /// uprobe:FILE:FUNCTION counts each time that a function of a program or library is called,
     /// uretprobe:FILE:FUNCTION each time that it returns, usdt:FILE:PROVIDER:NAME each time that a
     /// program reaches a probe that its authors put into it.
@@ -102,13 +103,48 @@ pub struct QuestionArgs {
     #[arg(long, group = "asked")]
     page_faults: bool,
 
-    /// Measure --file-io, --block-io or --syscalls by the time that they take
-    #[arg(long, conflicts_with = "bytes")]
+    /// What to measure of --file-io, --block-io and --syscalls
+    #[arg(long, value_name = "WHAT", value_enum)]
+    measure: Option<MeasureArg>,
+
+    /// The same as --measure time
+    #[arg(long, conflicts_with_all = ["bytes", "measure"])]
     time: bool,
 
-    /// Measure --file-io or --block-io by the bytes that are moved
-    #[arg(long)]
+    /// The same as --measure bytes
+    #[arg(long, conflicts_with = "measure")]
     bytes: bool,
+}
+
+/// Values of `--measure`.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum MeasureArg {
+    /// The time that they take
+    Time,
+    /// The bytes that are moved
+    Bytes,
+    /// Their number
+    Count,
+}
+
+/// Options that are values of `-e`, too.
+const QUESTIONS: [&str; 10] = [
+    "off-cpu",
+    "wall",
+    "wakeup",
+    "off-wake",
+    "locks",
+    "goroutines",
+    "file-io",
+    "block-io",
+    "net",
+    "alloc",
+];
+
+/// Returns the option that a value of `-e` stands for, if it is one of [`QUESTIONS`] or `syscalls[=NAMES]`.
+pub fn named(value: &str) -> Option<String> {
+    let is_calls = value == "syscalls" || value.starts_with("syscalls=");
+    (is_calls || QUESTIONS.contains(&value)).then(|| format!("--{value}"))
 }
 
 impl QuestionArgs {
@@ -137,14 +173,17 @@ impl QuestionArgs {
 
     fn asked(&self, count: bool, target: &Target) -> anyhow::Result<Question> {
         let measured = self.file_io || self.block_io || self.syscalls.is_some();
-        if (self.time || self.bytes) && !measured {
-            misuse!("--time and --bytes say how to measure --file-io, --block-io or --syscalls");
+        if (self.time || self.bytes || self.measure.is_some()) && !measured {
+            misuse!("--measure, --time and --bytes are for --file-io, --block-io and --syscalls");
         }
-        let measure = |default| match self {
-            _ if self.bytes => Measure::Bytes,
-            _ if self.time => Measure::Time,
-            _ if count => Measure::Count,
-            _ => default,
+        let measure = |default| match self.measure {
+            Some(MeasureArg::Bytes) => Measure::Bytes,
+            Some(MeasureArg::Time) => Measure::Time,
+            Some(MeasureArg::Count) => Measure::Count,
+            None if self.bytes => Measure::Bytes,
+            None if self.time => Measure::Time,
+            None if count => Measure::Count,
+            None => default,
         };
         Ok(match self {
             Self { off_cpu: true, .. } => Question::waits(Waits::Alone),
@@ -162,7 +201,7 @@ impl QuestionArgs {
                 let measure = measure(Measure::Count);
                 if measure == Measure::Bytes {
                     misuse!(
-                        "system calls are counted, or measured with --time; bytes are for --file-io and --net"
+                        "system calls are counted, or measured by time; bytes are for --file-io and --net"
                     );
                 }
                 Question::system_calls(names, measure)?
@@ -264,5 +303,21 @@ pub fn of(question: &Question, event: &str) -> String {
         Trigger::Calls { .. } => String::new(),
         Trigger::BlockRequests { .. } => " to block devices".to_owned(),
         _ => format!(" of {event}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_event_are_options() {
+        let program = crate::command();
+        let record = program.find_subcommand("record").expect("a subcommand");
+        for name in QUESTIONS.iter().chain(&["syscalls"]) {
+            assert!(record.get_arguments().any(|option| option.get_long() == Some(name)), "{name}");
+        }
+        assert_eq!(named("syscalls=openat").as_deref(), Some("--syscalls=openat"));
+        assert_eq!(named("cycles"), None);
     }
 }

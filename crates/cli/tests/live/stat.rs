@@ -68,10 +68,10 @@ fn calls_of_running_processes_are_counted_exactly_by_thread_and_in_intervals() {
     for flags in [
         &["--json"][..],
         &["--json", "--by", "thread"],
-        &["--csv", "-I", "50"],
+        &["--csv", "-I", "50ms"],
         &["--json", "--engine", "perf"],
         &["--json", "--by", "thread", "--engine", "perf"],
-        &["--csv", "-I", "50", "--engine", "perf"],
+        &["--csv", "-I", "50ms", "--engine", "perf"],
     ] {
         let mut running = Command::new(&program);
         running.args(["700", "wait"]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -226,6 +226,7 @@ fn what_cannot_be_is_refused() {
         (&["--", "true", "--vs"], "two commands"),
         (&["--fail-over", "5", "--", "true"], "--fail-over needs --vs"),
         (&["-I", "0.1ms", "--", "true"], "1 ms at least"),
+        (&["-I", "1000", "--", "true"], "1000ms or 1000s"),
     ] {
         let output = stat(flags, &[]);
         assert_eq!(output.status.code(), Some(2), "{flags:?}: {}", text(&output.stderr));

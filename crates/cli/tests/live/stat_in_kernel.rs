@@ -443,7 +443,7 @@ fn intervals_add_up_by_process() {
         "stat",
         "--json",
         "-I",
-        "40",
+        "40ms",
         "--by",
         "process",
         "-e",
