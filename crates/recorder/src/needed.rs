@@ -47,6 +47,12 @@ pub fn files(program: &OsStr) -> Vec<PathBuf> {
     found
 }
 
+/// Returns true if a program is run by a dynamic loader.
+pub fn has_loader(program: &Path) -> bool {
+    let image = File::open(program).ok().and_then(|file| Image::map(&file).ok());
+    image.is_some_and(|image| image.linked().interpreter.is_some())
+}
+
 /// Error for a command that does not exist: the same as if it were run.
 pub fn missing(argv: &[OsString]) -> pyrograph_record::Error {
     pyrograph_record::Error::Command {

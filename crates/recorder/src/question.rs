@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pyrograph_event::request::{Measure, Trigger, Waits};
 use pyrograph_record::{Event, Target};
@@ -246,11 +246,28 @@ fn c_library(target: &Target) -> Result<PathBuf, Error> {
             return Ok(library.cloned().ok_or_else(|| needed::missing(argv))?);
         }
     };
-    let paths = mapped_files(&process)?;
-    Ok(match allocator(&paths) {
-        Some(path) => format!("/proc/{process}/root{}", path.display()).into(),
-        None => format!("/proc/{process}/exe").into(),
-    })
+    let until = Instant::now() + STARTING;
+    loop {
+        let paths = mapped_files(&process)?;
+        if let Some(path) = allocator(&paths) {
+            return Ok(format!("/proc/{process}/root{}", path.display()).into());
+        }
+        let program = PathBuf::from(format!("/proc/{process}/exe"));
+        let is_static = !paths.iter().any(is_loader) && !needed::has_loader(&program);
+        if is_static || Instant::now() > until {
+            return Ok(program);
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Time that a process is given to map its libraries: it may have started just now.
+const STARTING: Duration = Duration::from_secs(2);
+
+/// Returns true for the dynamic loader: `ld-linux-x86-64.so.2`, `ld-2.31.so`.
+fn is_loader(path: &PathBuf) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with("ld") && name.contains(".so")
 }
 
 /// Returns the files that a process (by its name in `/proc`) has mapped, with their paths in its own mount namespace,
@@ -282,6 +299,19 @@ fn allocator(paths: &[PathBuf]) -> Option<&PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// It was taken for a program with an allocator of its own.
+    #[test]
+    fn a_process_that_starts_has_a_c_library_soon() {
+        let own = |path: PathBuf| path.ends_with("exe");
+        for _ in 0..20 {
+            let mut child = std::process::Command::new("sleep").arg("9").spawn().expect("it runs");
+            let pid = i32::try_from(child.id()).expect("a small number");
+            let path = c_library(&Target::Processes(vec![pid]));
+            child.kill().and_then(|()| child.wait()).expect("it ends");
+            assert!(!own(path.expect("its mappings can be read")));
+        }
+    }
 
     #[test]
     fn every_process_has_a_c_library() {

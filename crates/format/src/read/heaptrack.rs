@@ -14,12 +14,18 @@
 //! # strings: 37                      the end
 //! ```
 //!
+//! `heaptrack --raw` writes addresses in place of names; see [`raw`].
+//!
 //! Source: heaptrack's `README.md` and its output. Numbers are hexadecimal; strings, addresses and stacks are
 //! numbered from 1. Formats 2 and 3 are supported, which heaptrack 1.1 and later write. `at peak` is the memory that
 //! was alive when the total was highest. heaptrack's own reports suppress leaks that it considers harmless; here they
 //! are included.
 
 use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, Sample, StackId, ValueType};
+
+mod raw;
+
+use raw::Raw;
 
 use super::rows::Rows;
 use super::text::{Collector, Lines, first_lines};
@@ -61,13 +67,21 @@ impl Reader for Heaptrack {
         let mut out = Collector::new(ValueType::samples());
         out.profile = Profile { shown: 3, ..Profile::new(types) };
         let mut file = File { out, ..File::new() };
+        let mut raw: Option<Raw> = None;
         while lines.advance() {
             let line = lines.line();
-            if line.starts_with("m ") {
-                let reason = "it is heaptrack's raw data: heaptrack_interpret makes a file of it that can be read";
-                return Err(ReadError::Malformed { name, reason: reason.to_owned() });
-            }
-            if file.line(line).is_none() {
+            let (code, rest) = line.split_once(' ').unwrap_or((line, ""));
+            let is_known = match (&mut raw, code) {
+                (None, "x" | "m") => {
+                    let mut begun = Raw::default();
+                    let is_known = begun.line(code, rest, &mut file.counts);
+                    raw = Some(begun);
+                    is_known
+                }
+                (Some(raw), _) => raw.line(code, rest, &mut file.counts),
+                (None, _) => file.line(code, rest),
+            };
+            if is_known.is_none() {
                 lines.warn(WarningKind::UnreadableLine);
             }
             if file.version == 1 {
@@ -76,7 +90,10 @@ impl Reader for Heaptrack {
                 return Err(ReadError::Malformed { name, reason });
             }
         }
-        if !file.ended {
+        if let Some(raw) = raw {
+            let stacks = raw.stacks(options, &mut file.out.profile, &mut lines.warnings);
+            file.stacks = stacks;
+        } else if !file.ended {
             let cause = "its last lines, which count strings and ips, are missing".to_owned();
             lines.warnings.add(WarningKind::Truncated(cause), 1, []);
         }
@@ -94,6 +111,13 @@ struct File {
     /// The frames at each address, outermost first.
     places: Vec<Vec<FrameId>>,
     stacks: Vec<StackId>,
+    counts: Counts,
+    ended: bool,
+}
+
+/// Allocations, and what of them is alive.
+#[derive(Default)]
+struct Counts {
     kinds: Vec<Kind>,
     /// Bytes that are alive; `peak` is the maximum so far.
     live: u64,
@@ -102,13 +126,13 @@ struct File {
     changed: Vec<usize>,
     /// The kind of the allocation in the previous line.
     last: Option<usize>,
-    ended: bool,
 }
 
 /// All allocations of one size by one stack.
 struct Kind {
     size: u64,
-    stack: StackId,
+    /// Number of the stack, from 1 on; 0 if it is not known.
+    stack: usize,
     count: u64,
     temporary: u64,
     live: u64,
@@ -124,18 +148,13 @@ impl File {
             strings: Vec::new(),
             places: Vec::new(),
             stacks: Vec::new(),
-            kinds: Vec::new(),
-            live: 0,
-            peak: 0,
-            changed: Vec::new(),
-            last: None,
+            counts: Counts::default(),
             ended: false,
         }
     }
 
     /// Parses a line; returns `None` if it is not recognized.
-    fn line(&mut self, line: &str) -> Option<()> {
-        let (code, rest) = line.split_once(' ').unwrap_or((line, ""));
+    fn line(&mut self, code: &str, rest: &str) -> Option<()> {
         let mut numbers = rest.split(' ').map(hex);
         match code {
             "v" => self.version = rest.split(' ').nth(1).map_or(Some(1), hex)?,
@@ -155,14 +174,13 @@ impl File {
             }
             "a" => {
                 let (size, stack) = (numbers.next()??, usize::try_from(numbers.next()??).ok()?);
-                let stack = match stack.checked_sub(1) {
-                    Some(stack) => *self.stacks.get(stack)?,
-                    None => StackId::ROOT,
-                };
-                self.kinds.push(Kind::new(size, stack));
+                if stack > self.stacks.len() {
+                    return None;
+                }
+                self.counts.add(size, stack);
             }
-            "+" => self.allocate(usize::try_from(numbers.next()??).ok()?)?,
-            "-" => self.free(usize::try_from(numbers.next()??).ok()?)?,
+            "+" => self.counts.allocate(usize::try_from(numbers.next()??).ok()?)?,
+            "-" => self.counts.free(usize::try_from(numbers.next()??).ok()?)?,
             "#" => self.ended |= rest.starts_with("strings: "),
             // Command, page size and count, times, resident memory, the program's suppressions, attach marker.
             "X" | "I" | "c" | "R" | "S" | "A" | "" => {}
@@ -202,6 +220,38 @@ impl File {
         Some(())
     }
 
+    fn finish(mut self, options: &Options) -> Collector {
+        let mut rows = Rows::new(options, 5);
+        let unknown = self.out.profile.frames.intern(Frame::default());
+        for kind in self.counts.kinds.iter().filter(|kind| kind.count > 0) {
+            let known = kind.stack.checked_sub(1).and_then(|stack| self.stacks.get(stack));
+            let stack = match known.copied().unwrap_or(StackId::ROOT) {
+                StackId::ROOT => self.out.profile.stacks.intern(StackId::ROOT, unknown),
+                stack => stack,
+            };
+            let bytes = |count: u64| count.saturating_mul(kind.size);
+            let values = [
+                kind.count,
+                kind.temporary,
+                bytes(kind.count),
+                bytes(kind.at_peak),
+                bytes(kind.live),
+            ];
+            rows.push(Sample::new(stack), &values);
+        }
+        rows.finish(&mut self.out.profile);
+        self.out
+    }
+}
+
+impl Counts {
+    /// Adds a kind, and returns its index.
+    fn add(&mut self, size: u64, stack: usize) -> usize {
+        let (count, temporary, live, at_peak) = (0, 0, 0, 0);
+        self.kinds.push(Kind { size, stack, count, temporary, live, at_peak, is_changed: false });
+        self.kinds.len() - 1
+    }
+
     fn allocate(&mut self, of: usize) -> Option<()> {
         let kind = self.kinds.get_mut(of)?;
         kind.count += 1;
@@ -238,35 +288,6 @@ impl File {
             self.changed.push(of);
         }
     }
-
-    fn finish(mut self, options: &Options) -> Collector {
-        let mut rows = Rows::new(options, 5);
-        let unknown = self.out.profile.frames.intern(Frame::default());
-        for kind in self.kinds.iter().filter(|kind| kind.count > 0) {
-            let stack = match kind.stack {
-                StackId::ROOT => self.out.profile.stacks.intern(StackId::ROOT, unknown),
-                stack => stack,
-            };
-            let bytes = |count: u64| count.saturating_mul(kind.size);
-            let values = [
-                kind.count,
-                kind.temporary,
-                bytes(kind.count),
-                bytes(kind.at_peak),
-                bytes(kind.live),
-            ];
-            rows.push(Sample::new(stack), &values);
-        }
-        rows.finish(&mut self.out.profile);
-        self.out
-    }
-}
-
-impl Kind {
-    fn new(size: u64, stack: StackId) -> Self {
-        let (count, temporary, live, at_peak) = (0, 0, 0, 0);
-        Self { size, stack, count, temporary, live, at_peak, is_changed: false }
-    }
 }
 
 /// Parses `5e298d`.
@@ -290,11 +311,24 @@ mod tests {
     }
 
     #[test]
-    fn raw_data_and_old_formats_are_refused_with_words() {
-        let said = |text: &str| read(text).err().map(|error| error.to_string());
-        let raw = said("v 10400 3\nx /a\nm 1 - 1 2\n").expect("an error");
-        assert!(raw.contains("heaptrack_interpret"), "{raw}");
-        assert!(said("v 10000 1\nX a\n").is_some_and(|said| said.contains("before 1.1")));
+    fn old_formats_are_refused_with_words() {
+        let said = read("v 10000 1\nX a\n").err().map(|error| error.to_string());
+        assert!(said.is_some_and(|said| said.contains("before 1.1")));
+    }
+
+    #[test]
+    fn raw_data_are_counted_by_address_and_pointer() {
+        let text = "v 10400 3\nx 2 /a\nX ./a\nI 1000 5\nm 1 -\nm 1 x 1000 0 500\nt 1101 0\nt 1202 1\n\
+                    + 10 2 5000\n+ 10 2 6000\n- 5000\n- 7000\n+ 8 1 5000\n- 5000\n+ 3 0 8000\n+ 1 9 1\n";
+        let Reading { profile, warnings, .. } = read(text).expect("a profile");
+        let samples = &profile.samples;
+        let row = |row: usize| (0..5).map(|of| samples.values(of)[row]).collect();
+        let mut rows: Vec<Vec<u64>> = (0..samples.len()).map(row).collect();
+        rows.sort_unstable();
+        assert_eq!(rows, [[1, 0, 3, 0, 3], [1, 1, 8, 0, 0], [2, 1, 32, 32, 16]]);
+        let said: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+        assert!(said.iter().any(|said| said.contains("/a")), "the file is missing: {said:?}");
+        assert!(said.iter().any(|said| said.contains("line")), "no such stack: {said:?}");
     }
 
     #[test]

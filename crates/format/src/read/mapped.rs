@@ -14,6 +14,7 @@
 //! files that are missing.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use hashbrown::HashMap;
 use pyrograph_profile::{Frame, FrameId, FrameKind, Profile};
@@ -39,6 +40,8 @@ struct Mapping {
     offset: u64,
     path: String,
     build_id: Option<BuildId>,
+    /// The offset is not in the file, but leads to the address that the file was linked for.
+    is_linked: bool,
 }
 
 /// True for a line that is followed by a list of mapped files.
@@ -56,6 +59,13 @@ impl Maps {
             self.mappings.push(mapping);
         }
         true
+    }
+
+    /// Adds addresses of a file; `base` is where address 0 of the file is.
+    pub fn add_linked(&mut self, path: &str, base: u64, range: Range<u64>) {
+        let Range { start, end } = range;
+        let (offset, path) = (start.wrapping_sub(base), path.to_owned());
+        self.mappings.push(Mapping { start, end, offset, path, build_id: None, is_linked: true });
     }
 
     /// True if no file is known so far.
@@ -110,6 +120,7 @@ impl Maps {
             offset,
             path,
             build_id: build_id.parse().ok(),
+            is_linked: false,
         })
     }
 
@@ -141,23 +152,24 @@ impl Maps {
         warnings: &mut Warnings,
     ) -> HashMap<u64, Vec<FrameId>> {
         self.mappings.sort_by_key(|mapping| mapping.start);
-        type Places<'a> = (Option<&'a BuildId>, Vec<(u64, u64)>);
+        type Places<'a> = (Option<&'a BuildId>, bool, Vec<(u64, u64)>);
         let mut by_file: BTreeMap<&str, Places<'_>> = BTreeMap::new();
         for address in addresses {
             let mapping = self.find(address);
             let path = mapping.map_or("", |mapping| mapping.path.as_str());
             let offset =
                 mapping.map_or(address, |of| (address - of.start).saturating_add(of.offset));
-            let (build_id, places) = by_file.entry(path).or_default();
+            let (build_id, is_linked, places) = by_file.entry(path).or_default();
+            *is_linked = mapping.is_some_and(|mapping| mapping.is_linked);
             *build_id = build_id.or(mapping.and_then(|mapping| mapping.build_id.as_ref()));
             places.push((address, offset));
         }
         let mut frames = HashMap::new();
         let mut named = Vec::new();
-        for (path, (build_id, mut places)) in by_file {
+        for (path, (build_id, is_linked, mut places)) in by_file {
             places.sort_unstable();
             places.dedup();
-            let file = (path, build_id);
+            let file = (path, build_id, is_linked);
             if name(file, &places, options, profile, warnings, &mut frames) && build_id.is_none() {
                 named.push(path.to_owned());
             }
@@ -167,9 +179,9 @@ impl Maps {
     }
 }
 
-/// Symbolizes addresses in one file, given as process addresses and file offsets. Returns true if any has a name.
+/// Symbolizes addresses in one file, given as process addresses and as offsets or linked addresses. Returns true if any has a name.
 fn name(
-    (path, build_id): (&str, Option<&BuildId>),
+    (path, build_id, is_linked): (&str, Option<&BuildId>, bool),
     places: &[(u64, u64)],
     options: &Options,
     profile: &mut Profile,
@@ -182,7 +194,10 @@ fn name(
         warnings.add(WarningKind::MissingFile(path.to_owned()), 1, []);
     }
     let names = found.map(|file| {
-        let address = |&(_, offset): &(u64, u64)| file.file_offset_to_address(offset);
+        let address = |&(_, offset): &(u64, u64)| match is_linked {
+            true => Some(offset),
+            false => file.file_offset_to_address(offset),
+        };
         let addresses: Vec<u64> =
             places.iter().map(|place| address(place).unwrap_or(u64::MAX)).collect();
         file.symbolize(&addresses, &options.symbols)
@@ -222,6 +237,7 @@ fn parse(line: &str) -> Option<Mapping> {
         offset,
         path: path.strip_suffix(" (deleted)").unwrap_or(path).to_owned(),
         build_id: None,
+        is_linked: false,
     })
 }
 
