@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use pyrograph_event::request::{Measure, Trigger, Waits};
@@ -253,7 +253,7 @@ fn c_library(target: &Target) -> Result<PathBuf, Error> {
             return Ok(format!("/proc/{process}/root{}", path.display()).into());
         }
         let program = PathBuf::from(format!("/proc/{process}/exe"));
-        let is_static = !paths.iter().any(is_loader) && !needed::has_loader(&program);
+        let is_static = !paths.iter().any(|path| is_loader(path)) && !needed::has_loader(&program);
         if is_static || Instant::now() > until {
             return Ok(program);
         }
@@ -265,7 +265,7 @@ fn c_library(target: &Target) -> Result<PathBuf, Error> {
 const STARTING: Duration = Duration::from_secs(2);
 
 /// Returns true for the dynamic loader: `ld-linux-x86-64.so.2`, `ld-2.31.so`.
-fn is_loader(path: &PathBuf) -> bool {
+fn is_loader(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     name.starts_with("ld") && name.contains(".so")
 }
