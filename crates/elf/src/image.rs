@@ -228,6 +228,11 @@ impl Image {
             .filter(move |symbol| symbol.name().is_ok_and(|known| known == name || known == plain))
     }
 
+    /// Returns true if the file defines a function of this name that other files may call, too.
+    pub fn has_global(&self, name: &str) -> bool {
+        self.functions_named(name).any(|symbol| symbol.is_global())
+    }
+
     /// Returns the code of a function.
     pub fn code_of(&self, function: &Symbol<'_, '_>) -> Option<&[u8]> {
         let section = self.elf().section_by_index(function.section_index()?).ok()?;

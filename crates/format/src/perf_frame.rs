@@ -137,9 +137,14 @@ fn begins_instruction(line: &[u8]) -> bool {
     hex_digits(line) == 16 && line.get(16) == Some(&b'\t')
 }
 
-/// Returns true if a line belongs to the disassembly of a branch stack, which follows the frames of a sample: an
-/// instruction, or the name of the function that contains the next ones.
-pub fn is_of_branch(line: &[u8]) -> bool {
+/// Returns true if a line belongs to what can follow the frames of a sample: registers (`-F +iregs`), the instruction or its
+/// length (`+insn`, `+insnlen`), or the disassembly of a branch stack, each line of which is an instruction, or the name of the
+/// function that contains the next ones.
+pub fn is_after_frames(line: &[u8]) -> bool {
+    const FIELDS: [&[u8]; 3] = [b" ABI:", b" insn: ", b" ilen: "];
+    if FIELDS.iter().any(|field| line.starts_with(field)) {
+        return true;
+    }
     let Some(text) = line.strip_prefix(b"\t") else { return false };
     begins_instruction(text)
         || (!text.starts_with(b" ") && text.trim_ascii_end().ends_with(b":") && text.len() > 1)

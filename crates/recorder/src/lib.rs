@@ -13,6 +13,7 @@ mod in_kernel;
 mod jvm;
 mod keys;
 mod lost;
+mod malloc;
 pub mod memory;
 mod message;
 mod needed;

@@ -47,6 +47,16 @@ pub fn files(program: &OsStr) -> Vec<PathBuf> {
     found
 }
 
+/// Returns the libraries that the loader maps into every program: those named in `LD_PRELOAD`, and in `/etc/ld.so.preload`.
+pub fn preloaded(names: Option<&OsStr>) -> Vec<PathBuf> {
+    let everywhere = std::fs::read("/etc/ld.so.preload").unwrap_or_default();
+    let names = names.map(OsStr::as_bytes).into_iter().chain([&everywhere[..]]);
+    let is_between = |byte: &u8| *byte == b':' || byte.is_ascii_whitespace();
+    let names = names.flat_map(|names| names.split(is_between)).filter(|name| !name.is_empty());
+    let folders = folders(&Linked::default(), Path::new("/"));
+    names.filter_map(|name| find_library(OsStr::from_bytes(name), &folders)).collect()
+}
+
 /// Returns true if a program is run by a dynamic loader.
 pub fn has_loader(program: &Path) -> bool {
     let image = File::open(program).ok().and_then(|file| Image::map(&file).ok());

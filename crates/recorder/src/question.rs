@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
+use std::time::Duration;
 
 use pyrograph_event::request::{Measure, Trigger, Waits};
 use pyrograph_record::{Event, Target};
@@ -12,7 +12,7 @@ use pyrograph_record::{Event, Target};
 use crate::calls;
 use crate::error::Error;
 use crate::goroutines;
-use crate::needed;
+use crate::malloc;
 use crate::places;
 
 /// A question that a recording answers. The default is CPU time.
@@ -132,7 +132,7 @@ impl Question {
     /// If the C library cannot be found.
     pub fn allocations(target: &Target, live: bool) -> Result<Self, Error> {
         let name = if live { "live" } else { "alloc" };
-        let trigger = Trigger::Allocations { path: c_library(target)?, live };
+        let trigger = Trigger::Allocations { path: malloc::file(target)?, live };
         Ok(Self::named(name, "bytes", "allocation", trigger))
     }
 
@@ -228,48 +228,6 @@ fn unit(measure: Measure, things: &'static str) -> &'static str {
     }
 }
 
-/// Returns the library with the target's `malloc`: of the process, of the command, or for the whole machine the C
-/// library that this process uses. It is the program itself if it has no such library.
-fn c_library(target: &Target) -> Result<PathBuf, Error> {
-    let process = match target {
-        Target::Processes(pids) if pids.len() > 1 => {
-            return Err(Error::SeveralProcesses);
-        }
-        Target::Processes(pids) => {
-            pids.first().map_or_else(|| "self".to_owned(), ToString::to_string)
-        }
-        Target::System => "self".to_owned(),
-        Target::Command(argv) => {
-            let files: Vec<_> =
-                argv.first().into_iter().flat_map(|program| needed::files(program)).collect();
-            let library = allocator(&files).or(files.first());
-            return Ok(library.cloned().ok_or_else(|| needed::missing(argv))?);
-        }
-    };
-    let until = Instant::now() + STARTING;
-    loop {
-        let paths = mapped_files(&process)?;
-        if let Some(path) = allocator(&paths) {
-            return Ok(format!("/proc/{process}/root{}", path.display()).into());
-        }
-        let program = PathBuf::from(format!("/proc/{process}/exe"));
-        let is_static = !paths.iter().any(|path| is_loader(path)) && !needed::has_loader(&program);
-        if is_static || Instant::now() > until {
-            return Ok(program);
-        }
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
-/// Time that a process is given to map its libraries: it may have started just now.
-const STARTING: Duration = Duration::from_secs(2);
-
-/// Returns true for the dynamic loader: `ld-linux-x86-64.so.2`, `ld-2.31.so`.
-fn is_loader(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    name.starts_with("ld") && name.contains(".so")
-}
-
 /// Returns the files that a process (by its name in `/proc`) has mapped, with their paths in its own mount namespace,
 /// once for each mapping.
 pub(crate) fn mapped_files(process: &str) -> Result<Vec<PathBuf>, Error> {
@@ -283,40 +241,4 @@ pub(crate) fn mapped_files(process: &str) -> Result<Vec<PathBuf>, Error> {
     })?;
     let files = mappings.into_iter().filter(pyrograph_record::Mapping::is_of_file);
     Ok(files.map(|mapping| OsString::from_vec(mapping.path).into()).collect())
-}
-
-/// Returns the library among these whose `malloc` is called: an allocator that takes precedence over the C library, or
-/// else the C library.
-fn allocator(paths: &[PathBuf]) -> Option<&PathBuf> {
-    const LIBRARIES: [&str; 6] =
-        ["libjemalloc.so", "libtcmalloc", "libmimalloc.so", "libc.so", "libc-", "ld-musl"];
-    let is_named = |path: &PathBuf, library: &str| {
-        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(library))
-    };
-    LIBRARIES.iter().find_map(|library| paths.iter().find(|path| is_named(path, library)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// It was taken for a program with an allocator of its own.
-    #[test]
-    fn a_process_that_starts_has_a_c_library_soon() {
-        let own = |path: PathBuf| path.ends_with("exe");
-        for _ in 0..20 {
-            let mut child = std::process::Command::new("sleep").arg("9").spawn().expect("it runs");
-            let pid = i32::try_from(child.id()).expect("a small number");
-            let path = c_library(&Target::Processes(vec![pid]));
-            child.kill().and_then(|()| child.wait()).expect("it ends");
-            assert!(!own(path.expect("its mappings can be read")));
-        }
-    }
-
-    #[test]
-    fn every_process_has_a_c_library() {
-        let pid = i32::try_from(std::process::id()).expect("a small number");
-        let path = c_library(&Target::Processes(vec![pid])).expect("its mappings can be read");
-        assert!(path.exists(), "{}", path.display());
-    }
 }

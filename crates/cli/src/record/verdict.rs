@@ -63,7 +63,13 @@ fn no_samples(summary: &Summary, question: &Question) -> String {
             ": {used:.2} s of CPU time were used, but no thread ran on one CPU for as long as one sampling period"
         ),
         "sample" => ": there were fewer events than one sampling period has".to_owned(),
-        _ => String::new(),
+        _ => match &question.trigger {
+            // A program may have another allocator than the one that was found.
+            Trigger::Allocations { path, .. } => {
+                format!(": calls of malloc in {} were watched", path.display())
+            }
+            _ => String::new(),
+        },
     }
 }
 

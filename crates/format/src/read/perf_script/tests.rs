@@ -71,6 +71,16 @@ fn instructions_of_branches_became_frames() {
 }
 
 #[test]
+fn fields_after_the_frames_were_unreadable_lines() {
+    // As perf 6.1 prints with `-F +iregs,+insn,+insnlen`.
+    let fields =
+        " ABI:2    SP:0x7ffce23976e0    IP:0x7fef2a4e769e \n ilen: 6\n insn: 81 fe bb 00 00 00\n";
+    let text =
+        format!("app 12 1.5: 3 cycles: \n{FRAMES}{fields}app 12 1.5: 4 cycles: \n{FRAMES}\n");
+    check(&text, "app;main;work 7\n");
+}
+
+#[test]
 fn the_last_sample_needs_no_blank_line() {
     check(&format!("app 12 1.5: cycles: \n{FRAMES}"), "app;main;work 1\n");
     check("app 12 1.5: cycles: \n\t 4a1 work (/bin/app)", "app;work 1\n");

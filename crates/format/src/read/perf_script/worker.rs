@@ -243,7 +243,7 @@ impl<'a> Worker<'a> {
             let unit = Unit::at(block, at);
             let line = unit.line();
             let place = start + at;
-            if sample.is_some() && frame::is_of_branch(line) {
+            if sample.is_some() && frame::is_after_frames(line) {
                 at += line.len() + 1;
                 continue;
             }
