@@ -125,6 +125,7 @@ fn command() -> clap::Command {
 
 fn main() -> ExitCode {
     pyrograph_memory::survive_cut_files();
+    pyrograph_memory::survive_file_limit();
     let arguments = parse(std::env::args_os().collect());
     let done = match arguments.verb {
         Verb::Record(args) => record::run(*args),

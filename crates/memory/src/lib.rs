@@ -10,6 +10,13 @@ use std::sync::OnceLock;
 
 pub use cut::{pages_cut_off, replace_cut_page, survive_cut_files};
 
+/// Makes a write beyond the limit for files (`ulimit -f`) an error, in place of a signal that ends this process. Processes that
+/// it starts ignore the signal, too, unless they are told otherwise.
+pub fn survive_file_limit() {
+    // SAFETY: no handler is set.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}
+
 /// Minimum limit, for the program's own code and tables.
 const LEAST: u64 = 16 << 20;
 

@@ -267,8 +267,10 @@ fn become_program(
         if read != 1 {
             libc::_exit(127);
         }
-        // Rust's runtime ignores SIGPIPE, and the forking thread may block signals: the program expects neither.
+        // Rust's runtime ignores SIGPIPE, the caller may ignore SIGXFSZ, and the forking thread may block signals: the program
+        // expects none of this.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());

@@ -303,6 +303,24 @@ fn what_cannot_be_said_costs_nothing() {
     assert!(Folded::read(&case.folded()).total_share("alpha") > 20.0);
 }
 
+/// `ulimit -f`: a write beyond it ended the recording by a signal, be it to a file that is only kept for the next one.
+#[test]
+fn a_limit_for_files_does_not_cost_the_recording() {
+    let case = Case::new();
+    let command = format!("{} 300; head -c 5000 /dev/zero >large", case.program.display());
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -f 1; exec \"$0\" record -F 4999 --to folded -- sh -c \"$1\""])
+        .args([binary().as_os_str(), command.as_ref()])
+        .current_dir(case.path(""))
+        .env("XDG_CACHE_HOME", case.path("cache"))
+        .output()
+        .expect("a shell");
+    let folded = Folded::parse(&String::from_utf8_lossy(&output.stdout));
+    assert!(folded.total_share("alpha") > 20.0, "{}", stderr(&output));
+    // The command has the signal.
+    assert_eq!(output.status.code(), Some(128 + libc::SIGXFSZ));
+}
+
 #[test]
 fn one_output_that_fails_does_not_cost_the_others() {
     let case = Case::new();
