@@ -22,10 +22,12 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 const UNFINISHED: &str = "unfinished";
 
-/// Returns the user's cache directory (XDG Base Directory Specification).
+/// Returns the user's cache directory (XDG Base Directory Specification). A home directory that does not exist, as those of
+/// users for services, is not to be created: `None`.
 pub fn user_folder() -> Option<PathBuf> {
     let folder = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")))
+    let home = || folder("HOME").filter(|home| home.is_dir());
+    folder("XDG_CACHE_HOME").or_else(|| Some(home()?.join(".cache")))
 }
 
 /// A directory of cached files.

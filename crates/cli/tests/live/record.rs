@@ -321,6 +321,17 @@ fn a_limit_for_files_does_not_cost_the_recording() {
     assert_eq!(output.status.code(), Some(128 + libc::SIGXFSZ));
 }
 
+/// Root created it, and what was kept in it.
+#[test]
+fn a_home_that_does_not_exist_is_not_created() {
+    let case = Case::new();
+    let home = case.path("home");
+    let mut command = Command::new(binary());
+    command.env("HOME", &home).env_remove("XDG_CACHE_HOME").args(["record", "-o"]);
+    run(command.arg(case.folded()).arg("--").arg(&case.program).arg("100"));
+    assert!(!home.exists());
+}
+
 #[test]
 fn one_output_that_fails_does_not_cost_the_others() {
     let case = Case::new();
