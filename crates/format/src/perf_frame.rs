@@ -142,10 +142,10 @@ fn begins_instruction(line: &[u8]) -> bool {
 /// function that contains the next ones.
 pub fn is_after_frames(line: &[u8]) -> bool {
     const FIELDS: [&[u8]; 3] = [b" ABI:", b" insn: ", b" ilen: "];
-    if FIELDS.iter().any(|field| line.starts_with(field)) {
-        return true;
-    }
-    let Some(text) = line.strip_prefix(b"\t") else { return false };
+    // Nearly all lines are frames, behind a tab.
+    let Some(text) = line.strip_prefix(b"\t") else {
+        return FIELDS.iter().any(|field| line.starts_with(field));
+    };
     begins_instruction(text)
         || (!text.starts_with(b" ") && text.trim_ascii_end().ends_with(b":") && text.len() > 1)
 }

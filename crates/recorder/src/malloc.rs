@@ -2,7 +2,6 @@
 //! or the C library's.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -66,10 +65,8 @@ fn of_command(argv: &[OsString]) -> Result<PathBuf, Error> {
     let files: Vec<PathBuf> =
         program.into_iter().flat_map(|program| needed::files(program)).collect();
     // In the order in which the loader searches them: the program, what is preloaded, libraries.
-    let preloaded = match preloaded {
-        Some(names) => needed::preloaded(Some(&names)),
-        None => needed::preloaded(std::env::var_os("LD_PRELOAD").as_deref()),
-    };
+    let names = preloaded.or_else(|| std::env::var_os("LD_PRELOAD"));
+    let preloaded = needed::preloaded(names.as_deref());
     let (first, rest) = files.split_at(files.len().min(1));
     let has_loader = first.iter().any(|program| needed::has_loader(program))
         || rest.iter().any(|path| is_loader(path));
@@ -130,8 +127,7 @@ fn is_loader(path: &Path) -> bool {
 
 /// Returns true if a file defines `malloc` for others, too.
 fn has_malloc(path: &Path) -> bool {
-    let image = File::open(path).ok().and_then(|file| Image::map(&file).ok());
-    image.is_some_and(|image| image.has_global("malloc"))
+    Image::open(path).is_ok_and(|image| image.has_global("malloc"))
 }
 
 #[cfg(test)]

@@ -59,8 +59,7 @@ pub fn preloaded(names: Option<&OsStr>) -> Vec<PathBuf> {
 
 /// Returns true if a program is run by a dynamic loader.
 pub fn has_loader(program: &Path) -> bool {
-    let image = File::open(program).ok().and_then(|file| Image::map(&file).ok());
-    image.is_some_and(|image| image.linked().interpreter.is_some())
+    Image::open(program).is_ok_and(|image| image.linked().interpreter.is_some())
 }
 
 /// Error for a command that does not exist: the same as if it were run.
