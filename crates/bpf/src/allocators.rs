@@ -1,4 +1,4 @@
-//! Functions of a C library that allocate memory, with their offsets in its file.
+//! Functions of a C library or another allocator that allocate and free memory, with their offsets in its file.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use pyrograph_unwind::{Arch, cheapest_breakpoint};
 
 use crate::error::{Error, Reason};
 
-/// Functions that allocate memory, with their numbers in `enum allocation`. `reallocarray` is not among them: in every
-/// library it calls `realloc`, by a jump in most.
+/// Functions of the C library that allocate memory, with their numbers in `enum allocation`. `reallocarray` is not among
+/// them: it calls `realloc`, by a jump in most libraries.
 const ALLOCATIONS: [(&str, u64); 8] = [
     ("malloc", 0),
     ("calloc", 1),
@@ -21,6 +21,85 @@ const ALLOCATIONS: [(&str, u64); 8] = [
     ("pvalloc", 5),
 ];
 
+/// Functions that only jemalloc has.
+const JEMALLOC: [(&str, u64); 2] = [("mallocx", 0), ("rallocx", 2)];
+
+/// Functions that only mimalloc has, after its prefix. Those with the size first are 5 where they may call another.
+const MIMALLOC: [(&str, u64); 21] = [
+    ("zalloc", 0),
+    ("malloc_small", 0),
+    ("zalloc_small", 0),
+    ("mallocn", 1),
+    ("calloc_aligned", 1),
+    ("new_n", 1),
+    ("rezalloc", 2),
+    ("reallocf", 2),
+    ("realloc_aligned", 2),
+    ("rezalloc_aligned", 2),
+    ("new_realloc", 2),
+    ("malloc_aligned", 5),
+    ("zalloc_aligned", 5),
+    ("new", 5),
+    ("new_nothrow", 5),
+    ("new_aligned", 5),
+    ("new_aligned_nothrow", 5),
+    ("reallocn", 6),
+    ("reallocarray", 6),
+    ("recalloc", 6),
+    ("new_reallocn", 6),
+];
+
+/// C++'s operators `new`, which need not call `malloc`, with the endings that they may have: arrays, `nothrow`, alignment.
+/// Other endings are placements.
+const NEW: [&str; 2] = ["_Znwm", "_Znam"];
+const NEW_ENDINGS: [&str; 4] =
+    ["", "RKSt9nothrow_t", "St11align_val_t", "St11align_val_tRKSt9nothrow_t"];
+/// Number of an operator `new` in `enum allocation`.
+const NEW_NUMBER: u64 = 5;
+
+/// C++'s operators `delete`, with or without a size.
+const DELETE: [&str; 4] = ["_ZdlPvm", "_ZdaPvm", "_ZdlPv", "_ZdaPv"];
+
+/// Functions that free memory, of the C library, jemalloc and mimalloc.
+const FREES: [&str; 6] =
+    ["free", "dallocx", "sdallocx", "free_size", "free_aligned", "free_size_aligned"];
+
+/// Prefixes of allocators that a program has beside the C library's: jemalloc's in Rust programs and by itself (Redis),
+/// mimalloc's.
+const PREFIXES: [&str; 3] = ["_rjem_", "je_", "mi_"];
+
+/// What a function does with memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// Allocates it, with this number in `enum allocation`.
+    Gives(u64),
+    Frees,
+}
+
+/// Role of a function by its name, and whether it has the prefix of an allocator.
+fn role_of(name: &str) -> Option<(Role, bool)> {
+    // A version may follow the name.
+    let name = name.split('@').next().unwrap_or(name);
+    let ending_of = |starts: &[&str]| starts.iter().find_map(|start| name.strip_prefix(start));
+    let is_operator =
+        |starts: &[&str]| ending_of(starts).is_some_and(|ending| NEW_ENDINGS.contains(&ending));
+    if is_operator(&NEW) {
+        return Some((Role::Gives(NEW_NUMBER), false));
+    }
+    if is_operator(&DELETE) {
+        return Some((Role::Frees, false));
+    }
+    let stripped = |prefix: &&'static str| Some((*prefix, name.strip_prefix(*prefix)?));
+    let (prefix, base) = PREFIXES.iter().find_map(stripped).unwrap_or(("", name));
+    let is_prefixed = !prefix.is_empty();
+    if FREES.contains(&base) {
+        return Some((Role::Frees, is_prefixed));
+    }
+    let others = if prefix == "mi_" { &MIMALLOC[..] } else { &JEMALLOC };
+    let (_, number) = ALLOCATIONS.iter().chain(others).find(|(known, _)| *known == base)?;
+    Some((Role::Gives(*number), is_prefixed))
+}
+
 /// A function that allocates memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allocator {
@@ -31,12 +110,30 @@ pub struct Allocator {
     pub cookie: u64,
 }
 
-/// Finds the functions of a file that allocate memory, each once: one address may have several names.
+/// The functions of a file that allocate and free memory, each once: one address may have several names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Allocators {
+    /// Functions that allocate memory.
+    pub gives: Vec<Allocator>,
+    /// File offsets at which breakpoints for the calls of functions that free memory are cheapest.
+    pub frees: Vec<u64>,
+}
+
+/// Which functions of a file are called for memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Names {
+    /// All: `malloc` is called in this file.
+    All,
+    /// Those with the prefix of an allocator (`_rjem_malloc`, `mi_malloc`): `malloc` is called in another file.
+    Prefixed,
+}
+
+/// Finds the functions of a file that allocate and free memory.
 ///
 /// # Errors
 ///
-/// If the file cannot be read, or has no `malloc`.
-pub fn allocators(path: &Path) -> Result<Vec<Allocator>, Error> {
+/// If the file cannot be read, or has no `malloc` where all names are asked for.
+pub fn allocators(path: &Path, names: Names) -> Result<Allocators, Error> {
     let failed = |reason: Reason| Error::Function {
         path: path.to_owned(),
         function: "malloc".to_owned(),
@@ -46,26 +143,32 @@ pub fn allocators(path: &Path) -> Result<Vec<Allocator>, Error> {
         ElfError::Map(error) => failed(Reason::of(&error)),
         error => failed(Reason::of(&error)),
     })?;
-    let is_text = |segment: &&Segment| segment.executable;
-    let mut found: Vec<Allocator> = Vec::new();
+    let mut found = Allocators::default();
     let mut has_malloc = false;
-    for symbol in image.functions().filter(|symbol| symbol.is_global()) {
-        let Ok(name) = symbol.name() else { continue };
-        // A version may follow the name.
-        let name = name.split('@').next().unwrap_or(name);
-        let function = ALLOCATIONS.iter().find(|(known, _)| *known == name);
-        let text = image.segments().iter().filter(is_text).find(|text| {
+    for symbol in image.functions() {
+        let Some((role, is_prefixed)) = symbol.name().ok().and_then(role_of) else { continue };
+        // One that only this file can call is another with that name.
+        if !is_prefixed && (names == Names::Prefixed || !symbol.is_global()) {
+            continue;
+        }
+        let mut texts = image.segments().iter().filter(|segment| segment.executable);
+        let is_in = |text: &&Segment| {
             symbol.address().checked_sub(text.address).is_some_and(|distance| distance < text.size)
-        });
-        let (Some((_, function)), Some(text)) = (function, text) else { continue };
+        };
+        let Some(text) = texts.find(is_in) else { continue };
         let distance = symbol.address() - text.address + cheapest_place(&image, &symbol);
         let offset = text.file_offset.saturating_add(distance);
-        has_malloc |= *function == 0;
-        if found.iter().all(|known| known.offset != offset) {
-            found.push(Allocator { offset, cookie: cookie(*function, distance, text.size) });
+        match role {
+            Role::Frees if !found.frees.contains(&offset) => found.frees.push(offset),
+            Role::Gives(number) if found.gives.iter().all(|known| known.offset != offset) => {
+                let cookie = cookie(number, distance, text.size);
+                found.gives.push(Allocator { offset, cookie });
+            }
+            _ => {}
         }
+        has_malloc |= role == Role::Gives(0) && !is_prefixed;
     }
-    match has_malloc {
+    match has_malloc || names == Names::Prefixed {
         true => Ok(found),
         false => {
             Err(failed("it has no function of this name in its symbol tables".to_owned().into()))
@@ -115,7 +218,9 @@ mod tests {
             eprintln!("skipped: this test has no C library of its own file");
             return;
         };
-        let found = allocators(Path::new(libc)).expect("it has malloc");
+        let Allocators { gives: found, frees } =
+            allocators(Path::new(libc), Names::All).expect("it has malloc");
+        assert_eq!(frees.len(), 1);
         let mut offsets: Vec<u64> = found.iter().map(|function| function.offset).collect();
         offsets.sort_unstable();
         offsets.dedup();
@@ -131,7 +236,24 @@ mod tests {
 
     #[test]
     fn a_file_without_malloc_is_an_error() {
-        assert!(allocators(Path::new("/nonexistent")).is_err());
-        assert!(allocators(Path::new("/dev/null")).is_err());
+        assert!(allocators(Path::new("/nonexistent"), Names::All).is_err());
+        assert!(allocators(Path::new("/dev/null"), Names::All).is_err());
+    }
+
+    #[test]
+    fn allocators_of_their_own_have_prefixes() {
+        let gives = |number, is_prefixed| Some((Role::Gives(number), is_prefixed));
+        assert_eq!(role_of("malloc"), gives(0, false));
+        assert_eq!(role_of("realloc@@GLIBC_2.2.5"), gives(2, false));
+        assert_eq!(role_of("_rjem_mallocx"), gives(0, true));
+        assert_eq!(role_of("je_aligned_alloc"), gives(4, true));
+        assert_eq!(role_of("mi_malloc_aligned"), gives(5, true));
+        assert_eq!(role_of("mi_reallocarray"), gives(6, true));
+        assert_eq!(role_of("_ZnwmSt11align_val_t"), gives(5, false));
+        assert_eq!(role_of("_ZdaPvmSt11align_val_t"), Some((Role::Frees, false)));
+        assert_eq!(role_of("_rjem_sdallocx"), Some((Role::Frees, true)));
+        for other in ["_ZnwmPv", "_ZdlPvS_", "new", "malloc_aligned", "reallocarray", "xmalloc"] {
+            assert_eq!(role_of(other), None, "{other}");
+        }
     }
 }

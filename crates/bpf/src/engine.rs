@@ -1,7 +1,10 @@
 //! The engine: loads and attaches the programs, and collects their counts.
 
 use std::cell::RefCell;
+use std::fs::Metadata;
 use std::os::fd::BorrowedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +18,7 @@ use pyrograph_event::interpreter::{Function, Interpreter, Language};
 use pyrograph_event::request::{Trigger, Waits};
 use pyrograph_unwind::UnwindInfo;
 
+use crate::allocators::Names;
 use crate::builder::{Builder, Keeping};
 use crate::cache::Cache;
 use crate::command_line::CommandLine;
@@ -36,7 +40,7 @@ use crate::options::{
 use crate::shared::Shared;
 use crate::tables::Tables;
 use crate::targets;
-use crate::trigger::Programs;
+use crate::trigger::{Programs, attach_allocators};
 
 mod counts;
 mod stats;
@@ -75,6 +79,8 @@ pub struct Engine {
     builder: Builder,
     /// Modules that were passed to the builder, each with true if it had unwind information.
     built: HashSet<(u32, bool)>,
+    /// Device and inode of the files in which allocators were looked for.
+    searched: HashSet<(u64, u64)>,
     targets: MapHandle,
     /// True if the children of recorded processes are recorded, too.
     follows_forks: bool,
@@ -96,6 +102,11 @@ pub struct Engine {
     drains_since: u32,
     refused: Option<RefusedLanguages>,
     object: Object,
+}
+
+/// Device and inode of a regular file.
+fn file_of(path: &Path) -> Option<(u64, u64)> {
+    path.metadata().ok().filter(Metadata::is_file).map(|file| (file.dev(), file.ino()))
 }
 
 impl Engine {
@@ -188,6 +199,7 @@ impl Engine {
             builder: Builder::start(Tables::new(memory, readers), cache.and_then(Cache::open))
                 .map_err(Error::map("tables"))?,
             built: HashSet::new(),
+            searched: HashSet::new(),
             targets: handle(&object, "targets")?,
             follows_forks: follows_forks(options),
             unfinished: [handle(&object, "blocked")?, handle(&object, "pending")?],
@@ -284,7 +296,26 @@ impl Engine {
         events: impl Iterator<Item = BorrowedFd<'a>>,
     ) -> Result<(), Error> {
         self.links.extend(self.trigger.attach(&self.object, events)?);
+        if let Trigger::Allocations { path, others, .. } = self.trigger.clone() {
+            self.searched.extend(file_of(&path));
+            others.iter().for_each(|path| self.look_for_allocators(path));
+        }
         Ok(())
+    }
+
+    /// If allocations are recorded, watches the allocators that a file has beside that of the C library, once.
+    pub fn look_for_allocators(&mut self, path: &Path) {
+        let watches = matches!(self.trigger, Trigger::Allocations { .. });
+        if watches && file_of(path).is_some_and(|file| self.searched.insert(file)) {
+            // A file that is not an ELF file has none.
+            let _ = attach_allocators(
+                &self.object,
+                self.trigger.programs(),
+                path,
+                Names::Prefixed,
+                &mut self.links,
+            );
+        }
     }
 
     fn attach(&mut self, name: &'static str) -> Result<(), Error> {

@@ -6,7 +6,7 @@ use std::path::Path;
 use libbpf_rs::{Link, Object, TracepointCategory, UprobeOpts};
 use pyrograph_event::request::{Measure, Trigger};
 
-use crate::allocators::{Allocator, allocators, cheapest_place_of};
+use crate::allocators::{Allocator, Allocators, Names, allocators, cheapest_place_of};
 use crate::error::Error;
 use crate::features;
 use crate::layout::CALL_WORDS;
@@ -62,7 +62,8 @@ impl Programs for Trigger {
             },
             Self::Function { .. } | Self::Places { .. } => &["on_uprobe"],
             Self::Allocations { live: false, .. } => &["on_allocation"],
-            Self::Allocations { live: true, .. } => &["on_ask", "on_given", "on_free"],
+            // An allocation whose end is missed would be live for ever, so `free` comes first.
+            Self::Allocations { live: true, .. } => &["on_free", "on_given", "on_ask"],
             Self::Calls { measure: Count, .. } => &["on_call"],
             Self::Calls { measure: Bytes, .. } => &["on_return"],
             // Programs for the end are attached first: otherwise an end might be missed.
@@ -204,19 +205,8 @@ impl Programs for Trigger {
                     links.push(attach_at(object, name, path, offset, UprobeOpts::default())?);
                 }
             }
-            Self::Allocations { path, live: false } => {
-                allocations(object, path, "on_allocation", false, &mut links)?;
-            }
-            Self::Allocations { path, live: true } => {
-                // An allocation whose end is missed would be live for ever, so `free` comes first.
-                let func_name = Some("free".to_owned());
-                let options = UprobeOpts { func_name, ..UprobeOpts::default() };
-                let place = cheapest_place_of(path, "free");
-                let link =
-                    program(object, "on_free")?.attach_uprobe_with_opts(-1, path, place, options);
-                links.push(link.map_err(|error| Error::function(path, "free", &error))?);
-                allocations(object, path, "on_given", true, &mut links)?;
-                allocations(object, path, "on_ask", false, &mut links)?;
+            Self::Allocations { path, .. } => {
+                attach_allocators(object, self.programs(), path, Names::All, &mut links)?;
             }
             _ => {
                 for name in self.programs() {
@@ -242,17 +232,25 @@ fn attach_at(
     link.map_err(|error| Error::function(path, &format!("{offset:#x}"), &error))
 }
 
-/// Attaches a program to all functions that allocate memory, or to their returns.
-fn allocations(
+/// Attaches these programs to the functions of a file that allocate and free memory.
+pub(crate) fn attach_allocators(
     object: &Object,
+    programs: &[&'static str],
     path: &Path,
-    name: &'static str,
-    retprobe: bool,
+    names: Names,
     links: &mut Vec<Link>,
 ) -> Result<(), Error> {
-    for Allocator { offset, cookie } in allocators(path)? {
-        let options = UprobeOpts { cookie, retprobe, ..UprobeOpts::default() };
-        links.push(attach_at(object, name, path, offset, options)?);
+    let Allocators { gives, frees } = allocators(path, names)?;
+    for name in programs {
+        let retprobe = *name == "on_given";
+        let given = gives.iter().map(|Allocator { offset, cookie }| (*offset, *cookie));
+        let freed = frees.iter().map(|offset| (*offset, 0));
+        let places: Vec<(u64, u64)> =
+            if *name == "on_free" { freed.collect() } else { given.collect() };
+        for (offset, cookie) in places {
+            let options = UprobeOpts { cookie, retprobe, ..UprobeOpts::default() };
+            links.push(attach_at(object, name, path, offset, options)?);
+        }
     }
     Ok(())
 }

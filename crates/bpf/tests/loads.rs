@@ -63,7 +63,7 @@ fn function() -> Trigger {
 }
 
 fn allocations(live: bool) -> Trigger {
-    Trigger::Allocations { path: PathBuf::from("/proc/self/exe"), live }
+    Trigger::Allocations { path: PathBuf::from("/proc/self/exe"), others: Vec::new(), live }
 }
 
 /// Places at which nothing is attached.

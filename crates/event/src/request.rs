@@ -38,6 +38,8 @@ pub enum Trigger {
     Allocations {
         /// File of the library.
         path: PathBuf,
+        /// Files that may have an allocator of their own beside the library's (`_rjem_malloc`, `mi_malloc`).
+        others: Vec<PathBuf>,
         /// True to count only memory that is not freed before the end of the recording.
         live: bool,
     },

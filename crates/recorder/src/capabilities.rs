@@ -33,6 +33,13 @@ mod tests {
         );
         let point = Trigger::Tracepoint { category: "sched".to_owned(), name: "x".to_owned() };
         assert!(capabilities(&point).is_some_and(|all| all.ends_with(",cap_dac_read_search")));
-        assert_eq!(capabilities(&Trigger::Allocations { path: "x".into(), live: false }), None);
+        assert_eq!(
+            capabilities(&Trigger::Allocations {
+                path: "x".into(),
+                others: Vec::new(),
+                live: false
+            }),
+            None
+        );
     }
 }

@@ -7,32 +7,36 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use pyrograph_elf::Image;
+use pyrograph_event::request::Trigger;
 use pyrograph_record::Target;
 
 use crate::error::Error;
 use crate::needed;
 use crate::question::mapped_files;
 
-/// Returns the file whose `malloc` the process or command calls; for the whole machine, the C library.
+/// Returns the trigger for allocations of the process or command: the file whose `malloc` it calls, and its other files, which
+/// may have another allocator; for the whole machine, the C library. `live`: only what is not freed.
 ///
 /// # Errors
 ///
 /// If there are several processes, or the process or program does not exist.
-pub fn file(target: &Target) -> Result<PathBuf, Error> {
-    match target {
-        Target::Processes(pids) if pids.len() > 1 => Err(Error::SeveralProcesses),
+pub fn trigger(target: &Target, live: bool) -> Result<Trigger, Error> {
+    let (path, others) = match target {
+        Target::Processes(pids) if pids.len() > 1 => return Err(Error::SeveralProcesses),
         Target::Processes(pids) => {
-            of_process(&pids.first().map_or_else(|| "self".to_owned(), ToString::to_string))
+            of_process(&pids.first().map_or_else(|| "self".to_owned(), ToString::to_string))?
         }
-        Target::System => Ok(of_machine()?),
-        Target::Command(argv) => of_command(argv),
-    }
+        Target::System => (of_machine()?, Vec::new()),
+        Target::Command(argv) => of_command(argv)?,
+    };
+    Ok(Trigger::Allocations { path, others, live })
 }
 
 /// Time that a process is given to map its libraries: it may have started just now.
 const STARTING: Duration = Duration::from_secs(2);
 
-fn of_process(process: &str) -> Result<PathBuf, Error> {
+/// The file whose `malloc` a process calls, and its other files.
+fn of_process(process: &str) -> Result<(PathBuf, Vec<PathBuf>), Error> {
     let (root, program) =
         (format!("/proc/{process}/root"), PathBuf::from(format!("/proc/{process}/exe")));
     let until = Instant::now() + STARTING;
@@ -42,11 +46,11 @@ fn of_process(process: &str) -> Result<PathBuf, Error> {
         paths.dedup();
         let outside = |path: &Path| PathBuf::from(format!("{root}{}", path.display()));
         if let Some(path) = among(&paths, outside) {
-            return Ok(outside(path));
+            return Ok((outside(path), paths.iter().map(|path| outside(path)).collect()));
         }
         let is_static = !paths.iter().any(|path| is_loader(path)) && !needed::has_loader(&program);
         if is_static || Instant::now() > until {
-            return Ok(program);
+            return Ok((program, Vec::new()));
         }
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -60,7 +64,8 @@ fn of_machine() -> Result<PathBuf, Error> {
     library.ok_or_else(|| needed::missing(&["/bin/sh".into()]).into())
 }
 
-fn of_command(argv: &[OsString]) -> Result<PathBuf, Error> {
+/// The file whose `malloc` a command calls, and its other files.
+fn of_command(argv: &[OsString]) -> Result<(PathBuf, Vec<PathBuf>), Error> {
     let (program, preloaded) = without_env(argv);
     let files: Vec<PathBuf> =
         program.into_iter().flat_map(|program| needed::files(program)).collect();
@@ -73,7 +78,8 @@ fn of_command(argv: &[OsString]) -> Result<PathBuf, Error> {
     let preloaded = if has_loader { preloaded } else { Vec::new() };
     let all: Vec<PathBuf> = [first, &preloaded, rest].concat();
     let found = among(&all, Path::to_owned).or(files.first());
-    Ok(found.cloned().ok_or_else(|| needed::missing(argv))?)
+    let found = found.cloned().ok_or_else(|| needed::missing(argv))?;
+    Ok((found, files))
 }
 
 /// The program of a command, and what `env` preloads into it: `env LD_PRELOAD=libjemalloc.so.2 ./app`.
@@ -133,6 +139,14 @@ fn has_malloc(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The file whose `malloc` a target calls.
+    fn file(target: &Target) -> Result<PathBuf, Error> {
+        match trigger(target, false)? {
+            Trigger::Allocations { path, .. } => Ok(path),
+            other => panic!("{other:?}"),
+        }
+    }
 
     #[test]
     fn every_process_has_a_c_library() {

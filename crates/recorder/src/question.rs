@@ -124,16 +124,15 @@ impl Question {
         }
     }
 
-    /// Question for memory allocations, in bytes that are requested from the target's C library. `live`: only memory
-    /// that is not freed before the recording ends.
+    /// Question for memory allocations, in bytes that are requested from the target's C library or another allocator that
+    /// it has. `live`: only memory that is not freed before the recording ends.
     ///
     /// # Errors
     ///
     /// If the C library cannot be found.
     pub fn allocations(target: &Target, live: bool) -> Result<Self, Error> {
         let name = if live { "live" } else { "alloc" };
-        let trigger = Trigger::Allocations { path: malloc::file(target)?, live };
-        Ok(Self::named(name, "bytes", "allocation", trigger))
+        Ok(Self::named(name, "bytes", "allocation", malloc::trigger(target, live)?))
     }
 
     /// Question for waits for locks of the kernel and of programs, measured until the thread has acquired the lock.

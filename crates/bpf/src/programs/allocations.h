@@ -16,16 +16,22 @@
 // How many bytes a function is asked for.
 static __always_inline u64 bytes_asked(struct event_context *ctx, u64 function)
 {
+	u64 first = ctx->di, second = ctx->si, third = ctx->dx;
+
+	// The verifier takes no address in the context that the compiler chose between.
+	asm volatile("" : "+r"(first), "+r"(second), "+r"(third));
 	switch (function) {
 	case ALLOCATION_MALLOC:
-	case ALLOCATION_PAGES:
-		return ctx->di;
+	case ALLOCATION_BY_ANOTHER:
+		return first;
 	case ALLOCATION_CALLOC:
-		return ctx->di * ctx->si;
+		return first * second;
 	case ALLOCATION_POSIX_MEMALIGN:
-		return ctx->dx;
+		return third;
+	case ALLOCATION_REALLOC_ARRAY:
+		return second * third;
 	default:
-		return ctx->si;
+		return second;
 	}
 }
 
@@ -37,7 +43,7 @@ static __always_inline u64 bytes_to_align(struct event_context *ctx, u64 functio
 		return ctx->si;
 	case ALLOCATION_ALIGNED:
 		return ctx->di;
-	case ALLOCATION_PAGES:
+	case ALLOCATION_BY_ANOTHER:
 		return 2 * 4096;
 	default:
 		return 0;
@@ -224,7 +230,7 @@ int on_ask(struct event_context *ctx)
 		s->asked.bytes = bytes_asked(ctx, s->asked.function);
 		s->asked.to = ctx->di;
 		s->asked.old = 0;
-		if (s->asked.function == ALLOCATION_REALLOC) {
+		if (s->asked.function == ALLOCATION_REALLOC || s->asked.function == ALLOCATION_REALLOC_ARRAY) {
 			s->asked.old = ctx->di;
 			// Before it is given back, for then another thread may be given it.
 			forget(tgid, ctx->di, &known);

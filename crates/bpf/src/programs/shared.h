@@ -259,8 +259,10 @@ enum allocation {
 	ALLOCATION_POSIX_MEMALIGN,
 	// `aligned_alloc`, `memalign`
 	ALLOCATION_ALIGNED,
-	// `valloc`, `pvalloc`
-	ALLOCATION_PAGES,
+	// The size comes first, and another function may be asked for more: `valloc`, `operator new`, `mi_malloc_aligned`
+	ALLOCATION_BY_ANOTHER,
+	// `mi_reallocarray`: memory, number and size
+	ALLOCATION_REALLOC_ARRAY,
 };
 
 struct count {

@@ -216,7 +216,8 @@ impl QuestionArgs {
 /// Error for a C library of the target that was not found. If not even looking for it is permitted, probes are not
 /// permitted either.
 fn not_found(error: Error, live: bool) -> anyhow::Error {
-    let unknown = Trigger::Allocations { path: std::path::PathBuf::new(), live };
+    let unknown =
+        Trigger::Allocations { path: std::path::PathBuf::new(), others: Vec::new(), live };
     match error {
         Error::SeveralProcesses => anyhow::anyhow!(
             "--alloc records one process, or with -a all that use this machine's C library"

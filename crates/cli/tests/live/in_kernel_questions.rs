@@ -355,6 +355,78 @@ fn each_allocation_counts_once_whatever_function_gives_it() {
     }
 }
 
+/// Bytes that the functions of `own_allocators.c` ask for, each 100 times.
+const OWN: [(&str, f64); 9] = [
+    ("by_malloc", 100.0),
+    ("by_jemalloc", 110.0),
+    ("by_jemalloc_with_flags", 120.0),
+    ("by_jemalloc_of_zeros", 130.0),
+    ("by_jemalloc_again", 140.0),
+    ("by_mimalloc", 150.0),
+    ("by_mimalloc_of_lines", 160.0),
+    ("by_mimalloc_of_an_array", 170.0),
+    ("given_back", 370.0),
+];
+
+/// Nothing was seen of Rust programs with jemalloc or mimalloc.
+#[test]
+fn memory_of_a_programs_own_allocators_counts() {
+    let name = "memory_of_a_programs_own_allocators_counts";
+    let Some((_folder, program)) = program(name, "own_allocators.c") else { return };
+    // Each of the two that reallocate gives back what the function before it was given.
+    let reallocated = ["by_jemalloc_of_zeros", "by_mimalloc_of_lines"];
+    allocates_and_holds(&program, &OWN, &reallocated);
+}
+
+/// As Python loads Polars.
+#[test]
+fn memory_of_a_library_that_is_loaded_later_counts() {
+    let name = "memory_of_a_library_that_is_loaded_later_counts";
+    let Some((folder, program)) = program(name, "own_allocators.c") else { return };
+    let place = folder.path().join("library");
+    std::fs::create_dir(&place).expect("a folder");
+    let library = compile(&["gcc", "-O2", "-g", "-shared", "-fPIC"], "own_allocators.c", &place);
+    let (folded, _) = record_command(&program, &[text(&library)], &["--alloc"]);
+    for (function, bytes) in OWN {
+        // It is called once before.
+        let times = if function == "by_malloc" { 101.0 } else { 100.0 };
+        assert_eq!(value_of(&folded, function), times * bytes, "{function}: {:?}", folded.stacks);
+    }
+}
+
+/// An operator `new` that does not call `malloc`, as in jemalloc, tcmalloc and mimalloc, was not seen.
+#[test]
+fn operators_new_count() {
+    if !is_root("operators_new_count") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(&["g++", "-O1", "-g", "-std=c++17"], "operators.cpp", folder.path());
+    let expect = [
+        ("by_malloc", 100.0),
+        ("by_new", 110.0),
+        ("by_new_of_an_array", 120.0),
+        ("by_new_of_lines", 130.0),
+        ("by_new_that_does_not_throw", 140.0),
+        ("given_back", 480.0),
+    ];
+    allocates_and_holds(&program, &expect, &[]);
+}
+
+/// Each function allocates 100 times as many bytes, and holds them at the end but for `given_back` and those of `reallocated`.
+fn allocates_and_holds(program: &Path, expect: &[(&str, f64)], reallocated: &[&str]) {
+    for flags in [&["--alloc"][..], &["--alloc", "--live"]] {
+        let (folded, _) = record_command(program, &[], flags);
+        for (function, bytes) in expect {
+            let is_given_back = *function == "given_back" || reallocated.contains(function);
+            let is_gone = is_given_back && flags.contains(&"--live");
+            let bytes = if is_gone { 0.0 } else { 100.0 * bytes };
+            let found = value_of(&folded, function);
+            assert_eq!(found, bytes, "{function} {flags:?}: {:?}", folded.stacks);
+        }
+    }
+}
+
 #[test]
 fn memory_that_is_held_is_supported() {
     let Some((_folder, program)) = program("live_memory_is_reported", "holds.c") else {
