@@ -215,10 +215,11 @@ pub fn added_up(events: &[SchedEvent], end: &SchedEnd) -> HashMap<TaskId, SchedC
                 // Of tasks that are not followed, only some switches are known.
                 let since = running.remove(&previous);
                 let is_new = seen.insert(previous);
-                // Some kernels do not report each switch: it was given a CPU all the same.
-                let unreported = since.is_none() && !is_new;
+                // Some kernels do not report each switch: it was given a CPU all the same, also for the first time.
+                let woken = runnable.remove(&previous);
+                let unreported = since.is_none() && (!is_new || woken.is_some());
                 rows.entry(previous).or_default().switches += u64::from(unreported);
-                let since = since.or(is_new.then_some(end.started));
+                let since = since.or(woken).or(is_new.then_some(end.started));
                 rows.entry(previous).or_default().run_time +=
                     event.time - since.unwrap_or(event.time);
                 if state == TaskState::Runnable {
