@@ -108,6 +108,21 @@ static __always_inline void send_row(struct row *row)
 		increment(&state.lost);
 }
 
+// Some kernels do not report each switch: a task that stops to run was given a CPU all the same, also for the first time. It
+// waited for that until it began to run, which the CPU time says that the kernel has counted since.
+static __always_inline void count_unreported(struct row *row, struct counts *counts, struct task_struct *task,
+					     u64 now)
+{
+	u64 ran = task->se.sum_exec_runtime - row->ran;
+
+	if (row->running || !(row->left || row->runnable))
+		return;
+	counts->switches++;
+	if (row->runnable && row->ran != UNKNOWN && ran <= now - row->runnable)
+		count_delay(counts, row->runnable, now - ran);
+	row->runnable = 0;
+}
+
 static __always_inline void stop_running(struct task_struct *task, u32 task_state, u64 now)
 {
 	struct row *row = counted_row(task);
@@ -116,9 +131,7 @@ static __always_inline void stop_running(struct task_struct *task, u32 task_stat
 	if (row && counts) {
 		if (row->ran == UNKNOWN && row->running)
 			counts->run_time += now - row->running;
-		// Some kernels do not report each switch: it was given a CPU all the same, also for the first time.
-		if (!row->running && (row->left || row->runnable))
-			counts->switches++;
+		count_unreported(row, counts, task, now);
 		count_run(row, counts, task);
 		count_span(&row->given, now, 1);
 		row->running = 0;
@@ -233,9 +246,8 @@ int on_reading(void *ctx)
 		row->early += now - row->running;
 	} else if (!row->left && !row->runnable) {
 		row->ran = UNKNOWN;
-	} else if (!row->running) {
-		counts->switches++;
-		row->runnable = 0;
+	} else {
+		count_unreported(row, counts, task, now);
 	}
 	row->running = now;
 	return 0;

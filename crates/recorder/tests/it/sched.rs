@@ -29,8 +29,9 @@ fn counts_are_the_sums_of_events() {
         for (names, sum) in sums.filter(|(names, _)| names.pid == process) {
             let count = row(&counts, names.tid);
             let both = format!("{names:?}: {count:?}, {sum:?}, {stolen} ns stolen");
+            let (unreported, at_most, sum) = (sum.unreported, sum.at_most, &sum.of);
             assert_eq!(count.switches, sum.switches, "{both}");
-            assert_eq!(count.delays.count, sum.delays.count, "{both}");
+            assert_eq!(count.delays.count, sum.delays.count + unreported, "{both}");
             // A switch is a few microseconds of CPU time before it is an event, longer where other recordings have events of it,
             // too, or a hypervisor took the CPU away there. What it took elsewhere is between switches, but no CPU time: how little
             // it may be is known to the thread's own clock alone.
@@ -39,13 +40,18 @@ fn counts_are_the_sums_of_events() {
             // The clock is read twice for each event, and a CPU may be taken away between the two: then a single delay is
             // longer by as much. So most of them must be alike, and the sum and the longest but for that.
             for share in [0.5, 0.9] {
-                let (a, b) = (count.delays.percentile(share), sum.delays.percentile(share));
-                assert!(near(a, b, 0.25, 2000), "{both}");
+                // A few more or less may be beyond a gap.
+                let below = |a: &Durations, b: &Durations| {
+                    a.percentile(share) as f64 <= 1.25 * b.percentile(share + 0.03) as f64 + 2000.0
+                };
+                let (a, b) = (&count.delays, &sum.delays);
+                assert!(below(a, b) && below(b, a), "{both}");
             }
             let (a, b) = (count.delays.total, sum.delays.total);
-            assert!(near(a, b, 0.05, 2000 * sum.delays.count + 10 * MS + stolen), "{both}");
+            let slack = 10 * MS + stolen + at_most;
+            assert!(near(a, b, 0.05, 2000 * sum.delays.count + slack), "{both}");
             let (a, b) = (count.delays.longest, sum.delays.longest);
-            assert!(near(a, b, 0.05, 10 * MS + stolen), "{both}");
+            assert!(near(a, b, 0.05, slack), "{both}");
             compared += 1;
         }
         assert_eq!(compared, threads.len());
@@ -156,8 +162,8 @@ fn sleeps_are_as_many_and_as_long_as_they_are() {
     assert!(near(sleeps[sleeps.len() / 2], 5 * MS, 0.1, 0), "{sleeps:?}");
 }
 
-/// For how long a thread waited for a CPU before it first ran.
-fn first_delay(events: &[SchedEvent], end: &SchedEnd, tid: i32) -> u64 {
+/// For how long a thread waited for a CPU before it first ran, at least and at most: some kernels do not report each switch.
+fn first_delay(events: &[SchedEvent], end: &SchedEnd, tid: i32) -> (u64, u64) {
     let mut woken = None;
     for event in events {
         match event.action {
@@ -165,12 +171,16 @@ fn first_delay(events: &[SchedEvent], end: &SchedEnd, tid: i32) -> u64 {
                 woken = Some(event.time);
             }
             SchedAction::Switch { next, .. } if end.tasks.get(next).tid == tid => {
-                return event.time - woken.unwrap_or(event.time);
+                let delay = event.time - woken.unwrap_or(event.time);
+                return (delay, delay);
+            }
+            SchedAction::Switch { previous, .. } if end.tasks.get(previous).tid == tid => {
+                return (0, event.time - woken.unwrap_or(event.time));
             }
             _ => {}
         }
     }
-    0
+    (0, 0)
 }
 
 /// For how long a thread slept: as it starts, it may have to wait for memory that another one has locked.
@@ -201,9 +211,10 @@ fn contention_is_run_time_of_one_and_delay_of_the_other() {
     for (thread, count, other) in [(threads[0], first, second), (threads[1], second, first)] {
         assert!(near(count.run_time, thread.cpu, 0.02, 2 * MS), "{thread:?}: {count:?}");
         // Its life begins when it first runs.
-        let sum = count.run_time + count.delays.total + asleep(&events, &end, thread.tid)
-            - first_delay(&events, &end, thread.tid);
-        assert!(near(sum, thread.life, 0.05, 5 * MS + stolen), "{thread:?}: {count:?}");
+        let (least, most) = first_delay(&events, &end, thread.tid);
+        let sum = count.run_time + count.delays.total + asleep(&events, &end, thread.tid) - least;
+        let slack = 5 * MS + stolen + (most - least);
+        assert!(near(sum, thread.life, 0.05, slack), "{thread:?}: {count:?}");
         let least = (other.run_time as f64 * 0.9) as u64;
         assert!(count.delays.total + 5 * MS + stolen > least, "{count:?} {other:?}");
     }
@@ -435,7 +446,7 @@ fn a_command_is_followed_from_its_start_on() {
     // Programs of other tests have the same name.
     let is_it = |task: &SchedTask| task.name == "schedule" && task.pid == pid;
     let command = end.tasks.iter().find(|(_, task)| is_it(task)).expect("its task");
-    assert!(added_up(&events, &end)[&command.0].switches >= 10);
+    assert!(added_up(&events, &end)[&command.0].of.switches >= 10);
 }
 
 /// The sums of an interval are those of the time in it.

@@ -204,9 +204,18 @@ pub fn stolen() -> u64 {
     10 * MS * ticks.unwrap_or(0u64)
 }
 
+/// The times of a task, added up from events.
+#[derive(Debug, Default)]
+pub struct Sum {
+    pub of: SchedCount,
+    /// Waits for a CPU whose ends some kernels do not report: how many, and how long they were at most, nanoseconds.
+    pub unreported: u64,
+    pub at_most: u64,
+}
+
 /// The times of tasks, added up from events by brute force.
-pub fn added_up(events: &[SchedEvent], end: &SchedEnd) -> HashMap<TaskId, SchedCount> {
-    let mut rows: HashMap<TaskId, SchedCount> = HashMap::new();
+pub fn added_up(events: &[SchedEvent], end: &SchedEnd) -> HashMap<TaskId, Sum> {
+    let mut rows: HashMap<TaskId, Sum> = HashMap::new();
     let (mut running, mut runnable) = (HashMap::new(), HashMap::new());
     let mut seen = std::collections::HashSet::new();
     for event in events {
@@ -217,20 +226,23 @@ pub fn added_up(events: &[SchedEvent], end: &SchedEnd) -> HashMap<TaskId, SchedC
                 let is_new = seen.insert(previous);
                 // Some kernels do not report each switch: it was given a CPU all the same, also for the first time.
                 let woken = runnable.remove(&previous);
-                let unreported = since.is_none() && (!is_new || woken.is_some());
-                rows.entry(previous).or_default().switches += u64::from(unreported);
+                let row = rows.entry(previous).or_default();
+                if since.is_none() && (!is_new || woken.is_some()) {
+                    row.of.switches += 1;
+                    row.unreported += u64::from(woken.is_some());
+                    row.at_most += event.time - woken.unwrap_or(event.time);
+                }
                 let since = since.or(woken).or(is_new.then_some(end.started));
-                rows.entry(previous).or_default().run_time +=
-                    event.time - since.unwrap_or(event.time);
+                row.of.run_time += event.time - since.unwrap_or(event.time);
                 if state == TaskState::Runnable {
                     runnable.insert(previous, event.time);
                 }
                 seen.insert(next);
                 running.insert(next, event.time);
                 let row = rows.entry(next).or_default();
-                row.switches += 1;
+                row.of.switches += 1;
                 if let Some(since) = runnable.remove(&next) {
-                    row.delays.add(event.time - since);
+                    row.of.delays.add(event.time - since);
                 }
             }
             SchedAction::Wakeup { task, .. } if !running.contains_key(&task) => {
