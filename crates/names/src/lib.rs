@@ -107,6 +107,13 @@ pub struct Name<'a> {
     pub tier: Option<Tier>,
 }
 
+/// The name without those of other functions with the same code, as `pyrograph-symbol` writes them:
+/// `f(int) [same code as g(int)]`.
+pub(crate) fn without_others(name: &str) -> &str {
+    let split = name.split_once(" [same code as ").filter(|_| name.ends_with(']'));
+    split.map_or(name, |(alone, _)| alone)
+}
+
 /// Longer names are what they are: no compiler writes them.
 const LONGEST: usize = 1 << 16;
 
@@ -122,6 +129,10 @@ impl<'a> Name<'a> {
         };
         if name.len() > LONGEST || name.is_empty() {
             return plain();
+        }
+        let alone = without_others(name);
+        if alone.len() < name.len() && !alone.is_empty() {
+            return Self { full: name.into(), ..Self::of(alone) };
         }
         let (bare, mark, is_kernel) = marks::split(name);
         let found = native::name(bare)

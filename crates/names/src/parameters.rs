@@ -7,9 +7,10 @@
 /// ```
 /// # use pyrograph_names::without_parameters;
 /// assert_eq!(without_parameters("C::f(int (*)(char)) const &"), "C::f");
+/// assert_eq!(without_parameters("f(int) [same code as g(int), h(char)]"), "f");
 /// ```
 pub fn without_parameters(symbol: &str) -> &str {
-    split(symbol).map_or(symbol, |(name, _)| name)
+    split(symbol).map_or(crate::without_others(symbol), |(name, _)| name)
 }
 
 /// The name and its parameters, without their brackets, if it has such a list.
@@ -48,7 +49,7 @@ fn is_parameter_list(name: &str, inside: &str) -> bool {
 }
 
 fn without_qualifiers(symbol: &str) -> &str {
-    let mut body = symbol.trim_ascii_end();
+    let mut body = crate::without_others(symbol.trim_ascii_end());
     if body.ends_with(']')
         && let Some(at) = body.find(" [clone ")
     {

@@ -37,6 +37,8 @@ fn clones_of_c() {
             ("bpf_prog_6deef7357e7b4530_sd_fw_egress", "bpf_prog_sd_fw_egress", "sd_fw_egress"),
             ("bpf_trampoline_6442455041_1", "bpf_trampoline", "bpf_trampoline_6442455041_1"),
             ("[perf-4711.map]", "[perf.map]", "[perf-4711.map]"),
+            ("alpha [same code as beta]", "alpha", "alpha"),
+            (" [same code as beta]", " [same code as beta]", " [same code as beta]"),
             // These are no clones.
             ("libc.so.6", "libc.so.6", "libc.so.6"),
             ("libc.so.6+0x1f3a0", "libc.so.6+0x1f3a0", "libc.so.6+0x1f3a0"),
@@ -56,6 +58,7 @@ fn cpp() {
         &[
             ("shop::price(int)", "shop::price(int)", "shop::price"),
             ("shop::price(double) [clone .cold]", "shop::price(double)", "shop::price"),
+            ("shop::f(int) [same code as shop::g(long), 2 more]", "shop::f(int)", "shop::f"),
             ("void shop::sum<long>(long)", "shop::sum<long>(long)", "shop::sum<long>"),
             ("shop::f(void)", "shop::f()", "shop::f"),
             ("shop::Cart::add(int) const", "shop::Cart::add(int) const", "Cart::add"),

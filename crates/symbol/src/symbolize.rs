@@ -14,7 +14,7 @@ use crate::kept::{self, Tables};
 use crate::locate::Locator;
 use crate::module::Module;
 use crate::plt;
-use crate::symbols::{Finder, Symbol, text_ranges};
+use crate::symbols::{Finder, SameCode, Symbol, text_ranges};
 use crate::v8;
 
 /// Options of symbolization: what to find for each address, and where to search.
@@ -185,8 +185,9 @@ impl Module {
             let entries = entries.get_or_init(|| Entries::read(elf));
             entries.as_ref().is_some_and(|entries| entries.divide(label, address))
         };
+        let same_code = finder.same_code();
         let symbols = finder.finish(divided);
-        let mut combiner = Combiner { options, last: None };
+        let mut combiner = Combiner { options, same_code, last: None };
         for ((answer, symbol), dwarf) in result.addresses.iter_mut().zip(symbols).zip(found) {
             *answer = combiner.combine(symbol, dwarf);
         }
@@ -206,6 +207,7 @@ impl Module {
 /// a symbol, whose name is demangled only once.
 struct Combiner<'a> {
     options: &'a Options,
+    same_code: SameCode<'a>,
     /// Last symbol, and the frame list of an address for which nothing but this symbol is known.
     last: Option<(Symbol<'a>, Arc<[Frame]>)>,
 }
@@ -251,7 +253,9 @@ impl<'a> Combiner<'a> {
     fn alone(&mut self, symbol: Symbol<'a>) -> &Arc<[Frame]> {
         let is_it = |last: &(Symbol<'_>, _)| std::ptr::eq(last.0.name, symbol.name);
         let known = self.last.take().filter(is_it);
-        let new = || (symbol, Arc::from([Frame::named(readable(symbol.name))]));
+        let others = self.same_code.get(&(symbol.start, symbol.size));
+        let name = || readable(symbol.name).with_others(others.into_iter().flatten().copied());
+        let new = || (symbol, Arc::from([Frame::named(name())]));
         &self.last.insert(known.unwrap_or_else(new)).1
     }
 }

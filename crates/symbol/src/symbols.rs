@@ -5,6 +5,7 @@
 //! with the number of addresses, not with the file.
 
 use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use object::elf::{STB_GLOBAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STT_NOTYPE};
@@ -24,9 +25,20 @@ pub(crate) struct Symbol<'a> {
     pub name: &'a [u8],
     is_function: bool,
     is_exported: bool,
+    is_weak: bool,
 }
 
+/// Names of the functions that share their code with others, by its start and size.
+pub(crate) type SameCode<'a> = BTreeMap<(u64, u64), BTreeSet<&'a [u8]>>;
+
 impl<'a> Symbol<'a> {
+    /// Returns true if another symbol of the same code may be another function, and not another name of this one: libraries in
+    /// C give their functions further names that are weak or begin with an underscore.
+    fn is_own_function(&self) -> bool {
+        let is_mangled = [&b"_Z"[..], b"_R"].iter().any(|start| self.name.starts_with(start));
+        self.is_function && (is_mangled || !self.is_weak && !self.name.starts_with(b"_"))
+    }
+
     fn end(&self) -> u64 {
         self.start.saturating_add(self.size)
     }
@@ -61,6 +73,7 @@ pub(crate) struct Finder<'a, 'q> {
     labels: Vec<Option<Symbol<'a>>>,
     /// Element `i` is the largest end of the sized symbols that start in the same gap as `labels[i]`.
     ends: Vec<u64>,
+    same_code: SameCode<'a>,
 }
 
 impl<'a, 'q> Finder<'a, 'q> {
@@ -71,7 +84,14 @@ impl<'a, 'q> Finder<'a, 'q> {
             covering: vec![None; addresses.len()],
             labels: vec![None; addresses.len()],
             ends: vec![0; addresses.len()],
+            same_code: SameCode::new(),
         }
+    }
+
+    /// Takes the names of functions that share their code with others: compilers and linkers keep one of functions whose
+    /// instructions are the same (`-fipa-icf`, `--icf`).
+    pub fn same_code(&mut self) -> SameCode<'a> {
+        std::mem::take(&mut self.same_code)
     }
 
     /// Adds the symbols in `.symtab` and `.dynsym` of `elf`.
@@ -119,8 +139,9 @@ impl<'a, 'q> Finder<'a, 'q> {
         let Some(name) = name_of(symbol, is_function) else { return };
         let SymbolFlags::Elf { st_info, .. } = symbol.flags() else { return };
         let bind = st_info.st_bind();
-        let is_exported = bind == STB_GLOBAL || bind == STB_WEAK;
-        self.add(Symbol { start, size, name, is_function, is_exported }, first);
+        let is_weak = bind == STB_WEAK;
+        let is_exported = bind == STB_GLOBAL || is_weak;
+        self.add(Symbol { start, size, name, is_function, is_exported, is_weak }, first);
     }
 
     fn add(&mut self, symbol: Symbol<'a>, first: usize) {
@@ -135,6 +156,14 @@ impl<'a, 'q> Finder<'a, 'q> {
         for (address, best) in self.addresses[first..].iter().zip(&mut self.covering[first..]) {
             if *address >= symbol.end() {
                 break;
+            }
+            if let Some(old) = best
+                && (old.start, old.size) == (symbol.start, symbol.size)
+                && old.name != symbol.name
+            {
+                let own = [&*old, &symbol].map(|one| one.is_own_function().then_some(one.name));
+                let names = self.same_code.entry((symbol.start, symbol.size)).or_default();
+                names.extend(own.into_iter().flatten());
             }
             if better(best) {
                 *best = Some(symbol);
@@ -297,7 +326,11 @@ mod tests {
                 let first = addresses.partition_point(|&address| address < start);
                 if first < addresses.len() {
                     let name = name.as_bytes();
-                    finder.add(Symbol { start, size, name, is_function, is_exported }, first);
+                    let is_weak = false;
+                    finder.add(
+                        Symbol { start, size, name, is_function, is_exported, is_weak },
+                        first,
+                    );
                 }
             }
             let found = finder.finish(|_, _| false);

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::common::{is_root, pyrograph, run, text};
+use crate::common::{compile, is_root, pyrograph, run, text};
 
 /// The share from which on a function counts: a sample or two of start and end may be anywhere.
 const LEAST: f64 = 0.02;
@@ -264,6 +264,36 @@ fn overloads_were_one_function() {
     );
     let report = text(&run(pyrograph().arg("report").arg(&profile)).stdout);
     assert!(report.contains("Gift::Gift") && !report.contains("shop::Gift::Gift"), "{report}");
+}
+
+/// A stack cannot tell which of them was called.
+#[test]
+fn functions_with_the_same_code_say_so() {
+    if !has("g++") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder.path();
+    let program = compile(&["g++", "-O1", "-g"], "same_code.cpp", folder);
+    let [profile, page] = ["profile.pb.gz", "page.html"].map(|name| folder.join(name));
+    run(pyrograph()
+        .args(["record", "-o"])
+        .arg(&profile)
+        .arg("-o")
+        .arg(&page)
+        .arg("--")
+        .arg(&program));
+    for input in [&profile, &page] {
+        let fold =
+            |form: &str| text(&run(pyrograph().args(["fold", "--names", form]).arg(input)).stdout);
+        assert!(fold("full").contains(";packs [same code as sends]"), "{}", fold("full"));
+        for form in ["raw", "short", "identity"] {
+            let names = fold(form);
+            assert!(names.contains(";packs") && !names.contains("same code"), "{form}: {names}");
+        }
+    }
+    let picture = text(&run(pyrograph().arg("flamegraph").arg(&profile)).stdout);
+    assert!(picture.contains("packs [same code as sends]"), "{picture}");
 }
 
 #[test]

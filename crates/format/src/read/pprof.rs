@@ -299,12 +299,12 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Returns the function with the parameters of `system_name`, if that is `name` with parameters, as Pyrograph
-    /// writes it; otherwise `name`.
+    /// Returns the function with the parameters of `system_name`, if that is `name` with parameters or with the names of other
+    /// functions that have the same code, as Pyrograph writes it; otherwise `name`.
     fn with_parameters(&mut self, name: StringId, system_name: u64) -> StringId {
         let (plain, full) = (self.profile.strings.get(name), self.tables.text(system_name));
-        let has_parameters = full.strip_prefix(plain).is_some_and(|rest| rest.starts_with('('));
-        if !has_parameters {
+        let is_more = |rest: &str| rest.starts_with('(') || rest.starts_with(" [same code as ");
+        if !full.strip_prefix(plain).is_some_and(is_more) {
             return name;
         }
         let plain = plain.to_owned();

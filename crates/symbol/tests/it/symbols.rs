@@ -31,6 +31,23 @@ fn functions_labels_and_aliases() {
     assert_eq!(start, Some(program.address("main")));
 }
 
+/// One name stood for them all, without a word.
+#[test]
+fn functions_with_the_same_code_say_so() {
+    let program = build("g++", "same.cc", &["-O2", "-g"]);
+    for options in [options(), functions_only()] {
+        let check = |symbol: &str, name: &str, full: Option<&str>| {
+            let frame = &program.symbolize(symbol, &options).addresses[0].frames[0];
+            assert_eq!((&*frame.function, frame.full.as_deref()), (name, full), "{symbol}");
+        };
+        check("mark_alpha", "beta", Some("beta [same code as alpha]"));
+        let price = "price(int) [same code as cost_of_it(double), shop::count_of_all(long), shop::sum_of_all(long), 1 more]";
+        check("mark_price", "price", Some(price));
+        check("mark_one", "one", None);
+        check("main", "main", None);
+    }
+}
+
 #[test]
 fn past_the_end_of_a_function_is_nothing() {
     let program = c(&["-O2"]);
