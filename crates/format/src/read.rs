@@ -35,6 +35,7 @@ mod gprof;
 mod gprof2dot;
 mod heapprofile;
 mod heaptrack;
+mod hprof;
 mod instruments;
 mod java;
 mod java_exceptions;
@@ -65,6 +66,7 @@ mod pl_sample_bt;
 mod pmcstat;
 mod pprof;
 mod pprof_text;
+mod pprof_traces;
 mod proc_stack;
 mod pstats;
 mod pyinstrument;
@@ -143,6 +145,7 @@ pub static READERS: &[&dyn Reader] = &[
     &gperftools_heap::GperftoolsHeap,
     &jemalloc::Jemalloc,
     &pprof_text::PprofText,
+    &pprof_traces::PprofTraces,
     &gprof::Gprof,
     &perf_json::PerfJson,
     &simpleperf::Simpleperf,
@@ -165,6 +168,7 @@ pub static READERS: &[&dyn Reader] = &[
     &chrome_trace::ChromeTrace,
     &jstack::Jstack,
     &javacore::Javacore,
+    &hprof::Hprof,
     &java_exceptions::JavaExceptions,
     &go_raw::GoRaw,
     &go_profile::GoProfile,

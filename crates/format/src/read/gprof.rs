@@ -1,4 +1,5 @@
-//! Reader of the text that `gprof` prints: its call graph, or its flat profile if there is no call graph.
+//! Reader of the text that `gprof` prints, GNU's and BSD's (AIX, older macOS): its call graph, or its flat profile if there is no
+//! call graph; and of VTune's call graph in this form (`vtune -report gprof-cc`).
 //!
 //! ```text
 //! index % time    self  children    called     name
@@ -15,6 +16,8 @@
 //! - Functions in a cycle are named `f <cycle 1>`; calls among them have no times. The line `<cycle 1 as a whole>` is
 //!   their sum, which is ignored.
 //! - A flat profile alone has functions without callers.
+//! - BSD's headings differ, and names in its flat profile have their numbers. VTune has no calls, and blank lines between the
+//!   blocks; its `<spontaneous>` is no function.
 
 use std::collections::BTreeMap;
 
@@ -58,7 +61,9 @@ impl Reader for Gprof {
                 part = Part::Flat;
             } else if is_graph_title(line) {
                 part = Part::Graph;
+                file.is_vtune = line.starts_with("Index ");
             } else if line.trim().is_empty() {
+                file.end_of_block();
                 // After a blank line there may be explanations, or more entries of the graph.
                 part = if matches!(part, Part::Flat) { Part::Other } else { part };
             } else {
@@ -80,6 +85,7 @@ impl Reader for Gprof {
             }
         }
         let mut warnings = lines.warnings;
+        file.graph.retain(|_, function| function.name != "<spontaneous>");
         let mut profile = Profile::new(vec![ValueType::new("time", "ns")]);
         let mut rows = Rows::new(options, 1);
         if file.graph.is_empty() {
@@ -119,13 +125,17 @@ enum Known {
 }
 
 fn is_flat_title(line: &str) -> bool {
-    line.starts_with(" time   seconds   seconds")
+    // The numbers' width depends on the version, and so do the blanks before them.
+    line.split_whitespace().take(3).eq(["time", "seconds", "seconds"])
 }
 
 fn is_graph_title(line: &str) -> bool {
     // The width of the columns depends on the version.
+    let is = |title: &str| line.split_whitespace().eq(title.split(' '));
     line.starts_with("index ")
-        && line.split_whitespace().eq(["index", "%", "time", "self", "children", "called", "name"])
+        && (is("index % time self children called name")
+            || is("index %time self descendents called+self name index"))
+        || line.starts_with("Index ") && line.contains(":Self ") && line.contains(":Children ")
 }
 
 fn frame(profile: &mut Profile, name: &str) -> FrameId {
@@ -143,6 +153,7 @@ struct File {
     callers: Vec<(u64, u64)>,
     /// True after the indexed line of a block.
     is_below: bool,
+    is_vtune: bool,
 }
 
 #[derive(Default)]
@@ -166,20 +177,31 @@ impl File {
             && counts.all(|each| each.is_some_and(|each| time(each).is_some()));
         let name = if has_counts { rest } else { before }.trim();
         if own > 0 && !name.is_empty() {
-            self.flat.push((name.to_owned(), own));
+            self.flat.push((without_number(name).to_owned(), own));
         }
         !name.is_empty()
+    }
+
+    /// Ends the callers and callees of a function.
+    fn end_of_block(&mut self) {
+        self.callers.clear();
+        self.is_below = false;
     }
 
     /// Parses a line of the graph.
     fn graph_line(&mut self, line: &str) -> Known {
         if line.starts_with("---") {
-            self.callers.clear();
-            self.is_below = false;
+            self.end_of_block();
             return Known::Yes;
         }
-        // The explanation after the graph.
-        if line.starts_with(" This table") || line.starts_with("Index by function name") {
+        // The second line of BSD's heading.
+        if line.split_whitespace().eq(["called/total", "children"]) {
+            return Known::Yes;
+        }
+        // What follows the graph: explanations, an index, BSD's flat profile.
+        const ENDS: [&str; 5] =
+            [" This table", "Index by function name", "Index ", "flat profile:", "#"];
+        if ENDS.iter().any(|end| line.starts_with(end)) {
             return Known::End;
         }
         if line.trim() == "<spontaneous>" {
@@ -210,14 +232,15 @@ impl File {
             // The callees' own entries have the same numbers.
             return Known::Yes;
         }
-        let times = (word(&mut rest), word(&mut rest), word(&mut rest));
-        let cost = match times {
-            (Some(own), Some(children), Some(calls)) if is_calls(calls) => {
-                time(own).zip(time(children)).map(|(own, children)| own.saturating_add(children))
-            }
+        let cost = match (word(&mut rest), word(&mut rest)) {
             // A call within a cycle.
-            (Some(calls), ..) if is_calls(calls) => Some(0),
-            _ => None,
+            (Some(calls), _) if is_calls(calls) => Some(0),
+            (Some(own), Some(children)) => match (time(own), time(children)) {
+                (Some(own), Some(children)) => Some(own.saturating_add(children)),
+                // VTune's have no numbers, or what rounding left below 0.
+                _ => self.is_vtune.then_some(0),
+            },
+            _ => self.is_vtune.then_some(0),
         };
         match cost {
             Some(cost) => {
@@ -270,6 +293,15 @@ fn is_calls(text: &str) -> bool {
     !text.is_empty()
         && text.starts_with(|c: char| c.is_ascii_digit())
         && text.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'/' | b'+'))
+}
+
+/// BSD's flat profile has the number of a function in the graph behind its name: `f [3]`, `g (41)`.
+fn without_number(name: &str) -> &str {
+    let number = |open: char, close: char| {
+        let (name, number) = name.strip_suffix(close)?.rsplit_once(open)?;
+        number.parse::<u64>().ok().map(|_| name.trim_end()).filter(|name| !name.is_empty())
+    };
+    number('[', ']').or_else(|| number('(', ')')).unwrap_or(name)
 }
 
 /// Splits a line into the text before and the number in the brackets at its end.

@@ -15,7 +15,11 @@ use crate::warnings::WarningKind;
 
 /// Adds the frame of a line that begins with `at ` after its indentation; returns `false` if it is not such a line.
 pub(crate) fn push_frame(collector: &mut Collector, line: &str) -> bool {
-    let Some(call) = line.trim().strip_prefix("at ") else { return false };
+    line.trim().strip_prefix("at ").is_some_and(|call| push_call(collector, call))
+}
+
+/// Adds the frame of a call, `a.B.c(B.java:12)`; returns `false` if it is none.
+pub(crate) fn push_call(collector: &mut Collector, call: &str) -> bool {
     let (method, place) = match call.strip_suffix(')').and_then(|call| call.split_once('(')) {
         Some((method, place)) => (method, place),
         None => (call, ""),

@@ -1,5 +1,6 @@
 //! Reader of OTLP profiles (`v1development`): a file with one `ProfilesData` message, or with an
-//! `ExportProfilesServiceRequest` as sent to a collector, which has the same encoding.
+//! `ExportProfilesServiceRequest` as sent to a collector, which has the same encoding; or with many of these, as a
+//! collector's file exporter writes them: each behind its length, or in [JSON](json).
 //!
 //! ```text
 //! resource_profiles { resource { attributes { "host.name": "a" } }
@@ -23,6 +24,7 @@
 //! - `profile.frame.type` is the kind of code; the names of languages (`cpython`, `v8js` …) mean interpreted code.
 
 mod detect;
+mod json;
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -59,29 +61,29 @@ impl Reader for Otlp {
     }
 
     fn detect(&self, head: &[u8]) -> bool {
-        detect::is_otlp(head)
+        detect::is_otlp(head) || detect::is_framed(head) || json::is_json(head)
     }
 
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
         let name = input.name().to_owned();
         let (bytes, mut warnings) = input.into_bytes();
-        let mut file = File::default();
-        let mut message = Message(&bytes);
-        loop {
-            match message.next() {
-                Ok(Some((1, value))) => file.resources.push(value.message()),
-                Ok(Some((2, value))) => file.dictionary(value.message(), &mut warnings),
-                Ok(Some(_)) => {}
-                Ok(None) => break,
-                Err(Damaged) => {
-                    let at = bytes.len() - message.0.len();
-                    let cause = format!("no field of an OTLP profile at byte {at}");
-                    warnings.add(WarningKind::Truncated(cause), 1, []);
-                    break;
-                }
-            }
+        let (encoded, damage) = match () {
+            () if json::begins_object(&bytes) => json::encode(&bytes),
+            () => (Vec::new(), None),
+        };
+        let requests: Vec<&[u8]> = match () {
+            () if json::begins_object(&bytes) => encoded.iter().map(Vec::as_slice).collect(),
+            () if detect::is_framed(&bytes) => detect::framed(&bytes).collect(),
+            () => vec![&bytes],
+        };
+        if let Some(cause) = damage {
+            warnings.add(WarningKind::Truncated(cause), 1, []);
         }
-        let builder = Builder::new(file, options, bytes.len(), warnings);
+        let size = requests.iter().map(|request| request.len()).sum();
+        let mut builder = Builder::new(options, size, warnings);
+        for request in requests {
+            builder.request(request);
+        }
         let (mut reading, files) = builder.build().ok_or_else(|| ReadError::Malformed {
             name,
             reason: "there is no profile of the present version of OTLP in it".to_owned(),
@@ -92,7 +94,7 @@ impl Reader for Otlp {
     }
 }
 
-/// The file's tables. Their rows are still encoded.
+/// The tables of a request. Their rows are still encoded.
 #[derive(Default)]
 struct File<'a> {
     resources: Vec<Message<'a>>,
@@ -105,6 +107,25 @@ struct File<'a> {
 }
 
 impl<'a> File<'a> {
+    fn read(bytes: &'a [u8], warnings: &mut Warnings) -> Self {
+        let mut file = Self::default();
+        let mut message = Message(bytes);
+        loop {
+            match message.next() {
+                Ok(Some((1, value))) => file.resources.push(value.message()),
+                Ok(Some((2, value))) => file.dictionary(value.message(), warnings),
+                Ok(Some(_)) => {}
+                Ok(None) => return file,
+                Err(Damaged) => {
+                    let at = bytes.len() - message.0.len();
+                    let cause = format!("no field of an OTLP profile at byte {at}");
+                    warnings.add(WarningKind::Truncated(cause), 1, []);
+                    return file;
+                }
+            }
+        }
+    }
+
     fn dictionary(&mut self, mut message: Message<'a>, warnings: &mut Warnings) {
         loop {
             match message.next() {
@@ -176,7 +197,8 @@ struct Builder<'a> {
     warnings: Warnings,
     texts: Vec<Option<StringId>>,
     attributes: Vec<Meaning>,
-    other_keys: Vec<u64>,
+    /// Keys of attributes that a profile has no room for.
+    other_keys: Vec<String>,
     locations: Vec<Option<Range<usize>>>,
     frames: Vec<FrameId>,
     stacks: Vec<Option<StackId>>,
@@ -188,7 +210,7 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(file: File<'a>, options: &Options, size: usize, warnings: Warnings) -> Self {
+    fn new(options: &Options, size: usize, warnings: Warnings) -> Self {
         Self {
             keep_addresses: options.addresses,
             profile: Profile::default(),
@@ -196,21 +218,28 @@ impl<'a> Builder<'a> {
             samples: Vec::new(),
             options: options.clone(),
             warnings,
-            texts: vec![None; file.strings.len()],
-            attributes: Vec::with_capacity(file.attributes.len()),
+            texts: Vec::new(),
+            attributes: Vec::new(),
             other_keys: Vec::new(),
-            locations: vec![None; file.locations.len()],
+            locations: Vec::new(),
             frames: Vec::new(),
-            stacks: vec![None; file.stacks.len()],
+            stacks: Vec::new(),
             files: nameless::Files::default(),
             frames_left: size.saturating_mul(FRAMES_A_BYTE),
             unreadable: 0,
             negative: 0,
-            file,
+            file: File::default(),
         }
     }
 
-    fn build(mut self) -> Option<(Reading, nameless::Files)> {
+    /// Adds a request, whose tables are its own.
+    fn request(&mut self, bytes: &'a [u8]) {
+        self.file = File::read(bytes, &mut self.warnings);
+        self.texts = vec![None; self.file.strings.len()];
+        self.locations = vec![None; self.file.locations.len()];
+        self.stacks = vec![None; self.file.stacks.len()];
+        self.frames.clear();
+        self.attributes.clear();
         for index in 0..self.file.attributes.len() {
             let meaning = self.attribute(self.file.attributes[index]).unwrap_or(Meaning::Other);
             self.attributes.push(meaning);
@@ -220,6 +249,9 @@ impl<'a> Builder<'a> {
                 self.unreadable += 1;
             }
         }
+    }
+
+    fn build(mut self) -> Option<(Reading, nameless::Files)> {
         if self.columns.is_empty() {
             return None;
         }
@@ -245,8 +277,8 @@ impl<'a> Builder<'a> {
             }
         }
         if !self.other_keys.is_empty() {
-            let names: Vec<_> = self.other_keys.iter().map(|&key| self.file.text(key)).collect();
-            let said = format!("attributes of samples are left out: {}", names.join(", "));
+            let names = self.other_keys.join(", ");
+            let said = format!("attributes of samples are left out: {names}");
             self.warnings.add(WarningKind::NotHeld(said), 1, []);
         }
         Some((Reading::new(profile, self.warnings), self.files))
@@ -427,8 +459,10 @@ impl<'a> Builder<'a> {
     fn other(&mut self, index: u64) -> Result<(), Damaged> {
         const MOST: usize = 100;
         let [key] = numbers(self.file.attributes[index as usize])?;
-        if index > 0 && self.other_keys.len() < MOST && !self.other_keys.contains(&key) {
-            self.other_keys.push(key);
+        let key = self.file.text(key);
+        let is_known = self.other_keys.iter().any(|known| *known == key);
+        if index > 0 && self.other_keys.len() < MOST && !is_known {
+            self.other_keys.push(key.into_owned());
         }
         Ok(())
     }

@@ -18,7 +18,7 @@
 //!   the offset in its file.
 //! - Frames that match `drop_frames` (and not `keep_frames`) are removed with all their callees, as `go tool pprof`
 //!   does: a sampling allocator hides its own frames this way. The outermost frame of a stack is always kept.
-//! - `default_sample_type` is the value that is shown, without it the last one.
+//! - `default_sample_type` is the value that is shown, without it the last one that is not 0 throughout.
 //! - Negative values, as `pprof -base` writes them, are not counts: such samples are left out, with a warning.
 //! - The labels that `perf_to_profile` and others write for threads (`pid`, `tid`, `comm`, `thread_comm`,
 //!   `timestamp_ns`, `cpu` …) are interpreted. Other labels are left out, with a warning.
@@ -429,6 +429,12 @@ impl<'a> Builder<'a> {
             self.warnings.add(references::warning(dangling), 1, []);
         }
         self.rows.finish(&mut self.profile);
+        if self.tables.default_sample_type == 0 {
+            let samples = &self.profile.samples;
+            let columns = (0..self.profile.value_types.len()).rev();
+            let last = columns.into_iter().find(|&column| samples.total(column) > 0);
+            self.profile.shown = last.unwrap_or(self.profile.shown);
+        }
         self.profile.tell_overloads_apart();
         let others = self.labels.iter().filter(|(_, meaning)| *meaning == Meaning::Other);
         let names: Vec<_> = others.map(|&(key, _)| self.tables.text(key)).collect();

@@ -33,6 +33,27 @@ pub(super) fn is_otlp(head: &[u8]) -> bool {
     fields > 0
 }
 
+/// Returns true if the bytes begin with the length of a message of profiles, and with that: a collector's file exporter writes
+/// `proto` so.
+pub(super) fn is_framed(head: &[u8]) -> bool {
+    head.split_first_chunk::<4>().is_some_and(|(length, message)| {
+        let length = u32::from_be_bytes(*length) as usize;
+        length > 0 && is_otlp(message.get(..length).unwrap_or(message))
+    })
+}
+
+/// The messages of such a file.
+pub(super) fn framed(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (length, rest) = bytes.split_first_chunk::<4>()?;
+        let length = u32::from_be_bytes(*length) as usize;
+        // The last one may be cut off.
+        let message;
+        (message, bytes) = rest.split_at(length.min(rest.len()));
+        Some(message)
+    })
+}
+
 /// Returns the number and content of a message's first field, which may be cut off.
 fn first_field(bytes: &[u8]) -> Option<(u32, &[u8])> {
     let mut message = Message(bytes);

@@ -64,10 +64,12 @@ pub(super) fn warning(dangling: u64) -> WarningKind {
 mod tests {
     use std::io::Read;
 
-    use pyrograph_profile::{About, Frame, FrameKind, Profile, Sample, StackId, Thread, ValueType};
+    use pyrograph_profile::{
+        About, Frame, FrameKind, LabelOptions, Profile, Sample, StackId, Thread, Tree, ValueType,
+    };
 
     use crate::protobuf::{Message, Writer};
-    use crate::{Input, Options, WriteOptions, read, writer_named};
+    use crate::{Input, Options, WriteOptions, read, write_folded, writer_named};
 
     /// A small profile as pyrograph writes it, with everything that refers to something.
     fn compressed() -> Vec<u8> {
@@ -159,6 +161,37 @@ mod tests {
         }
         assert_eq!(expect.len(), 7);
         assert_eq!(silent_cuts(&bytes), expect);
+    }
+
+    /// As Datadog's library for .NET wrote them: all names were missing. And the last value, which is shown by default, was 0.
+    #[test]
+    fn functions_without_numbers_are_in_their_order() {
+        let mut out = Writer::default();
+        for name in 1..=2 {
+            out.message(1, |out| out.number(1, name));
+        }
+        out.message(2, |out| {
+            out.packed(1, [1, 2]);
+            out.packed(2, [5, 0]);
+        });
+        for (location, name) in [(1, 3), (2, 4)] {
+            out.message(4, |out| {
+                out.number(1, location);
+                out.message(4, |out| out.number(1, location));
+            });
+            out.message(5, |out| out.number(2, name));
+        }
+        for text in ["", "cpu", "locks", "work", "main"] {
+            out.put(6, text.as_bytes());
+        }
+        let (profile, warnings) =
+            read(vec![Input::bytes("x", out.bytes)], &Options::default()).expect("a profile");
+        assert!(!warnings.any_loss());
+        assert_eq!(profile.shown, 0);
+        let mut text = Vec::new();
+        let tree = Tree::new(&profile, &LabelOptions::default());
+        write_folded(&tree, &mut text).expect("writing to memory");
+        assert_eq!(String::from_utf8_lossy(&text), "main;work 5 0\n");
     }
 
     #[test]

@@ -137,7 +137,8 @@ impl<T> ById<T> {
     fn insert(&mut self, id: u64, row: T) {
         let at = self.rows.len();
         self.rows.push(row);
-        if self.index.is_none() && id == at as u64 + 1 {
+        // 0 stands for none. A writer that leaves all of them 0 means their order (Datadog's for .NET).
+        if self.index.is_none() && (id == 0 || id == at as u64 + 1) {
             return;
         }
         let index =
