@@ -117,13 +117,15 @@ fn note(note: CountNote) -> String {
         CountNote::Gigahertz(hertz) => format!("{hertz:.2} GHz"),
         CountNote::PerCycle(count) => format!("{count:.2} a cycle"),
         CountNote::ShareOf(of, share) => format!("{:.2} % of {of}", share * 100.0),
-        CountNote::PerSecond(rate) => {
-            let steps = [(1e9, "G"), (1e6, "M"), (1e3, "K"), (1.0, "")];
-            let (step, letter) =
-                steps.into_iter().find(|(step, _)| rate >= *step).unwrap_or((1.0, ""));
-            format!("{:.1} {letter}/s", rate / step).replace(" /s", "/s")
-        }
+        CountNote::PerSecond(rate) => per_second(rate),
     }
+}
+
+/// Formats a rate: `12.3 K/s`, `7.0/s`.
+fn per_second(rate: f64) -> String {
+    let steps = [(1e9, "G"), (1e6, "M"), (1e3, "K"), (1.0, "")];
+    let (step, letter) = steps.into_iter().find(|(step, _)| rate >= *step).unwrap_or((1.0, ""));
+    format!("{:.1} {letter}/s", rate / step).replace(" /s", "/s")
 }
 
 /// Half width of the confidence interval: `± 1.2 %`; empty for a single run.

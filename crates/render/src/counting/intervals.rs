@@ -3,10 +3,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, Write};
 
-use pyrograph_analyze::{CountRow, CountSummary};
+use pyrograph_analyze::{CountNote, CountRow, CountSummary};
 use serde_json::{Value, json};
 
-use super::{CountStyle, name_of, unit_of, value};
+use super::{CountStyle, name_of, per_second, unit_of, value};
 use crate::csv::field;
 
 /// A table that grows by one line per interval.
@@ -19,16 +19,28 @@ pub struct IntervalTable {
     history: HashMap<String, VecDeque<f64>>,
     columns: Vec<(String, &'static str)>,
     lines: usize,
+    /// End of the last interval, in seconds.
+    last: f64,
+}
+
+/// A column of one line.
+struct Cell {
+    name: String,
+    unit: &'static str,
+    value: Option<f64>,
+    /// What the value is a second: `1.5 K/s`, `0.25 CPUs`; or to another counter: `1.20/cycle`.
+    rate: String,
 }
 
 /// Number of lines after which the heading is repeated.
 const HEAD_EVERY: usize = 25;
 
 impl IntervalTable {
-    /// Creates an empty table. If text goes to a terminal that is wide enough, each value is followed by a sparkline
-    /// of its recent values. `width` is the width of the terminal in columns.
+    /// Creates an empty table. Each value is followed by its rate and, on a terminal, by a sparkline of its recent values, where
+    /// the terminal is wide enough. `width` is the width of the terminal in columns.
     pub fn new(style: CountStyle, width: Option<usize>) -> Self {
-        Self { style, width, history: HashMap::new(), columns: Vec::new(), lines: 0 }
+        let (history, columns) = (HashMap::new(), Vec::new());
+        Self { style, width, history, columns, lines: 0, last: 0.0 }
     }
 
     /// Writes the counts of one interval. `at` is the time at its end in seconds.
@@ -41,20 +53,22 @@ impl IntervalTable {
             let name = name_of(&summary.counters[row.counter]);
             if row.key.is_empty() { name } else { format!("{} {name}", row.key) }
         };
-        let cells: Vec<(String, &'static str, Option<f64>)> = summary
-            .rows
-            .iter()
-            .map(|row| {
-                let value = row.value.as_ref().map(|mean| mean.mean);
-                (name(row), unit_of(&summary.counters[row.counter]), value)
-            })
-            .collect();
+        // Of several runs, each begins at 0.
+        let seconds = if at > self.last { at - self.last } else { at };
+        self.last = at;
+        let cell = |row: &CountRow| Cell {
+            name: name(row),
+            unit: unit_of(&summary.counters[row.counter]),
+            value: row.value.as_ref().map(|mean| mean.mean),
+            rate: rate(row, seconds),
+        };
+        let cells: Vec<Cell> = summary.rows.iter().map(cell).collect();
         if self.style == CountStyle::Json {
             let counts: serde_json::Map<String, Value> =
-                cells.iter().map(|(name, _, value)| (name.clone(), json!(value))).collect();
+                cells.iter().map(|cell| (cell.name.clone(), json!(cell.value))).collect();
             return writeln!(out, "{}", json!({ "seconds": at, "counts": counts }));
         }
-        let columns: Vec<_> = cells.iter().map(|(name, unit, _)| (name.clone(), *unit)).collect();
+        let columns: Vec<_> = cells.iter().map(|cell| (cell.name.clone(), cell.unit)).collect();
         let is_new = columns != self.columns;
         self.columns = columns;
         if self.style == CountStyle::Csv {
@@ -67,11 +81,11 @@ impl IntervalTable {
             }
             let values = cells
                 .iter()
-                .map(|(_, _, value)| value.map_or_else(String::new, |value| value.to_string()));
+                .map(|cell| cell.value.map_or_else(String::new, |value| value.to_string()));
             return write!(out, "{at:.6},{}\r\n", values.collect::<Vec<_>>().join(","));
         }
         if summary.rows.iter().any(|row| !row.key.is_empty()) {
-            return self.text_by_key(at, summary, out);
+            return self.text_by_key(at, summary, &cells, out);
         }
         self.text_line(at, &cells, is_new, out)
     }
@@ -81,36 +95,34 @@ impl IntervalTable {
         &mut self,
         at: f64,
         summary: &CountSummary,
+        cells: &[Cell],
         out: &mut dyn Write,
     ) -> io::Result<()> {
         let heads: Vec<String> = summary.counters.iter().map(name_of).collect();
         let keys = summary.rows.iter().map(|row| row.key.chars().count());
         let key_width = keys.max().unwrap_or(0);
-        let width = |counter: usize| heads[counter].chars().count().max(10);
         // What cannot be counted has no rows.
         let is_counted = |at: &usize| summary.rows.iter().any(|row| row.counter == *at);
         let shown: Vec<usize> = (0..heads.len()).filter(is_counted).collect();
+        let names = || shown.iter().map(|&at| &heads[at][..]);
+        let columns = Columns::new(12 + key_width, names(), 10, self.width);
         if self.lines == 0 || self.lines >= HEAD_EVERY {
             self.lines = 0;
-            let heads: Vec<String> = shown
-                .iter()
-                .map(|&at| format!("{:>width$}", heads[at], width = width(at)))
-                .collect();
-            writeln!(out, "{:>9}  {:key_width$}  {}", "seconds", "", heads.join("  "))?;
+            let heads: Vec<String> = names().map(|name| columns.head(name)).collect();
+            let heads = heads.join("  ");
+            writeln!(out, "{:>9}  {:key_width$}  {}", "seconds", "", heads.trim_end())?;
         }
-        let mut rows = summary.rows.iter().peekable();
+        let mut rows = summary.rows.iter().zip(cells).peekable();
         while let Some(first) = rows.next() {
             let mut values = vec![first];
-            while let Some(row) = rows.next_if(|row| row.key == first.key) {
+            while let Some(row) = rows.next_if(|(row, _)| row.key == first.0.key) {
                 values.push(row);
             }
-            let mut line = format!("{at:>9.3}  {:key_width$}", first.key);
+            let mut line = format!("{at:>9.3}  {:key_width$}", first.0.key);
             for &counter in &shown {
-                let row = values.iter().find(|row| row.counter == counter);
-                let mean = row.and_then(|row| row.value.as_ref()).map(|mean| mean.mean);
-                let unit = unit_of(&summary.counters[counter]);
-                let text = mean.map_or_else(|| "-".to_owned(), |mean| value(mean, unit));
-                line += &format!("  {text:>width$}", width = width(counter));
+                let cell = values.iter().find(|(row, _)| row.counter == counter);
+                line += "  ";
+                line += &columns.cell(&heads[counter], cell.map(|(_, cell)| *cell));
             }
             writeln!(out, "{}", line.trim_end())?;
             self.lines += 1;
@@ -121,31 +133,28 @@ impl IntervalTable {
     fn text_line(
         &mut self,
         at: f64,
-        cells: &[(String, &'static str, Option<f64>)],
+        cells: &[Cell],
         is_new: bool,
         out: &mut dyn Write,
     ) -> io::Result<()> {
-        let width = |name: &str| name.chars().count().max(12);
-        let columns = self.columns.iter().map(|(name, _)| width(name) + 2);
-        let needed = 10 + columns.map(|width| width + SPARKLINE + 1).sum::<usize>();
+        let names = || self.columns.iter().map(|(name, _)| &name[..]);
+        let columns = Columns::new(10, names(), 12, self.width);
+        let needed = columns.needed(10, names()) + names().count() * (SPARKLINE + 1);
         let has_course = self.width.is_some_and(|width| needed <= width);
         if is_new || self.lines.is_multiple_of(HEAD_EVERY) {
             let room = if has_course { SPARKLINE + 1 } else { 0 };
-            let heads: Vec<String> = self
-                .columns
-                .iter()
-                .map(|(name, _)| format!("{name:>width$}{:room$}", "", width = width(name)))
-                .collect();
+            let heads: Vec<String> =
+                names().map(|name| format!("{}{:room$}", columns.head(name), "")).collect();
             writeln!(out, "{:>10}  {}", "seconds", heads.join("  ").trim_end())?;
         }
         self.lines += 1;
         let mut line = format!("{at:>10.3}");
-        for (name, unit, count) in cells {
-            let text = count.map_or_else(|| "-".to_owned(), |count| value(count, unit));
-            line += &format!("  {text:>width$}", width = width(name));
+        for cell in cells {
+            line += "  ";
+            line += &columns.cell(&cell.name, Some(cell));
             if has_course {
-                let history = self.history.entry(name.clone()).or_default();
-                history.push_back(count.unwrap_or(0.0));
+                let history = self.history.entry(cell.name.clone()).or_default();
+                history.push_back(cell.value.unwrap_or(0.0));
                 if history.len() > SPARKLINE {
                     history.pop_front();
                 }
@@ -153,6 +162,81 @@ impl IntervalTable {
             }
         }
         writeln!(out, "{}", line.trim_end())
+    }
+}
+
+/// How wide the columns of a table are.
+struct Columns {
+    least: usize,
+    /// True if each value is followed by its rate.
+    has_rates: bool,
+}
+
+impl Columns {
+    /// Decides whether there is room for rates, behind `before` columns.
+    fn new<'a>(
+        before: usize,
+        names: impl Iterator<Item = &'a str>,
+        least: usize,
+        width: Option<usize>,
+    ) -> Self {
+        let names: Vec<&str> = names.collect();
+        let fits = |columns: &Self| {
+            let needed = columns.needed(before, names.iter().copied());
+            width.is_none_or(|width| needed <= width)
+        };
+        let with_rates = [least, 10].map(|least| Self { least, has_rates: true });
+        with_rates.into_iter().find(fits).unwrap_or(Self { least, has_rates: false })
+    }
+
+    fn needed<'a>(&self, before: usize, names: impl Iterator<Item = &'a str>) -> usize {
+        before + names.map(|name| self.width(name) + 2).sum::<usize>()
+    }
+
+    /// Width of the value, and of the whole column.
+    fn width(&self, name: &str) -> usize {
+        let rate = if self.has_rates { RATE + 1 } else { 0 };
+        name.chars().count().max(self.least + rate)
+    }
+
+    fn value_width(&self, name: &str) -> usize {
+        self.width(name) - if self.has_rates { RATE + 1 } else { 0 }
+    }
+
+    /// The name above the values, or, if it is longer, above the whole column.
+    fn head(&self, name: &str) -> String {
+        let (value, width) = (self.value_width(name), self.width(name));
+        if name.chars().count() <= value {
+            format!("{:<width$}", format!("{name:>value$}"))
+        } else {
+            format!("{name:>width$}")
+        }
+    }
+
+    fn cell(&self, name: &str, cell: Option<&Cell>) -> String {
+        let text = cell.and_then(|cell| cell.value.map(|count| value(count, cell.unit)));
+        let text =
+            format!("{:>width$}", text.as_deref().unwrap_or("-"), width = self.value_width(name));
+        match (self.has_rates, cell) {
+            (true, cell) => format!("{text} {:<RATE$}", cell.map_or("", |cell| &cell.rate[..])),
+            _ => text,
+        }
+    }
+}
+
+/// Width of a rate.
+const RATE: usize = 10;
+
+/// What a value of an interval is a second, or to another counter.
+fn rate(row: &CountRow, seconds: f64) -> String {
+    let count = row.value.as_ref().map_or(0.0, |mean| mean.mean);
+    match row.note {
+        _ if count <= 0.0 || seconds <= 0.0 => String::new(),
+        Some(CountNote::CpusUsed(_)) => format!("{:.2} CPUs", count / 1e9 / seconds),
+        Some(CountNote::PerCycle(count)) => format!("{count:.2}/cycle"),
+        Some(CountNote::ShareOf(_, share)) => format!("{:.2} %", 100.0 * share),
+        Some(CountNote::PerSecond(_) | CountNote::Gigahertz(_)) => per_second(count / seconds),
+        None => String::new(),
     }
 }
 
@@ -196,7 +280,7 @@ mod tests {
                 counter: 0,
                 value: Some(mean.clone()),
                 running: 1.0,
-                note: None,
+                note: Some(CountNote::PerSecond(0.5)),
             };
             let counter = Counter { name: "faults".to_owned(), is_time: false, user_only: false };
             let (counters, rows) = (vec![counter], vec![row]);
@@ -217,7 +301,11 @@ mod tests {
             counter,
             value: Some(mean(value)),
             running: 1.0,
-            note: None,
+            note: Some(if counter == 0 {
+                CountNote::CpusUsed(1.0)
+            } else {
+                CountNote::PerSecond(1.0)
+            }),
         };
         let summary = CountSummary {
             counters: vec![counter("task-clock", true), counter("context-switches", false)],
@@ -232,28 +320,28 @@ mod tests {
             table.line(at, &summary, &mut out).expect("to memory");
         }
         let text = String::from_utf8(out).expect("text");
-        let expect = "  seconds          task-clock  context-switches
-    1.000  CPU 0      2.000 s                 7
-    1.000  CPU 10           -                30
-    2.000  CPU 0      2.000 s                 7
-    2.000  CPU 10           -                30
+        let expect = "  seconds          task-clock                  context-switches
+    1.000  CPU 0      2.000 s 2.00 CPUs            7 7.0/s
+    1.000  CPU 10           -                     30 30.0/s
+    2.000  CPU 0      2.000 s 2.00 CPUs            7 7.0/s
+    2.000  CPU 10           -                     30 30.0/s
 ";
         assert_eq!(text, expect);
     }
 
     #[test]
-    fn only_terminals_with_room_have_sparklines() {
-        let plain =
-            "   seconds        faults\n     1.000             2\n     2.000             4\n";
-        assert_eq!(lines(None, &[2.0, 4.0]), plain);
-        assert_eq!(lines(Some(20), &[2.0, 4.0]), plain);
-        assert_eq!(
-            lines(Some(80), &[2.0, 4.0]),
-            "   seconds        faults\n     1.000             2 █\n     2.000             4 ▅█\n"
-        );
+    fn only_terminals_with_room_have_rates_and_sparklines() {
+        let head = "   seconds        faults\n";
+        let rates = "     1.000             2 2.0/s\n     2.000             4 4.0/s\n";
+        assert_eq!(lines(None, &[2.0, 4.0]), format!("{head}{rates}"));
+        assert_eq!(lines(Some(40), &[2.0, 4.0]), format!("{head}{rates}"));
+        let plain = "     1.000             2\n     2.000             4\n";
+        assert_eq!(lines(Some(20), &[2.0, 4.0]), format!("{head}{plain}"));
+        let all = "     1.000             2 2.0/s      █\n     2.000             4 4.0/s      ▅█\n";
+        assert_eq!(lines(Some(80), &[2.0, 4.0]), format!("{head}{all}"));
         // The last eight.
         let many: Vec<f64> = (0..12).map(f64::from).collect();
         let last = lines(Some(80), &many).lines().last().map(str::to_owned);
-        assert_eq!(last.as_deref(), Some("    12.000            11 ▄▄▅▅▆▇▇█"));
+        assert_eq!(last.as_deref(), Some("    12.000            11 11.0/s     ▄▄▅▅▆▇▇█"));
     }
 }
