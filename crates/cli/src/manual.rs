@@ -5,8 +5,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, Command};
 use clap_complete::Shell;
 use clap_mangen::Man;
+use pyrograph_format::READERS;
+use pyrograph_recorder::Event;
+
+use crate::record::question::QUESTIONS;
 
 /// Print the completion script of a shell
 #[derive(clap::Args)]
@@ -26,9 +32,36 @@ pub struct ManualArgs {
 /// Runs `pyrograph completions`.
 pub fn completions(args: CompletionArgs) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut crate::command(), "pyrograph", &mut script);
+    clap_complete::generate(
+        args.shell,
+        &mut with_values(crate::command()),
+        "pyrograph",
+        &mut script,
+    );
     std::io::stdout().write_all(&script)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Gives options the values to complete. They take other spellings, too, and `-e` far more.
+fn with_values(command: Command) -> Command {
+    let verb = command.get_name().to_owned();
+    command.mut_args(|option| with_values_of(option, &verb)).mut_subcommands(with_values)
+}
+
+fn with_values_of(option: Arg, verb: &str) -> Arg {
+    // `perf script` is perf-script on the command line.
+    let word = |name: &str| name.to_lowercase().replace([' ', '/'], "-");
+    let values: Vec<String> = match (option.get_id().as_str(), verb) {
+        ("from", _) => READERS.iter().map(|reader| word(reader.name())).collect(),
+        ("to", _) => pyrograph_output::formats().iter().map(|(name, _)| word(name)).collect(),
+        ("event", "record" | "top") => {
+            QUESTIONS.iter().map(ToString::to_string).chain(Event::known_names()).collect()
+        }
+        ("event", "stat") => Event::known_names(),
+        _ => return option,
+    };
+    // The program ends when the script is written.
+    option.value_parser(PossibleValuesParser::new(values.into_iter().map(|value| &*value.leak())))
 }
 
 /// Runs `pyrograph manual`.
@@ -48,7 +81,7 @@ pub fn manual(args: ManualArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// Renders a man page with the sections of man-pages(7).
-fn page(man: &Man, command: &clap::Command) -> std::io::Result<Vec<u8>> {
+fn page(man: &Man, command: &Command) -> std::io::Result<Vec<u8>> {
     let mut page = Vec::new();
     man.render_title(&mut page)?;
     man.render_name_section(&mut page)?;
@@ -148,4 +181,33 @@ fn section(page: &mut Vec<u8>, heading: &str, text: &str) -> std::io::Result<()>
         writeln!(page, "\\&{line}")?;
     }
     writeln!(page, ".fi")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// They were the names of files.
+    #[test]
+    fn completed_values_are_taken() {
+        let command = with_values(crate::command());
+        let values = |verb: &str, option: &str| -> Vec<String> {
+            let verb = command.find_subcommand(verb).expect("a verb");
+            let option =
+                verb.get_arguments().find(|arg| arg.get_id() == option).expect("an option");
+            option.get_possible_values().iter().map(|value| value.get_name().to_owned()).collect()
+        };
+        let formats = values("fold", "from");
+        assert!(formats.len() > 70 && formats.contains(&"perf-script".to_owned()), "{formats:?}");
+        for format in formats {
+            assert!(crate::reading::format(&format).is_ok(), "{format}");
+        }
+        assert!(values("convert", "to").contains(&"chrome-trace".to_owned()));
+        let events = values("record", "event");
+        assert!(["off-cpu", "page-faults"].iter().all(|name| events.iter().any(|it| it == name)));
+        for event in events {
+            let is_known = crate::record::question::named(&event).is_some();
+            assert!(is_known || Event::parse(&event).is_ok(), "{event}");
+        }
+    }
 }

@@ -128,7 +128,7 @@ enum MeasureArg {
 }
 
 /// Options that are values of `-e`, too.
-const QUESTIONS: [&str; 10] = [
+pub const QUESTIONS: [&str; 10] = [
     "off-cpu",
     "wall",
     "wakeup",
