@@ -67,14 +67,13 @@ impl Reader for Otlp {
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
         let name = input.name().to_owned();
         let (bytes, mut warnings) = input.into_bytes();
-        let (encoded, damage) = match () {
-            () if json::begins_object(&bytes) => json::encode(&bytes),
-            () => (Vec::new(), None),
-        };
-        let requests: Vec<&[u8]> = match () {
-            () if json::begins_object(&bytes) => encoded.iter().map(Vec::as_slice).collect(),
-            () if detect::is_framed(&bytes) => detect::framed(&bytes).collect(),
-            () => vec![&bytes],
+        // A message may begin with a line feed and a brace: its first field and length.
+        let is_json = !detect::is_otlp(&bytes) && json::is_json(&bytes);
+        let (encoded, damage) = if is_json { json::encode(&bytes) } else { (Vec::new(), None) };
+        let requests: Vec<&[u8]> = match is_json {
+            true => encoded.iter().map(Vec::as_slice).collect(),
+            false if detect::is_framed(&bytes) => detect::framed(&bytes).collect(),
+            false => vec![&bytes],
         };
         if let Some(cause) = damage {
             warnings.add(WarningKind::Truncated(cause), 1, []);

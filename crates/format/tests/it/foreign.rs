@@ -146,6 +146,30 @@ fn opentelemetrys_own_types_hold_what_is_written() {
     }
 }
 
+/// Its first field and length, a line feed and a brace, are the beginning of JSON: the message was read as that.
+#[test]
+fn a_message_of_opentelemetry_that_begins_as_json_does_is_none() {
+    let mut seen = 0;
+    for samples in 1..40 {
+        for size in 0..9 {
+            let mut profile = Profile::new(vec![ValueType::samples()]);
+            let main = profile.strings.intern("main");
+            let frame = profile.frames.intern(Frame::named(main, FrameKind::User));
+            let stack = profile.stacks.intern_path([frame]);
+            (0..samples).for_each(|time| {
+                let sample = Sample { time: Some(time), ..Sample::new(stack) };
+                profile.push(sample, &[1 << (7 * size)]);
+            });
+            let mut bytes = Vec::new();
+            let writer = writer_named("otlp").expect("a format");
+            writer.write(&profile, &WriteOptions::default(), &mut bytes).expect("to memory");
+            seen += u32::from(bytes.starts_with(b"\n{"));
+            assert_eq!(read(&bytes, "OTLP").profile.samples.len(), samples as usize);
+        }
+    }
+    assert!(seen > 0);
+}
+
 /// As a collector is sent it, with what the writer above does not write: timestamps without values,
 /// what the resource says of all samples, values below 0, indices that lead nowhere.
 #[test]

@@ -93,15 +93,10 @@ const DICTIONARY: &[Field] = &[
 pub(super) fn is_json(head: &[u8]) -> bool {
     let has = |word: &str| memmem::find(head, word.as_bytes()).is_some();
     let tables = || has("\"stringTable\"") || has("\"string_table\"");
-    begins_object(head)
+    head.trim_ascii_start().first() == Some(&b'{')
         && (has("\"resourceProfiles\"")
             || has("\"resource_profiles\"")
             || has("\"dictionary\"") && tables())
-}
-
-/// Returns true if the first character is a brace.
-pub(super) fn begins_object(bytes: &[u8]) -> bool {
-    bytes.trim_ascii_start().first() == Some(&b'{')
 }
 
 /// Encodes the requests of a file, and says where the file is damaged.
