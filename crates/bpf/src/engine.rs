@@ -298,24 +298,26 @@ impl Engine {
         self.links.extend(self.trigger.attach(&self.object, events)?);
         if let Trigger::Allocations { path, others, .. } = self.trigger.clone() {
             self.searched.extend(file_of(&path));
-            others.iter().for_each(|path| self.look_for_allocators(path));
+            others.iter().for_each(|path| self.look_for_allocators(path, |_| false));
         }
         Ok(())
     }
 
-    /// If allocations are recorded, watches the allocators that a file has beside that of the C library, once.
-    pub fn look_for_allocators(&mut self, path: &Path) {
+    /// If allocations are recorded, watches the allocators of a file once: that of the C library or in its place, if `is_called`
+    /// says so, otherwise those that the file has beside it.
+    pub fn look_for_allocators(&mut self, path: &Path, is_called: impl FnOnce(&Path) -> bool) {
         let watches = matches!(self.trigger, Trigger::Allocations { .. });
         if watches && file_of(path).is_some_and(|file| self.searched.insert(file)) {
+            let names = if is_called(path) { Names::All } else { Names::Prefixed };
+            let programs = self.trigger.programs();
             // A file that is not an ELF file has none.
-            let _ = attach_allocators(
-                &self.object,
-                self.trigger.programs(),
-                path,
-                Names::Prefixed,
-                &mut self.links,
-            );
+            let _ = attach_allocators(&self.object, programs, path, names, &mut self.links);
         }
+    }
+
+    /// Returns true if allocations are recorded.
+    pub fn records_allocations(&self) -> bool {
+        matches!(self.trigger, Trigger::Allocations { .. })
     }
 
     fn attach(&mut self, name: &'static str) -> Result<(), Error> {

@@ -117,6 +117,12 @@ fn among(paths: &[PathBuf], outside: impl Fn(&Path) -> PathBuf) -> Option<&PathB
         .or_else(|| paths.iter().find(|path| is_c_library(path)))
 }
 
+/// Returns true if a program that maps this file calls its `malloc`: it is a C library, or a library or program that takes
+/// precedence over it.
+pub fn is_called(path: &Path) -> bool {
+    !is_loader(path) && (is_c_library(path) || has_malloc(path))
+}
+
 fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }

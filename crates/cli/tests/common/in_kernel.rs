@@ -23,11 +23,20 @@ impl Drop for Running {
 
 /// Records a program from its start to its end, with a byte on its standard input; what it wrote, too.
 pub fn record_command(program: &Path, arguments: &[&str], flags: &[&str]) -> (Folded, String) {
-    let out = program.with_extension("folded");
+    record_to(&program.with_extension("folded"), program, arguments, flags)
+}
+
+/// The same, to this file.
+pub fn record_to(
+    out: &Path,
+    program: &Path,
+    arguments: &[&str],
+    flags: &[&str],
+) -> (Folded, String) {
     let mut recording = Running(
         pyrograph()
             .args(["record", "-o"])
-            .arg(&out)
+            .arg(out)
             .args(flags)
             .arg("--")
             .arg(program)
@@ -41,7 +50,7 @@ pub fn record_command(program: &Path, arguments: &[&str], flags: &[&str]) -> (Fo
     let mut text = String::new();
     recording.0.stdout.take().expect("a pipe").read_to_string(&mut text).expect("what it wrote");
     assert!(recording.0.wait().expect("it ends with its target").success());
-    (Folded::read(&out), text)
+    (Folded::read(out), text)
 }
 
 /// Returns true if the kernel has this of what the engine makes use of.

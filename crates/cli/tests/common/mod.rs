@@ -76,7 +76,7 @@ pub fn compile(compiler: &[&str], source: &str, folder: &Path) -> PathBuf {
     }
     let mut hasher = DefaultHasher::new();
     (compiler, std::fs::read(&path).expect("a source")).hash(&mut hasher);
-    for header in ["clock.h", "spin.h", "units.h"] {
+    for header in ["breakpoints.h", "clock.h", "spin.h", "units.h"] {
         std::fs::read(program_source(header)).expect("a header").hash(&mut hasher);
     }
     let compiled = kept().join(format!("programs/{source}-{:016x}", hasher.finish()));

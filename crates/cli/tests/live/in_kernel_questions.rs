@@ -4,7 +4,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::common::in_kernel::{C, has_feature, record_command, value_of};
+use crate::common::in_kernel::{C, has_feature, record_command, record_to, value_of};
 use crate::common::{Folded, compile, compile32, is_root, pyrograph, sharp, wait_until};
 
 /// A folder and a program in it; `None`, which is said, if it cannot be recorded.
@@ -394,6 +394,16 @@ fn memory_of_a_library_that_is_loaded_later_counts() {
     }
 }
 
+/// Bytes that the functions of `operators.cpp` ask for, each 100 times.
+const OPERATORS: [(&str, f64); 6] = [
+    ("by_malloc", 100.0),
+    ("by_new", 110.0),
+    ("by_new_of_an_array", 120.0),
+    ("by_new_of_lines", 130.0),
+    ("by_new_that_does_not_throw", 140.0),
+    ("given_back", 480.0),
+];
+
 /// An operator `new` that does not call `malloc`, as in jemalloc, tcmalloc and mimalloc, was not seen.
 #[test]
 fn operators_new_count() {
@@ -401,16 +411,30 @@ fn operators_new_count() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let program = compile(&["g++", "-O1", "-g", "-std=c++17"], "operators.cpp", folder.path());
-    let expect = [
-        ("by_malloc", 100.0),
-        ("by_new", 110.0),
-        ("by_new_of_an_array", 120.0),
-        ("by_new_of_lines", 130.0),
-        ("by_new_that_does_not_throw", 140.0),
-        ("given_back", 480.0),
-    ];
-    allocates_and_holds(&program, &expect, &[]);
+    let program = compile(CPP, "operators.cpp", folder.path());
+    allocates_and_holds(&program, &OPERATORS, &[]);
+}
+
+const CPP: &[&str] = &["g++", "-O1", "-g", "-std=c++17"];
+
+/// As a service is started by a script: what the script calls for memory is another library's, or another program's.
+#[test]
+fn memory_of_a_program_that_begins_later_counts() {
+    let name = "memory_of_a_program_that_begins_later_counts";
+    let Some((folder, own)) = program(name, "own_allocators.c") else { return };
+    let operators = compile(CPP, "operators.cpp", folder.path());
+    for (program, expect, times) in [(own, &OWN[..], 101.0), (operators, &OPERATORS, 100.0)] {
+        let script = folder.path().join("start.sh");
+        std::fs::write(&script, format!("LATE=1 exec {}\n", program.display())).expect("a script");
+        let shell = Path::new("/bin/sh");
+        let out = folder.path().join("out.folded");
+        let (folded, _) = record_to(&out, shell, &[text(&script)], &["--alloc"]);
+        for (function, bytes) in expect {
+            let times = if *function == "by_malloc" { times } else { 100.0 };
+            let found = value_of(&folded, function);
+            assert_eq!(found, times * bytes, "{function}: {:?}", folded.stacks);
+        }
+    }
 }
 
 /// Each function allocates 100 times as many bytes, and holds them at the end but for `given_back` and those of `reallocated`.

@@ -1,7 +1,8 @@
 /*
  * Has a `malloc` and operators `new` that do not call it, as jemalloc, tcmalloc and mimalloc have them. Each is called 100 times for
- * bytes that no other is called for, once there is a byte on standard input.
+ * bytes that no other is called for, once there is a byte on standard input and, with LATE in the environment, a breakpoint in each.
  */
+#include "breakpoints.h"
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -59,6 +60,9 @@ extern "C" __attribute__((noinline)) void given_back(void) {
 int main() {
     char byte;
     if (read(STDIN_FILENO, &byte, 1) != 1)
+        return 1;
+    void *const own[] = {reinterpret_cast<void *>(malloc), reinterpret_cast<void *>(static_cast<void *(*)(std::size_t)>(operator new))};
+    if (getenv("LATE") != nullptr && !wait_for_breakpoints(own, 2, nullptr))
         return 1;
     for (int i = 0; i < 100; i++) {
         by_malloc();

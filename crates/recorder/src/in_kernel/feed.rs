@@ -1,7 +1,6 @@
 //! Gives the programs the files that they need to know.
 
 use std::fs;
-use std::path::Path;
 
 use pyrograph_bpf::{Engine, FileFacts, FileKey, Question, What};
 use pyrograph_resolve::{LiveFiles, Lookup, OpenedFile, Resolver};
@@ -13,14 +12,13 @@ pub fn answer(question: &Question, engine: &mut Engine, resolver: &mut Resolver<
         true => format!("/proc/{pid}/exe"),
         false => format!("/proc/{pid}/map_files/{:x}-{:x}", range.start, range.end),
     };
-    let found = match fs::read_link(&link) {
+    let found = match fs::read_link(link) {
         Ok(path) => resolver.lookup(*pid, range.clone(), &path.to_string_lossy()),
         Err(_) => Lookup::Gone,
     };
     match found {
         Lookup::File(file) => {
             engine.answer(question, Some((What::Module(file.module), facts(&file))));
-            engine.look_for_allocators(Path::new(&link));
         }
         Lookup::Anonymous => engine.answer(question, Some((What::Anonymous, FileFacts::default()))),
         Lookup::Gone => engine.answer(question, None),

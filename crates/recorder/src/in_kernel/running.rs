@@ -1,5 +1,6 @@
 //! A running recording: gives the programs files and processes, and takes their counts.
 
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,7 @@ use super::pace::Pace;
 use super::report::{engine_report, interpreters_left_out, left_out};
 use crate::cpu_time::cpu_time;
 use crate::error::Error;
+use crate::malloc;
 use crate::memory::{self, Pages};
 use crate::message::Message;
 use crate::plan::Plan;
@@ -139,6 +141,8 @@ impl Running {
         let tick = match (self.begun, self.duration) {
             _ if self.stopped => TICK_AT_THE_RIM,
             (None, _) => TICK_AT_THE_RIM,
+            // A program that begins may call other functions for memory.
+            _ if self.engine.records_allocations() => TICK_AT_THE_RIM,
             (Some(_), None) => TICK,
             (Some(at), Some(limit)) => limit.saturating_sub(at.elapsed()).min(TICK),
         };
@@ -169,7 +173,14 @@ impl Running {
                         let time = self.layout.time(record).unwrap_or(0);
                         self.copies.unwind_until(time, &mut self.engine, resolver)?;
                         match self.layout.decode(record) {
-                            Ok(record) => self.follower.record(&record, resolver),
+                            Ok(record) => {
+                                if let Some(file) = self.follower.record(&record, resolver)
+                                    && self.engine.records_allocations()
+                                {
+                                    let path = Path::new(&file);
+                                    self.engine.look_for_allocators(path, malloc::is_called);
+                                }
+                            }
                             Err(_) => resolver.unreadable(),
                         }
                     }
