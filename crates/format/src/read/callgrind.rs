@@ -56,9 +56,14 @@ impl Reader for Callgrind {
         if memchr::memchr(0, head).is_some() {
             return false;
         }
-        let mut lines = head.split(|&byte| byte == b'\n').take(1000);
-        let begins = |line: &&[u8], with: &[u8]| line.trim_ascii().starts_with(with);
-        lines.any(|line| begins(&line, b"events:")) && lines.any(|line| begins(&line, b"fn="))
+        let lines = || head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii).take(1000);
+        // A part of a recording may have no functions.
+        let says_so = [&b"# callgrind format"[..], b"creator: callgrind"];
+        if lines().take(10).any(|line| says_so.iter().any(|with| line.starts_with(with))) {
+            return true;
+        }
+        let mut lines = lines();
+        lines.any(|line| line.starts_with(b"events:")) && lines.any(|line| line.starts_with(b"fn="))
     }
 
     fn read(&self, input: Head, options: &Options) -> Result<Reading, ReadError> {
@@ -295,6 +300,17 @@ mod tests {
     use super::*;
     use crate::{Input, write_folded};
     use pyrograph_profile::{LabelOptions, Tree};
+
+    /// Such parts were taken for folded text of one frame.
+    #[test]
+    fn a_part_without_functions_says_so() {
+        let text =
+            "version: 1\ncreator: callgrind-3.19.0\npid: 7\nevents: Ir\nsummary: 0\n\ntotals: 0\n";
+        let input = Input::bytes("x", text).begin().expect("bytes");
+        assert!(Callgrind.detect(input.bytes()));
+        let error = Callgrind.read(input, &Options::default()).expect_err("nothing");
+        assert!(error.to_string().contains("no costs of functions"), "{error}");
+    }
 
     fn check(text: &str, expect: &str) {
         let input = Input::bytes("x", text).begin().expect("bytes");
