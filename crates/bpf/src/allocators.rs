@@ -68,7 +68,7 @@ const FREES: [&str; 6] =
 /// mimalloc's.
 const PREFIXES: [&str; 3] = ["_rjem_", "je_", "mi_"];
 
-/// What a function does with memory.
+/// Role of a function in memory allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
     /// Allocates it, with this number in `enum allocation`.

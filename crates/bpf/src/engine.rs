@@ -306,8 +306,9 @@ impl Engine {
     /// If allocations are recorded, watches the allocators of a file once: that of the C library or in its place, if `is_called`
     /// says so, otherwise those that the file has beside it.
     pub fn look_for_allocators(&mut self, path: &Path, is_called: impl FnOnce(&Path) -> bool) {
-        let watches = matches!(self.trigger, Trigger::Allocations { .. });
-        if watches && file_of(path).is_some_and(|file| self.searched.insert(file)) {
+        if self.records_allocations()
+            && file_of(path).is_some_and(|file| self.searched.insert(file))
+        {
             let names = if is_called(path) { Names::All } else { Names::Prefixed };
             let programs = self.trigger.programs();
             // A file that is not an ELF file has none.

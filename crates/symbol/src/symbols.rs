@@ -161,9 +161,9 @@ impl<'a, 'q> Finder<'a, 'q> {
                 && (old.start, old.size) == (symbol.start, symbol.size)
                 && old.name != symbol.name
             {
-                let own = [&*old, &symbol].map(|one| one.is_own_function().then_some(one.name));
-                let names = self.same_code.entry((symbol.start, symbol.size)).or_default();
-                names.extend(own.into_iter().flatten());
+                for own in [*old, symbol].into_iter().filter(Symbol::is_own_function) {
+                    self.same_code.entry((own.start, own.size)).or_default().insert(own.name);
+                }
             }
             if better(best) {
                 *best = Some(symbol);

@@ -297,15 +297,16 @@ fn is_calls(text: &str) -> bool {
 
 /// BSD's flat profile has the number of a function in the graph behind its name: `f [3]`, `g (41)`.
 fn without_number(name: &str) -> &str {
-    let number = |open: char, close: char| {
-        let (name, number) = name.strip_suffix(close)?.rsplit_once(open)?;
-        number.parse::<u64>().ok().map(|_| name.trim_end()).filter(|name| !name.is_empty())
-    };
-    number('[', ']').or_else(|| number('(', ')')).unwrap_or(name)
+    let split = name_and_number(name).or_else(|| split_number(name, '(', ')'));
+    split.map(|(name, _)| name).filter(|name| !name.is_empty()).unwrap_or(name)
 }
 
 /// Splits a line into the text before and the number in the brackets at its end.
 fn name_and_number(line: &str) -> Option<(&str, u64)> {
-    let (name, number) = line.strip_suffix(']')?.rsplit_once('[')?;
+    split_number(line, '[', ']')
+}
+
+fn split_number(line: &str, open: char, close: char) -> Option<(&str, u64)> {
+    let (name, number) = line.strip_suffix(close)?.rsplit_once(open)?;
     Some((name.trim_end(), number.parse().ok()?))
 }

@@ -135,7 +135,7 @@ struct File {
     /// Trace whose frames follow.
     trace: Option<u64>,
     collector: Option<Collector>,
-    /// What the rows of a table lack of its total: its title and the number.
+    /// Part of a table's total that is in none of its rows, by the table's title.
     left_out: BTreeMap<&'static str, String>,
     is_heap_dump: bool,
 }
@@ -295,7 +295,7 @@ impl File {
     }
 }
 
-/// What stands between two words.
+/// Text between two words.
 fn between<'a>(text: &'a str, before: &str, after: &str) -> Option<&'a str> {
     Some(text.split_once(before)?.1.split_once(after)?.0)
 }

@@ -28,7 +28,7 @@ struct Cell {
     name: String,
     unit: &'static str,
     value: Option<f64>,
-    /// What the value is a second: `1.5 K/s`, `0.25 CPUs`; or to another counter: `1.20/cycle`.
+    /// Rate per second (`1.5 K/s`, `0.25 CPUs`) or ratio to another counter (`1.20/cycle`); empty for none.
     rate: String,
 }
 
@@ -193,14 +193,17 @@ impl Columns {
         before + names.map(|name| self.width(name) + 2).sum::<usize>()
     }
 
-    /// Width of the value, and of the whole column.
+    /// Width of the whole column.
     fn width(&self, name: &str) -> usize {
-        let rate = if self.has_rates { RATE + 1 } else { 0 };
-        name.chars().count().max(self.least + rate)
+        name.chars().count().max(self.least + self.rate_width())
     }
 
     fn value_width(&self, name: &str) -> usize {
-        self.width(name) - if self.has_rates { RATE + 1 } else { 0 }
+        self.width(name) - self.rate_width()
+    }
+
+    fn rate_width(&self) -> usize {
+        if self.has_rates { 1 + RATE } else { 0 }
     }
 
     /// The name above the values, or, if it is longer, above the whole column.
@@ -217,17 +220,17 @@ impl Columns {
         let text = cell.and_then(|cell| cell.value.map(|count| value(count, cell.unit)));
         let text =
             format!("{:>width$}", text.as_deref().unwrap_or("-"), width = self.value_width(name));
-        match (self.has_rates, cell) {
-            (true, cell) => format!("{text} {:<RATE$}", cell.map_or("", |cell| &cell.rate[..])),
-            _ => text,
+        if !self.has_rates {
+            return text;
         }
+        format!("{text} {:<RATE$}", cell.map_or("", |cell| &cell.rate[..]))
     }
 }
 
 /// Width of a rate.
 const RATE: usize = 10;
 
-/// What a value of an interval is a second, or to another counter.
+/// Rate of an interval's value per second, or its ratio to another counter.
 fn rate(row: &CountRow, seconds: f64) -> String {
     let count = row.value.as_ref().map_or(0.0, |mean| mean.mean);
     match row.note {
