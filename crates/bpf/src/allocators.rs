@@ -11,7 +11,7 @@ use crate::error::{Error, Reason};
 /// Functions of the C library that allocate memory, with their numbers in `enum allocation`. `reallocarray` is not among
 /// them: it calls `realloc`, by a jump in most libraries.
 const ALLOCATIONS: [(&str, u64); 8] = [
-    ("malloc", 0),
+    ("malloc", MALLOC),
     ("calloc", 1),
     ("realloc", 2),
     ("posix_memalign", 3),
@@ -54,8 +54,12 @@ const MIMALLOC: [(&str, u64); 21] = [
 const NEW: [&str; 2] = ["_Znwm", "_Znam"];
 const NEW_ENDINGS: [&str; 4] =
     ["", "RKSt9nothrow_t", "St11align_val_t", "St11align_val_tRKSt9nothrow_t"];
+/// Number of `malloc` in `enum allocation`.
+const MALLOC: u64 = 0;
 /// Number of an operator `new` in `enum allocation`.
-const NEW_NUMBER: u64 = 5;
+const BY_ANOTHER: u64 = 5;
+/// Flag beside a function's number: it may call a function of another file.
+const PASSES_ON: u64 = 0x80;
 
 /// C++'s operators `delete`, with or without a size.
 const DELETE: [&str; 4] = ["_ZdlPvm", "_ZdaPvm", "_ZdlPv", "_ZdaPv"];
@@ -84,7 +88,7 @@ fn role_of(name: &str) -> Option<(Role, bool)> {
     let is_operator =
         |starts: &[&str]| ending_of(starts).is_some_and(|ending| NEW_ENDINGS.contains(&ending));
     if is_operator(&NEW) {
-        return Some((Role::Gives(NEW_NUMBER), false));
+        return Some((Role::Gives(BY_ANOTHER), false));
     }
     if is_operator(&DELETE) {
         return Some((Role::Frees, false));
@@ -124,6 +128,8 @@ pub struct Allocators {
 pub enum Names {
     /// All: `malloc` is called in this file.
     All,
+    /// All if the file has a `malloc` that other files may call, otherwise as for `Prefixed`.
+    AllIfMalloc,
     /// Those with the prefix of an allocator (`_rjem_malloc`, `mi_malloc`): `malloc` is called in another file.
     Prefixed,
 }
@@ -143,37 +149,75 @@ pub fn allocators(path: &Path, names: Names) -> Result<Allocators, Error> {
         ElfError::Map(error) => failed(Reason::of(&error)),
         error => failed(Reason::of(&error)),
     })?;
-    let mut found = Allocators::default();
-    let mut has_malloc = false;
+    let mut places: Vec<Place> = Vec::new();
+    let mut is_c_library = false;
     for symbol in image.functions() {
-        let Some((role, is_prefixed)) = symbol.name().ok().and_then(role_of) else { continue };
+        let Ok(name) = symbol.name() else { continue };
+        is_c_library |= name.starts_with(START);
+        let Some((role, is_prefixed)) = role_of(name) else { continue };
         // One that only this file can call is another with that name.
         if !is_prefixed && (names == Names::Prefixed || !symbol.is_global()) {
             continue;
         }
+        places.extend(Place::of(&image, &symbol, role, is_prefixed));
+    }
+    let is_malloc = |place: &Place| place.role == Role::Gives(MALLOC) && !place.is_prefixed;
+    if !places.iter().any(is_malloc) {
+        if names == Names::All {
+            let reason = "it has no function of this name in its symbol tables";
+            return Err(failed(reason.to_owned().into()));
+        }
+        places.retain(|place| place.is_prefixed);
+    }
+    // A library may pass calls on to the C library, as those of memory debuggers do.
+    let passes_on = !is_c_library && image.linked().interpreter.is_none();
+    Ok(each_once(&places, passes_on))
+}
+
+/// Start of the name of the C library's function that starts programs, in glibc and musl.
+const START: &str = "__libc_start_main";
+
+/// A function of a file that allocates or frees memory.
+struct Place {
+    role: Role,
+    is_prefixed: bool,
+    /// File offset at which a breakpoint for its calls is cheapest.
+    offset: u64,
+    /// Distance of that place from the start of the file's code.
+    distance: u64,
+    /// Size of that code.
+    text_size: u64,
+}
+
+impl Place {
+    /// Returns none if the function is not in the file's code.
+    fn of(image: &Image, symbol: &Symbol<'_, '_>, role: Role, is_prefixed: bool) -> Option<Self> {
         let mut texts = image.segments().iter().filter(|segment| segment.executable);
         let is_in = |text: &&Segment| {
             symbol.address().checked_sub(text.address).is_some_and(|distance| distance < text.size)
         };
-        let Some(text) = texts.find(is_in) else { continue };
-        let distance = symbol.address() - text.address + cheapest_place(&image, &symbol);
+        let text = texts.find(is_in)?;
+        let distance = symbol.address() - text.address + cheapest_place(image, symbol);
         let offset = text.file_offset.saturating_add(distance);
+        Some(Self { role, is_prefixed, offset, distance, text_size: text.size })
+    }
+}
+
+/// Returns the functions of a file, each once. `passes_on`: those without a prefix may call those of another file.
+fn each_once(places: &[Place], passes_on: bool) -> Allocators {
+    let mut found = Allocators::default();
+    for Place { role, is_prefixed, offset, distance, text_size } in places {
         match role {
-            Role::Frees if !found.frees.contains(&offset) => found.frees.push(offset),
-            Role::Gives(number) if found.gives.iter().all(|known| known.offset != offset) => {
-                let cookie = cookie(number, distance, text.size);
-                found.gives.push(Allocator { offset, cookie });
+            Role::Frees if !found.frees.contains(offset) => found.frees.push(*offset),
+            Role::Gives(number) if found.gives.iter().all(|known| known.offset != *offset) => {
+                let flag = if passes_on && !is_prefixed { PASSES_ON } else { 0 };
+                let cookie = cookie(number | flag, *distance, *text_size);
+                found.gives.push(Allocator { offset: *offset, cookie });
             }
             _ => {}
         }
-        has_malloc |= role == Role::Gives(0) && !is_prefixed;
     }
-    match has_malloc || names == Names::Prefixed {
-        true => Ok(found),
-        false => {
-            Err(failed("it has no function of this name in its symbol tables".to_owned().into()))
-        }
-    }
+    found
 }
 
 /// Distance from the start of a function to the place at which a breakpoint for its calls is cheapest, in bytes; 0 if
@@ -196,7 +240,7 @@ fn cheapest_place(image: &Image, symbol: &Symbol<'_, '_>) -> u64 {
 /// Number of bits of a distance or size in a cookie.
 const DISTANCE_BITS: u32 = 28;
 
-/// Encodes a cookie: the function's number in the lower 8 bits, above it the distance from the start of the code and
+/// Encodes a cookie: the function's number and flag in the lower 8 bits, above it the distance from the start of the code and
 /// the code's size, 28 bits each.
 fn cookie(function: u64, distance: u64, size: u64) -> u64 {
     let most = (1 << DISTANCE_BITS) - 1;

@@ -298,18 +298,20 @@ impl Engine {
         self.links.extend(self.trigger.attach(&self.object, events)?);
         if let Trigger::Allocations { path, others, .. } = self.trigger.clone() {
             self.searched.extend(file_of(&path));
-            others.iter().for_each(|path| self.look_for_allocators(path, |_| false));
+            others.iter().for_each(|path| self.watch_allocators(path, Names::Prefixed));
         }
         Ok(())
     }
 
-    /// If allocations are recorded, watches the allocators of a file once: that of the C library or in its place, if `is_called`
-    /// says so, otherwise those that the file has beside it.
-    pub fn look_for_allocators(&mut self, path: &Path, is_called: impl FnOnce(&Path) -> bool) {
-        if self.records_allocations()
-            && file_of(path).is_some_and(|file| self.searched.insert(file))
-        {
-            let names = if is_called(path) { Names::All } else { Names::Prefixed };
+    /// If allocations are recorded, watches the functions of a mapped file that give memory, once.
+    pub fn look_for_allocators(&mut self, path: &Path) {
+        if self.records_allocations() {
+            self.watch_allocators(path, Names::AllIfMalloc);
+        }
+    }
+
+    fn watch_allocators(&mut self, path: &Path, names: Names) {
+        if file_of(path).is_some_and(|file| self.searched.insert(file)) {
             let programs = self.trigger.programs();
             // A file that is not an ELF file has none.
             let _ = attach_allocators(&self.object, programs, path, names, &mut self.links);

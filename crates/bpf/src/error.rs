@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use pyrograph_event::proc_text;
+
 use crate::features;
 use crate::loader_log;
 
@@ -187,7 +189,7 @@ pub(crate) fn may_load() -> bool {
     if !uid_map.split_whitespace().eq(["0", "0", "4294967295"]) {
         return false;
     }
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let status = proc_text("/proc/self/status").unwrap_or_default();
     let has = status
         .lines()
         .find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok())

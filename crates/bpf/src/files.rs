@@ -12,6 +12,7 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, ProgramInput, ProgramMut};
 use pyrograph_event::interpreter::Interpreter;
+use pyrograph_event::proc_text;
 use pyrograph_unwind::UnwindInfo;
 
 use crate::error::Error;
@@ -160,7 +161,7 @@ impl Files {
     pub fn check(look_up: &ProgramMut<'_>) -> Result<(), Error> {
         let address = Self::check as *const () as u64;
         let found = ask(look_up, address)?;
-        let maps = std::fs::read_to_string("/proc/self/maps").map_err(Error::map("mappings"))?;
+        let maps = proc_text("/proc/self/maps").map_err(Error::map("mappings"))?;
         let range = format!("{:08x}-{:08x} ", found.start, found.end);
         let holds = (found.start..found.end).contains(&address);
         match holds && maps.lines().any(|line| line.starts_with(&range)) {

@@ -13,6 +13,7 @@ mod header;
 pub mod interpreter;
 mod layout;
 mod order;
+mod proc_text;
 mod record;
 pub mod regs;
 pub mod request;
@@ -26,6 +27,7 @@ pub use cursor::{ByteOrder, DecodeError};
 pub use header::{CpuMode, Header, kind, misc};
 pub use layout::Layout;
 pub use order::{Flush, RoundQueue};
+pub use proc_text::proc_text;
 pub use record::{
     Aux, BpfEvent, BuildId, CallchainDeferred, Cgroup, Comm, FileId, Ksymbol, Lost, LostSamples,
     Mmap, Mmap2, Namespaces, Read, Record, SampleId, Switch, SwitchCpuWide, Task, TextPoke,

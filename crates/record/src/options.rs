@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::str::FromStr;
 use std::time::Duration;
 
+use pyrograph_event::proc_text;
+
 use crate::error::Error;
 use crate::event::Event;
 use crate::procfs::process_of;
@@ -126,7 +128,7 @@ fn shortened(text: &str) -> String {
 
 /// Returns `name (PID)`, or `process PID` if the process has ended.
 fn process_name(pid: i32) -> String {
-    match std::fs::read_to_string(format!("/proc/{pid}/comm")) {
+    match proc_text(format!("/proc/{pid}/comm")) {
         Ok(name) => format!("{} ({pid})", name.trim_end()),
         Err(_) => format!("process {pid}"),
     }

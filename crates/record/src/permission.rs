@@ -6,6 +6,8 @@
 use std::fmt;
 use std::fs;
 
+use pyrograph_event::proc_text;
+
 /// An action that is not permitted, with the cause as far as it can be determined.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{what} is not permitted: {cause}")]
@@ -104,7 +106,7 @@ pub(crate) struct Rights {
 
 impl Rights {
     pub(crate) fn read() -> Self {
-        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let status = proc_text("/proc/self/status").unwrap_or_default();
         let uid_map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
         Self {
             paranoid: sysctl("perf_event_paranoid"),

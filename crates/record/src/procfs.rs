@@ -9,7 +9,7 @@ use std::fmt::Display;
 use std::fs;
 use std::io;
 
-use pyrograph_event::{Comm, FileId, Layout, Mmap2, SampleId, Task};
+use pyrograph_event::{Comm, FileId, Layout, Mmap2, SampleId, Task, proc_text};
 
 /// Returns the threads of a process. Empty if there is no such process.
 pub fn threads(pid: i32) -> Vec<i32> {
@@ -24,7 +24,7 @@ pub(crate) fn count_threads(pid: i32) -> usize {
 
 /// Returns the process that a thread belongs to, or `None` if there is no such thread.
 pub fn process_of(tid: i32) -> Option<i32> {
-    let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+    let status = proc_text(format!("/proc/{tid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
     line.trim().parse().ok()
 }
@@ -252,6 +252,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// Names of more than 15 bytes are cut, be it within a character: there was no such thread.
+    #[test]
+    fn threads_have_processes_whatever_their_names() {
+        let named = std::thread::spawn(|| {
+            fs::write("/proc/thread-self/comm", "программа-сервер").expect("it can be named");
+            let thread = fs::read_link("/proc/thread-self").expect("procfs is mounted");
+            process_of(number(thread.file_name().expect("a thread")).expect("a number"))
+        });
+        let process = named.join().expect("it ends");
+        assert_eq!(process, i32::try_from(std::process::id()).ok());
+    }
 
     #[test]
     fn lines_of_maps() {

@@ -4,6 +4,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use pyrograph_event::proc_text;
 use pyrograph_record::{Target, descendants};
 
 use crate::error::Error;
@@ -98,7 +99,7 @@ fn has_name(pid: i32, names: &[&[u8]]) -> bool {
 
 /// Mount point of the control group file system.
 fn groups_folder() -> Option<PathBuf> {
-    let mounted = std::fs::read_to_string("/proc/self/mounts").ok()?;
+    let mounted = proc_text("/proc/self/mounts").ok()?;
     mounted.lines().find_map(|line| {
         let mut words = line.split(' ');
         let place = words.nth(1)?;

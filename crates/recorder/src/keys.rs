@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs;
 
+use pyrograph_event::proc_text;
 use pyrograph_record::process_of;
 
 use crate::counting::readings::{Of, Reading};
@@ -105,7 +106,7 @@ fn name(kind: KeyKind, number: u64) -> String {
         fs::read_to_string(path).map_or_else(|_| "?".to_owned(), |text| text.trim().to_owned())
     };
     let comm = |task: i32| {
-        let name = fs::read_to_string(format!("/proc/{task}/comm")).unwrap_or_default();
+        let name = proc_text(format!("/proc/{task}/comm")).unwrap_or_default();
         format!("{} {task}", name.trim())
     };
     match kind {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use pyrograph_elf::Image;
+use pyrograph_event::Record;
 use pyrograph_event::request::Trigger;
 use pyrograph_record::Target;
 
@@ -117,10 +118,16 @@ fn among(paths: &[PathBuf], outside: impl Fn(&Path) -> PathBuf) -> Option<&PathB
         .or_else(|| paths.iter().find(|path| is_c_library(path)))
 }
 
-/// Returns true if a program that maps this file calls its `malloc`: it is a C library, or a library or program that takes
-/// precedence over it.
-pub fn is_called(path: &Path) -> bool {
-    !is_loader(path) && (is_c_library(path) || has_malloc(path))
+/// Returns the path by which this process can open a file that a process has mapped, if it could have a `malloc` that is called.
+pub fn mapped_file(record: &Record<'_>) -> Option<PathBuf> {
+    let (pid, path) = match record {
+        Record::Mmap(mapping) => (mapping.pid, mapping.path),
+        Record::Mmap2(mapping) => (mapping.pid, mapping.path),
+        _ => return None,
+    };
+    let path = Path::new(OsStr::from_bytes(path));
+    let inside = path.strip_prefix("/").ok().filter(|_| !is_loader(path))?;
+    Some(PathBuf::from(format!("/proc/{pid}/root")).join(inside))
 }
 
 fn name_of(path: &Path) -> String {

@@ -1,7 +1,8 @@
 //! Memory of the recording process: measuring it, and returning free memory to the kernel.
 
-use std::fs;
 use std::time::{Duration, Instant};
+
+use pyrograph_event::proc_text;
 
 /// Makes the allocator return large blocks to the kernel as soon as they are freed. By default it raises its thresholds
 /// with each freed large block, and then keeps as much memory as the unwind table of the largest program takes while it
@@ -39,7 +40,7 @@ pub struct Resident {
 impl Resident {
     /// Returns the current memory of this process.
     pub fn now() -> Self {
-        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let status = proc_text("/proc/self/status").unwrap_or_default();
         let field = |name| status.lines().find_map(|line| kibibytes(line.strip_prefix(name)?));
         Self {
             all: field("VmRSS:").unwrap_or(0),
@@ -97,7 +98,7 @@ mod tests {
     #[test]
     fn pages_of_files_are_given_back_once_there_are_many() {
         use std::os::fd::AsRawFd;
-        let own = fs::File::open("/proc/self/exe").expect("this test");
+        let own = std::fs::File::open("/proc/self/exe").expect("this test");
         let len = usize::try_from(own.metadata().expect("its size").len()).expect("a size");
         let mut pages = Pages { checked: Instant::now() - LOOK, ..Pages::default() };
         pages.keep_few(|| panic!("there are no more than before"));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pyrograph_event::interpreter::Language;
+use pyrograph_event::proc_text;
 use pyrograph_event::request::Trigger;
 use pyrograph_profile::Profile;
 use pyrograph_record::{Child, Event, Summary, monotonic_now};
@@ -331,7 +332,7 @@ impl Recorder {
 fn still_run(processes: Vec<(i32, Option<Arc<str>>)>) -> Vec<(i32, String)> {
     let runs = |(pid, name): (i32, Option<Arc<str>>)| {
         // The state follows the name in parentheses, which may contain any characters (proc(5)).
-        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let stat = proc_text(format!("/proc/{pid}/stat")).ok()?;
         let state = stat.rsplit_once(") ")?.1.chars().next()?;
         let name = name.map_or_else(|| "?".to_owned(), |name| name.to_string());
         (!matches!(state, 'Z' | 'X')).then_some((pid, name))

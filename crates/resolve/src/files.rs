@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use pyrograph_event::proc_text;
 use pyrograph_symbol::{BuildId, running_kernel_build_id};
 
 use crate::modules::{FileKey, is_memory_file};
@@ -130,7 +131,7 @@ pub trait Files {
 
 /// The vDSO as mapped into this process; all 64-bit processes have the same one.
 pub fn own_vdso() -> Option<&'static [u8]> {
-    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let maps = proc_text("/proc/self/maps").ok()?;
     let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
     let (start, end) = line.split_once(' ')?.0.split_once('-')?;
     let start = usize::from_str_radix(start, 16).ok()?;
@@ -288,7 +289,7 @@ impl Files for LiveFiles {
 /// systems show an inode there that `stat` does not.
 fn is_mapped_still(mapped: &MappedFile<'_>) -> bool {
     let Identity::Inode { major, minor, inode, .. } = *mapped.identity else { return false };
-    let Ok(maps) = std::fs::read_to_string(format!("/proc/{}/maps", mapped.pid)) else {
+    let Ok(maps) = proc_text(format!("/proc/{}/maps", mapped.pid)) else {
         return false;
     };
     let range = format!("{:x}-{:x} ", mapped.range.start, mapped.range.end);
@@ -360,14 +361,14 @@ impl MapWriter {
 
 /// Real, effective, saved and file system user ID: `Uid: 1000 1000 1000 1000`.
 fn users_of(pid: i32) -> Option<Vec<u32>> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let status = proc_text(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
     line.split_ascii_whitespace().map(|user| user.parse().ok()).collect()
 }
 
 /// Time when the process started, to about a second.
 fn start_of(pid: i32) -> Option<SystemTime> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = proc_text(format!("/proc/{pid}/stat")).ok()?;
     // The name, the second field, is in parentheses and can hold anything. The start is the 22nd field, in ticks since
     // boot (proc_pid_stat(5)).
     let (_, after_name) = stat.rsplit_once(')')?;
@@ -387,7 +388,7 @@ fn in_root_of(pid: i32, path: &Path) -> PathBuf {
 
 /// ID of the process in its own PID namespace: the last number of `NSpid: 1234 7`.
 fn innermost_pid(pid: i32) -> Option<i32> {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let status = proc_text(format!("/proc/{pid}/status")).ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
     line.split_ascii_whitespace().next_back()?.parse().ok()
 }
@@ -397,7 +398,7 @@ mod tests {
     use super::*;
 
     fn own_mapping() -> (Range<u64>, String) {
-        let maps = std::fs::read_to_string("/proc/self/maps").expect("own maps");
+        let maps = proc_text("/proc/self/maps").expect("own maps");
         let line = maps.lines().find(|line| line.contains(" r-xp ")).expect("code is mapped");
         let (start, end) = line.split_once(' ').unwrap().0.split_once('-').unwrap();
         let address = |text| u64::from_str_radix(text, 16).expect("hexadecimal");
@@ -408,6 +409,37 @@ mod tests {
     fn the_vdso_is_an_elf_file() {
         let vdso = own_vdso().expect("this process has one");
         assert_eq!(&vdso[..4], b"\x7fELF");
+    }
+
+    /// A recorder maps the programs that it records.
+    #[test]
+    fn the_vdso_is_found_whatever_the_paths_of_mapped_files() {
+        use std::os::unix::ffi::OsStrExt;
+
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join(std::ffi::OsStr::from_bytes(b"\xff"));
+        std::fs::write(&path, "text").expect("a file");
+        let file = File::open(&path).expect("the file");
+        // SAFETY: nobody changes the file.
+        let mapped = unsafe { memmap2::Mmap::map(&file) }.expect("it has bytes");
+        assert!(own_vdso().is_some());
+        assert_eq!(&mapped[..], b"text");
+    }
+
+    /// Names of more than 15 bytes are cut, be it within a character: `программа-сервер`.
+    #[test]
+    fn users_and_starts_are_known_whatever_the_name() {
+        let named = std::thread::spawn(|| {
+            std::fs::write("/proc/thread-self/comm", "программа-сервер").expect("it can be named");
+            assert_eq!(std::fs::read("/proc/thread-self/comm").expect("a name")[14], 0xd0);
+            let thread = std::fs::read_link("/proc/thread-self").expect("procfs is mounted");
+            let tid =
+                thread.file_name().and_then(|name| name.to_str()).and_then(|tid| tid.parse().ok());
+            let tid = tid.expect("a number");
+            (users_of(tid).is_some(), start_of(tid).is_some(), innermost_pid(tid))
+        });
+        let (has_users, has_start, inner) = named.join().expect("it ends");
+        assert!(has_users && has_start && inner.is_some());
     }
 
     #[test]

@@ -7,9 +7,11 @@
 
 #include "sample.h"
 
-// An allocator function, as its probe's cookie has it: which one (`enum allocation`), and above that 28 bits each of
-// its offset from the start of its library's code, and of the length of that code.
-#define FUNCTION(cookie) ((cookie) & 0xff)
+// An allocator function, as its probe's cookie has it: which one (`enum allocation`), whether it may pass calls on to
+// another library, and above that 28 bits each of its offset from the start of its library's code, and of the length of
+// that code.
+#define FUNCTION(cookie) ((cookie) & 0x7f)
+#define PASSES_ON(cookie) ((cookie) & 0x80)
 #define BEHIND_START(cookie) ((cookie) >> 8 & ((1 << 28) - 1))
 #define TEXT_SIZE(cookie) ((cookie) >> 36)
 
@@ -50,12 +52,17 @@ static __always_inline u64 bytes_to_align(struct event_context *ctx, u64 functio
 	}
 }
 
+// As many bytes more it may ask another library for, beside each block.
+#define BYTES_OF_NOTES 4096
+
 // The last function that a thread called for memory and that may call another for it.
 struct call {
 	// Where its return address was, and what it was; 0: there is none.
 	u64 sp;
 	u64 caller;
 	u64 cookie;
+	// Where the code of its library begins.
+	u64 text;
 	u64 bytes;
 	u64 to_align;
 };
@@ -89,19 +96,23 @@ static __always_inline int has_not_returned(struct task_struct *task, struct cal
 
 // Returns true if a function was called by the one that was noted, and not by the program. There is no probe where
 // functions return, for that costs as much again. But the first call comes next after the one it is made in, for as
-// many bytes (or some more, to be aligned); and if it is a jump, the return address is the same and in the same
-// place, else it is in the library and the other is still where it was.
+// many bytes (or some more, to be aligned or noted); and if it is a jump, the return address is the same and in the
+// same place, else it is in the library of the one that was noted and the other is still where it was.
 static __always_inline int is_inner(struct event_context *ctx, struct task_struct *task, struct call *outer,
 				    u64 cookie, u64 bytes)
 {
-	u64 caller, start = ctx->ip - BEHIND_START(cookie);
+	u64 caller, more = outer->to_align;
 
+	if (ctx->ip - BEHIND_START(cookie) != outer->text) {
+		if (!PASSES_ON(outer->cookie))
+			return 0;
+		more += BYTES_OF_NOTES;
+	}
 	if (!outer->sp || outer->cookie == cookie || ctx->sp > outer->sp ||
-	    outer->sp - ctx->sp > MOST_BETWEEN || bytes < outer->bytes ||
-	    bytes - outer->bytes > outer->to_align)
+	    outer->sp - ctx->sp > MOST_BETWEEN || bytes < outer->bytes || bytes - outer->bytes > more)
 		return 0;
 	if (ctx->sp < outer->sp && (bpf_probe_read_user(&caller, 8, (void *)ctx->sp) ||
-				    caller - start >= TEXT_SIZE(cookie)))
+				    caller - outer->text >= TEXT_SIZE(outer->cookie)))
 		return 0;
 	return has_not_returned(task, outer);
 }
@@ -112,14 +123,13 @@ static __always_inline int is_outermost(struct event_context *ctx, struct task_s
 					u64 bytes)
 {
 	struct call *call = bpf_task_storage_get(&calls, task, NULL, 0);
-	u64 function = FUNCTION(cookie);
 
 	if (call && is_inner(ctx, task, call, cookie, bytes))
 		return 0;
 	if (call)
 		call->sp = 0;
 	// This one calls no other.
-	if (function == ALLOCATION_MALLOC)
+	if (FUNCTION(cookie) == ALLOCATION_MALLOC && !PASSES_ON(cookie))
 		return 1;
 	if (!call)
 		call = bpf_task_storage_get(&calls, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
@@ -127,8 +137,9 @@ static __always_inline int is_outermost(struct event_context *ctx, struct task_s
 		return 1;
 	call->sp = ctx->sp;
 	call->cookie = cookie;
+	call->text = ctx->ip - BEHIND_START(cookie);
 	call->bytes = bytes;
-	call->to_align = bytes_to_align(ctx, function);
+	call->to_align = bytes_to_align(ctx, FUNCTION(cookie));
 	return 1;
 }
 

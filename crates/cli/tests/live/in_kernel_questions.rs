@@ -437,6 +437,53 @@ fn memory_of_a_program_that_begins_later_counts() {
     }
 }
 
+/// What a library passes on to the C library, whose functions the script called, counted twice.
+#[test]
+fn memory_that_a_preloaded_library_passes_on_counts_once() {
+    let name = "memory_that_a_preloaded_library_passes_on_counts_once";
+    let Some((folder, program)) = program(name, "wraps.c") else { return };
+    let place = folder.path().join("library");
+    std::fs::create_dir(&place).expect("a folder");
+    let flags = &["gcc", "-O2", "-g", "-shared", "-fPIC", "-fno-builtin", "-DLIBRARY"];
+    let library = compile(flags, "wraps.c", &place);
+    let script = folder.path().join("start.sh");
+    let line = format!("LD_PRELOAD={} exec {}\n", library.display(), program.display());
+    std::fs::write(&script, line).expect("a script");
+    let out = folder.path().join("out.folded");
+    let (folded, _) = record_to(&out, Path::new("/bin/sh"), &[text(&script)], &["--alloc"]);
+    for (function, bytes) in [("by_malloc", 100.0), ("by_calloc", 110.0), ("by_realloc", 120.0)] {
+        let found = value_of(&folded, function);
+        assert_eq!(found, 100.0 * bytes, "{function}: {:?}", folded.stacks);
+    }
+}
+
+/// Of the whole machine, only the C library's functions were watched.
+#[test]
+fn memory_of_other_allocators_counts_on_the_whole_machine() {
+    let name = "memory_of_other_allocators_counts_on_the_whole_machine";
+    let Some((folder, program)) = program(name, "own_allocators.c") else { return };
+    // Other tests run the same program.
+    let own = folder.path().join("on_the_machine");
+    std::fs::rename(&program, &own).expect("a folder");
+    let out = folder.path().join("out.folded");
+    let (folded, text) = record_to(
+        &out,
+        Path::new("/usr/bin/env"),
+        &["LATE=1", text(&own)],
+        &["-a", "--alloc", "--exact"],
+    );
+    let is_own = |stack: &[String]| stack.first().is_some_and(|comm| comm == "on_the_machine");
+    for (function, bytes) in &OWN {
+        let stacks = folded
+            .stacks
+            .iter()
+            .filter(|(stack, _)| is_own(stack) && stack.iter().any(|frame| frame == function));
+        let found: f64 = stacks.map(|(_, value)| value).sum();
+        let times = if *function == "by_malloc" { 101.0 } else { 100.0 };
+        assert_eq!(found, times * bytes, "{function}: {text}");
+    }
+}
+
 /// Each function allocates 100 times as many bytes, and holds them at the end but for `given_back` and those of `reallocated`.
 fn allocates_and_holds(program: &Path, expect: &[(&str, f64)], reallocated: &[&str]) {
     for flags in [&["--alloc"][..], &["--alloc", "--live"]] {

@@ -322,8 +322,11 @@ fn a_command_is_watched_and_its_output_kept_from_the_screen() {
     terminal.press("q");
     let screen = Arc::clone(&terminal.screen);
     assert!(terminal.end().success());
-    let text = screen.lock().expect("no panic").screen().contents();
-    assert!(text.contains("printed") && text.contains("wrong"), "{text}");
+    // What is written last may still be on its way through the terminal.
+    wait_until("its output is shown", || {
+        let text = screen.lock().expect("no panic").screen().contents();
+        text.contains("printed") && text.contains("wrong")
+    });
 }
 
 #[test]

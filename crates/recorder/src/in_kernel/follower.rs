@@ -55,15 +55,10 @@ impl Follower {
         asked.chain(&self.beside).map(AsFd::as_fd)
     }
 
-    /// Handles a record of the kernel. Returns the path of a file that a target process has mapped, if not the whole machine is
-    /// recorded.
-    pub fn record(
-        &mut self,
-        record: &Record<'_>,
-        resolver: &mut Resolver<LiveFiles>,
-    ) -> Option<String> {
+    /// Handles a record of the kernel. Returns true if it is of a process that is recorded.
+    pub fn record(&mut self, record: &Record<'_>, resolver: &mut Resolver<LiveFiles>) -> bool {
         if !self.targets.follow(record) {
-            return None;
+            return false;
         }
         resolver.record(record);
         if let Record::Exit(task) = record
@@ -71,14 +66,7 @@ impl Follower {
         {
             self.gone.push(task.pid);
         }
-        self.targets.pids.as_ref()?;
-        let (pid, path) = match record {
-            Record::Mmap(mapping) => (mapping.pid, mapping.path),
-            Record::Mmap2(mapping) => (mapping.pid, mapping.path),
-            _ => return None,
-        };
-        let path = String::from_utf8_lossy(path);
-        path.starts_with('/').then(|| format!("/proc/{pid}/root{path}"))
+        true
     }
 
     /// Removes processes that have ended.

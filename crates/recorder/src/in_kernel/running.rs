@@ -1,6 +1,5 @@
 //! A running recording: gives the programs files and processes, and takes their counts.
 
-use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -174,11 +173,11 @@ impl Running {
                         self.copies.unwind_until(time, &mut self.engine, resolver)?;
                         match self.layout.decode(record) {
                             Ok(record) => {
-                                if let Some(file) = self.follower.record(&record, resolver)
+                                if self.follower.record(&record, resolver)
                                     && self.engine.records_allocations()
+                                    && let Some(path) = malloc::mapped_file(&record)
                                 {
-                                    let path = Path::new(&file);
-                                    self.engine.look_for_allocators(path, malloc::is_called);
+                                    self.engine.look_for_allocators(&path);
                                 }
                             }
                             Err(_) => resolver.unreadable(),

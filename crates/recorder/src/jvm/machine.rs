@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use pyrograph_elf::Image;
+use pyrograph_event::proc_text;
 use pyrograph_resolve::{Files, LiveFiles, MappedFile};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, openat, openat2, unlinkat};
@@ -80,7 +81,7 @@ impl Machine {
     pub fn open(pid: i32, ending: &AtomicBool) -> Result<Self, JvmError> {
         let descriptor = Pid::from_raw(pid).ok_or(JvmError::Gone)?;
         let pidfd = pidfd_open(descriptor, PidfdFlags::empty()).map_err(|_| JvmError::Gone)?;
-        let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"))
+        let maps = proc_text(format!("/proc/{pid}/maps"))
             .map_err(|_| JvmError::Unreadable("/proc/PID/maps"))?;
         let library = Library::in_maps(&maps).ok_or(JvmError::NotHotSpot)?;
         if library.has_map_agent {

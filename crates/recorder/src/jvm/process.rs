@@ -3,6 +3,7 @@
 use std::fs;
 use std::ops::Range;
 
+use pyrograph_event::proc_text;
 use pyrograph_record::Mapping;
 use pyrograph_resolve::Identity;
 
@@ -30,7 +31,7 @@ pub struct Status {
 impl Status {
     /// Reads the status of a process. `None` if the process has ended.
     pub fn of(pid: i32) -> Option<Self> {
-        Self::parse(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
+        Self::parse(&proc_text(format!("/proc/{pid}/status")).ok()?)
     }
 
     fn parse(text: &str) -> Option<Self> {

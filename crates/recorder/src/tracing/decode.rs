@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use pyrograph_event::proc_text;
 use pyrograph_event::traced::{self, Action, CallEnd, Traced};
 use pyrograph_perf_data::LiveText;
 use pyrograph_profile::{CallCount, Durations, ThreadAction, ThreadEvent, TracedCall};
@@ -201,7 +202,7 @@ impl Decoder {
             return thread_name.to_owned();
         }
         let name = self.processes.entry(process).or_insert_with(|| {
-            let name = std::fs::read_to_string(format!("/proc/{process}/comm"));
+            let name = proc_text(format!("/proc/{process}/comm"));
             name.map_or_else(
                 |_| thread_name.to_owned(),
                 |name| printable(name.trim_end().as_bytes()),
