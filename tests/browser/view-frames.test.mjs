@@ -269,7 +269,15 @@ function look() {
   const rows = (id) => [...document.querySelectorAll(`#${id} .row`)].map((of) => `${of.getAttribute("aria-selected")} ${of.textContent}`);
   const ids = ["path", "detail", "found", "chips", "range", "count", "notes", "sample-count"];
   const { view } = document.getElementById("main").dataset;
-  const shown = view === "flame" ? [text("legend"), document.getElementById("canvas").toDataURL()] :
+  // A digest (FNV-1a) of what is drawn: a picture takes longer to encode than all else.
+  const drawn = () => {
+    const canvas = document.getElementById("canvas");
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    let hash = 0x811c9dc5;
+    for (const pixel of new Uint32Array(data.buffer)) { hash = Math.imul(hash ^ pixel, 0x01000193); }
+    return `${canvas.width}x${canvas.height} ${hash}`;
+  };
+  const shown = view === "flame" ? [text("legend"), drawn()] :
     view === "tree" ? rows("tree") : [text("function"), rows("callers"), rows("callees")];
   return { hash: location.hash, ...Object.fromEntries(ids.map((id) => [id, text(id)])), table: rows("list"), view, shown };
 }
@@ -540,7 +548,22 @@ function makeTwo(seed) {
   execFileSync(BINARY, ["diff", old, now, "--names", "raw", "--unit", "samples", "-o", page], { stdio: "ignore" });
   return { samples, older, isTimed: false, url: pathToFileURL(page).href };
 }
-const settled = (hash) => (location.hash || "#") === (hash || "#");
+/** Runs in the page: goes back or forward, and waits until the page has followed. */
+function travel(by) {
+  return new Promise((done) => {
+    addEventListener("hashchange", () => setTimeout(() => done(location.hash)), { once: true });
+    history.go(by);
+  });
+}
+/** Goes through the history of a page; each page object has `evaluate`. */
+async function travelTo(page, by, hash) {
+  const there = await page.evaluate(travel, by);
+  assert.equal(there || "#", hash || "#", by < 0 ? "Back" : "Forward");
+}
+
+let visits = 0;
+/** The address with a query of its own: another fragment alone would not load the page again. */
+const anew = (url) => url.replace(/(?=#|$)/, `?${++visits}`);
 
 let browser;
 before(async () => { browser = await launch(); });
@@ -558,16 +581,14 @@ test("every frame is what is said of it", async () => {
     return {
       errors, run: (code, argument) => page.evaluate(code, argument),
       async go(url) {
-        await page.goto("about:blank");
-        await page.goto(url);
+        await page.goto(anew(url));
         await page.waitForSelector("#path button", { state: "attached" });
       },
       async click([x, y]) {
         const box = await page.locator("#canvas").boundingBox();
         await page.mouse.click(box.x + x, box.y + y);
       },
-      async back(hash) { await page.evaluate(() => history.back()); await page.waitForFunction(settled, hash); },
-      async forward(hash) { await page.evaluate(() => history.forward()); await page.waitForFunction(settled, hash); },
+      back: (hash) => travelTo(page, -1, hash), forward: (hash) => travelTo(page, 1, hash),
     };
   };
   const [tab, second] = [await open(), await open()];
@@ -590,20 +611,17 @@ test("every frame is what is said of it, in Firefox", { skip }, async () => {
     const open = async () => {
       const page = await firefox.newPage();
       await page.setViewport({ width: 1400, height: 1000 });
-      const until = (hash) => page.waitForFunction(settled, { timeout: 20_000 }, hash);
       return {
         run: (code, argument) => page.evaluate(code, argument),
         async go(url) {
-          await page.goto("about:blank");
-          await page.goto(url);
+          await page.goto(anew(url));
           await page.waitForSelector("#path button");
         },
         async click([x, y]) {
           const box = await page.$eval("#canvas", (of) => { const { left, top } = of.getBoundingClientRect(); return [left, top]; });
           await page.mouse.click(box[0] + x, box[1] + y);
         },
-        async back(hash) { await page.evaluate(() => history.back()); await until(hash); },
-        async forward(hash) { await page.evaluate(() => history.forward()); await until(hash); },
+        back: (hash) => travelTo(page, -1, hash), forward: (hash) => travelTo(page, 1, hash),
       };
     };
     const [tab, second] = [await open(), await open()];

@@ -32,8 +32,16 @@ pub(crate) struct Attached<'a> {
     /// Events on the other CPUs, which take no samples: processes start and map files there, too.
     pub others: Vec<OwnedFd>,
     threads: usize,
-    /// Also called for each thread, to open counters for it.
-    pub also: Option<&'a mut dyn FnMut(i32) -> io::Result<()>>,
+    /// Also opened for each thread.
+    pub also: Option<ThreadCounters<'a>>,
+}
+
+/// Counters of each thread, beside its events.
+pub(crate) struct ThreadCounters<'a> {
+    /// Number of counters of a thread.
+    pub of_each: usize,
+    /// Opens those of a thread.
+    pub open: &'a mut dyn FnMut(i32) -> io::Result<()>,
 }
 
 impl<'a> Attached<'a> {
@@ -43,7 +51,6 @@ impl<'a> Attached<'a> {
         copier: Copier,
         cpus: Option<&'a [u32]>,
     ) -> Self {
-        sys::raise_limit(sys::Resource::Files);
         let generic = matches!(plan.attr.type_, type_id::HARDWARE | type_id::HW_CACHE);
         let core_types = if generic { CoreType::of_this_machine() } else { Vec::new() };
         let early = vec![Vec::new(); rings.len()];
@@ -65,6 +72,7 @@ impl<'a> Attached<'a> {
     /// Samples single threads, and nothing that they start.
     pub(crate) fn threads(&mut self, tids: &[i32]) -> Result<(), Error> {
         self.threads = tids.len();
+        self.allow_files();
         tids.iter().try_for_each(|tid| {
             self.thread(*tid).map_err(|error| self.error(error, Wanted::Process { pid: *tid }))
         })
@@ -73,6 +81,7 @@ impl<'a> Attached<'a> {
     /// Samples all processes of the machine.
     pub(crate) fn system(&mut self) -> Result<(), Error> {
         self.threads = 1;
+        self.allow_files();
         self.thread(-1).map_err(|error| self.error(error, Wanted::System))?;
         Ok(())
     }
@@ -80,6 +89,7 @@ impl<'a> Attached<'a> {
     /// Samples a child that waits to execute the command.
     pub(crate) fn command(&mut self, pid: i32) -> Result<(), Error> {
         self.threads = 1;
+        self.allow_files();
         self.thread(pid).map_err(|error| self.error(error, Wanted::User))?;
         Ok(())
     }
@@ -106,6 +116,7 @@ impl<'a> Attached<'a> {
                 break;
             }
             self.threads += new.len();
+            self.allow_files();
             for tid in new {
                 self.thread(tid).map_err(|error| self.error(error, Wanted::Process { pid }))?;
                 self.drain();
@@ -173,7 +184,15 @@ impl<'a> Attached<'a> {
                 Err(error) => return Err(error),
             }
         }
-        self.also.as_mut().map_or(Ok(()), |open| open(tid))
+        self.also.as_mut().map_or(Ok(()), |counters| (counters.open)(tid))
+    }
+
+    /// Raises the limit of file descriptors to what all threads need, as far as that is permitted. Returns both.
+    fn allow_files(&self) -> (u64, u64) {
+        let of_each = self.rings.len() + self.also.as_ref().map_or(0, |counters| counters.of_each);
+        // Allowance for other descriptors: the ring buffers, pipes, and those of the caller.
+        let needed = ((self.threads + 1) * of_each + 100) as u64;
+        (needed, sys::allow_files(needed))
     }
 
     fn error(&self, source: io::Error, what: Wanted) -> Error {
@@ -182,14 +201,8 @@ impl<'a> Attached<'a> {
                 self.plan.rights.explain(what, errno).into()
             }
             Some(libc::EMFILE) => {
-                let (threads, cpus) = (self.threads, self.rings.len());
-                Error::TooManyFiles {
-                    threads,
-                    cpus,
-                    // Allowance for other descriptors: the ring buffers, pipes, and those of the caller.
-                    needed: ((threads + 1) * cpus + 100) as u64,
-                    limit: sys::raise_limit(sys::Resource::Files),
-                }
+                let (needed, limit) = self.allow_files();
+                Error::TooManyFiles { threads: self.threads, needed, limit }
             }
             Some(libc::ENOENT | libc::EOPNOTSUPP | libc::EINVAL) => {
                 Error::Unsupported { event: self.plan.event.name().to_owned(), answer: source }

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use pyrograph_event::{Attr, flag, read_format};
 
-use crate::attach::{Attached, CoreType};
+use crate::attach::{Attached, CoreType, ThreadCounters};
 use crate::command::{Child, Waiting};
 use crate::copy::Copier;
 use crate::error::Error;
@@ -128,7 +128,6 @@ impl Counters {
             Target::Command(argv) => Some(Waiting::fork(argv, target.output_to_stderr)?),
             Target::Processes(_) | Target::System => None,
         };
-        sys::raise_limit(sys::Resource::Files);
         let (mut prepared, mut refused, mut user_only) = (Vec::new(), Vec::new(), Vec::new());
         let mut probes = Vec::new();
         for group in &options.groups {
@@ -167,6 +166,9 @@ impl Counters {
             _ if options.by_cpu => online.iter().copied().map(Some).collect(),
             _ => vec![None],
         };
+        let of_each = prepared.len() * cpus.len();
+        // The counters of a thread or of all CPUs, and some for pipes and those of the caller.
+        sys::allow_files((of_each + 100) as u64);
         let by_cpu = options.by_cpu;
         let open = &mut self.open;
         let mut thread = |tid: i32, name: Option<i32>| -> io::Result<()> {
@@ -186,8 +188,8 @@ impl Counters {
                 thread(child.pid(), None).map_err(|error| refused(error, Wanted::User))?;
             }
             (Target::Processes(pids), _) => {
-                self.denied =
-                    attach_to_processes(options, pids, &mut |tid| thread(tid, Some(tid)))?;
+                let open = &mut |tid| thread(tid, Some(tid));
+                self.denied = attach_to_processes(options, pids, of_each, open)?;
                 self.watch.processes(pids);
             }
             _ => thread(-1, None).map_err(|error| refused(error, Wanted::System))?,
@@ -321,6 +323,7 @@ fn open_all(
 fn attach_to_processes(
     options: &CounterOptions,
     pids: &[i32],
+    of_each: usize,
     open: &mut dyn FnMut(i32) -> io::Result<()>,
 ) -> Result<usize, Error> {
     let options = Options {
@@ -335,7 +338,7 @@ fn attach_to_processes(
     let mut rings = limits::open_rings(&options, &plan, &mut Vec::new())?;
     let copier = Copier::new(&plan.layout, plan.attr.sample_regs_user);
     let mut attached = Attached::new(&plan, &mut rings, copier, None);
-    attached.also = Some(open);
+    attached.also = Some(ThreadCounters { of_each, open });
     attached.processes(pids, options.inherit)
 }
 

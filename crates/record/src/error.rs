@@ -70,16 +70,14 @@ pub enum Error {
         /// The error of `execvp`, or of converting the arguments.
         source: io::Error,
     },
-    /// Too many file descriptors are needed: one for each thread and CPU.
+    /// Too many file descriptors are needed: one for each thread and CPU, and for each thread and counter.
     #[error(
-        "too many files: {threads} threads on {cpus} CPUs need {needed} file descriptors, {limit} are allowed; \
-         to permit it: ulimit -n {needed} (as root), or sample fewer processes, or the whole machine"
+        "too many files: {threads} threads need {needed} file descriptors, {limit} are allowed; \
+         to permit it: ulimit -n {needed} (as root), or choose fewer processes, or the whole machine (-a)"
     )]
     TooManyFiles {
-        /// Number of threads to sample.
+        /// Number of threads to sample or count.
         threads: usize,
-        /// Number of CPUs.
-        cpus: usize,
         /// Number of file descriptors needed.
         needed: u64,
         /// Current limit, `RLIMIT_NOFILE`.

@@ -44,7 +44,7 @@ pub(crate) fn open_rings(
     notices: &mut Vec<Notice>,
 ) -> Result<Vec<Ring>, Error> {
     let cpus = online_cpus()?;
-    sys::raise_limit(sys::Resource::LockedMemory);
+    sys::allow_locked_memory();
     let (wanted, least) = sizes(options, &plan.event, cpus.len());
     let mlock_kb = || sysctl("perf_event_mlock_kb").unwrap_or(0);
     let mut bytes = wanted;

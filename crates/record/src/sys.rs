@@ -167,8 +167,21 @@ pub(crate) fn page_size() -> usize {
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }
 
-/// Raises the soft limit of a resource to its hard limit. Returns the limit in effect.
-pub(crate) fn raise_limit(resource: Resource) -> u64 {
+/// Raises the soft limit of locked memory to the hard limit.
+pub(crate) fn allow_locked_memory() {
+    raise_limit(Resource::LockedMemory, 0);
+}
+
+/// Raises the soft limit of file descriptors to the hard limit and, if more are needed, both to that number, which needs a
+/// privilege. Returns the limit in effect.
+pub(crate) fn allow_files(needed: u64) -> u64 {
+    let limit = raise_limit(Resource::Files, 0);
+    if limit < needed { raise_limit(Resource::Files, needed) } else { limit }
+}
+
+/// Raises the soft and the hard limit of a resource to the greater of the hard limit and `least`. Returns the soft limit in
+/// effect.
+fn raise_limit(resource: Resource, least: u64) -> u64 {
     let resource = match resource {
         Resource::Files => libc::RLIMIT_NOFILE,
         Resource::LockedMemory => libc::RLIMIT_MEMLOCK,
@@ -180,6 +193,7 @@ pub(crate) fn raise_limit(resource: Resource) -> u64 {
             return 0;
         }
         let soft = limit.rlim_cur;
+        limit.rlim_max = limit.rlim_max.max(least);
         limit.rlim_cur = limit.rlim_max;
         if libc::setrlimit(resource, &raw const limit) == 0 { limit.rlim_cur } else { soft }
     }
@@ -187,7 +201,7 @@ pub(crate) fn raise_limit(resource: Resource) -> u64 {
 
 /// Resources for [`raise_limit`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Resource {
+enum Resource {
     /// File descriptors.
     Files,
     /// Locked memory.

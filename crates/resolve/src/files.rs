@@ -1,5 +1,6 @@
 //! Sources of the bytes of mapped files.
 
+use std::cell::LazyCell;
 use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
@@ -250,8 +251,11 @@ impl Files for LiveFiles {
     fn perf_map(&mut self, pid: i32) -> Option<File> {
         let inner = innermost_pid(pid).unwrap_or(pid);
         let name = |pid: i32| PathBuf::from(format!("/tmp/perf-{pid}.map"));
-        let writer = MapWriter::of(pid);
-        writer.open(&in_root_of(pid, &name(inner))).or_else(|| writer.open(&name(pid)))
+        // Most processes have none, and some map thousands of places for code: whom to trust is read if there is a file.
+        let writer = LazyCell::new(|| MapWriter::of(pid));
+        let paths = [in_root_of(pid, &name(inner)), name(pid)];
+        let mut found = paths.iter().filter(|path| path.symlink_metadata().is_ok());
+        found.find_map(|path| writer.open(path))
     }
 
     fn read_memory(&self, tid: i32, address: u64, bytes: &mut [u8]) -> bool {

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use crate::common::in_kernel::Running;
-use crate::common::{Counts, as_nobody, binary, compile, is_root, of, pyrograph, stolen, text};
+use crate::common::{
+    Counts, as_nobody, binary, compile, is_root, of, pyrograph, stolen, text, wait_until,
+};
 use serde_json::Value;
 
 const C: &[&str] = &["gcc", "-O1", "-pthread"];
@@ -149,6 +151,39 @@ fn cpu_time_is_that_of_the_program() {
     assert!((counted - used).abs() < most, "{counted} ns, and {used} by its own clock");
 }
 
+/// As many files may be opened as are needed, where this process may raise its limit (CAP_SYS_RESOURCE), or it is said how many
+/// that is: it was less than what was permitted.
+#[test]
+fn as_many_counters_are_opened_as_threads_need() {
+    if !is_root("as_many_counters_are_opened_as_threads_need") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(C, "crowd.c", folder.path());
+    let crowd = Running(Command::new(program).args(["100", "20"]).spawn().expect("it runs"));
+    let pid = crowd.0.id().to_string();
+    let tasks = format!("/proc/{pid}/task");
+    wait_until("it has all its threads", || {
+        std::fs::read_dir(&tasks).is_ok_and(|tasks| tasks.count() > 100)
+    });
+    let limited = |then: &str| {
+        let line = format!("ulimit -n 300; {then}");
+        Command::new("sh").args(["-c", &line]).arg(binary()).output().expect("a shell")
+    };
+    let events = "task-clock,context-switches,page-faults";
+    let output = limited(&format!("exec \"$0\" stat --json -d 0.3 -p {pid} -e {events}"));
+    if limited("ulimit -n 600").status.success() {
+        let counts = crate::common::counts(&output);
+        assert!(of(&counts, "context-switches") >= 100.0, "{counts:?}");
+        return;
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let needed = said.split_once("101 threads need ").and_then(|(_, rest)| rest.split(' ').next());
+    let needed: usize = needed.and_then(|number| number.parse().ok()).unwrap_or(0);
+    // One for each event, and one for each CPU.
+    assert!(needed > 4 * 101 && said.contains("300 are allowed"), "{said}");
+}
+
 #[test]
 fn two_commands_are_compared_beyond_noise() {
     if !is_root("two_commands_are_compared_beyond_noise") {
@@ -252,7 +287,7 @@ fn an_interrupt_ends_the_counting_and_keeps_the_counts() {
             .stdout(Stdio::null())
             .stderr(Stdio::piped());
         let counting = command.spawn().expect("pyrograph runs");
-        crate::common::wait_until("the command runs", || {
+        wait_until("the command runs", || {
             let children = format!("/proc/{0}/task/{0}/children", counting.id());
             let child = std::fs::read_to_string(children).unwrap_or_default();
             let name = std::fs::read_to_string(format!("/proc/{}/comm", child.trim()));
@@ -328,7 +363,7 @@ fn probes_of_a_process_are_those_of_its_own_mount_namespace() {
     let process = command.arg(&real).arg(&seen).stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
     let process = Running(process.expect("unshare runs"));
     let pid = process.0.id();
-    crate::common::wait_until("the program runs", || {
+    wait_until("the program runs", || {
         let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"));
         maps.is_ok_and(|maps| maps.contains("/probes_c\n"))
     });
