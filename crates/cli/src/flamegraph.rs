@@ -175,7 +175,7 @@ pub struct Args {
 
 /// Runs `pyrograph flamegraph`.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    ending::check(args.output.as_deref(), &["svg"])?;
+    ending::check(args.output.as_deref(), &["svg", "png"])?;
     let mut options = svg_options(&args)?;
     for (option, given, why) in [
         (

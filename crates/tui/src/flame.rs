@@ -330,9 +330,12 @@ impl Flame {
         let own = frame.own.map(|own| format!(", self {}", share(own))).unwrap_or_default();
         let value = value_text(&graph.value_type, frame.value);
         let zoom = graph.frames[self.zoomed];
-        let of_zoom = match self.zoomed {
-            0 => String::new(),
-            _ => format!(", {} of zoom", exact_percent(frame.value, zoom.value)),
+        // Its callers are no part of it.
+        let is_in_zoom = frame.depth >= zoom.depth
+            && (zoom.start..zoom.start.saturating_add(zoom.value)).contains(&frame.start);
+        let of_zoom = match self.zoomed != 0 && is_in_zoom {
+            true => format!(", {} of zoom", exact_percent(frame.value, zoom.value)),
+            false => String::new(),
         };
         format!("{name}{module}: {} of all{of_zoom}{own}, {value}", share(frame.value))
     }

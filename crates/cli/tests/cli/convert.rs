@@ -192,11 +192,28 @@ fn png_size(path: &Path) -> (u32, u32) {
 #[cfg(not(feature = "png"))]
 #[test]
 fn without_pixels_it_says_what_writes_them() {
-    let output = convert(&["-o", "x.png"], &sample("pprof/go-cpu.pb.gz"));
-    assert_eq!(output.status.code(), Some(1));
-    let said = text(&output.stderr);
-    assert!(said.contains("--features png") && said.contains("rsvg-convert"), "{said}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("a.folded"), "main;a 3\nmain;b 4\n").expect("a file");
+    std::fs::write(path("times"), "1 5\n2 6\n").expect("a file");
+    for (verb, inputs) in PICTURES {
+        let inputs = inputs.iter().map(|name| path(name));
+        let mut command = pyrograph();
+        command.arg(verb).args(inputs).arg("-o").arg(path("x.png"));
+        let output = command.output().expect("pyrograph runs");
+        assert_eq!(output.status.code(), Some(1), "{verb}");
+        let said = text(&output.stderr);
+        assert!(said.contains("--features png") && said.contains("rsvg-convert"), "{said}");
+    }
 }
+
+/// Subcommands that write pictures, and what they read.
+const PICTURES: [(&str, &[&str]); 4] = [
+    ("convert", &["a.folded"]),
+    ("flamegraph", &["a.folded"]),
+    ("diff", &["a.folded", "a.folded"]),
+    ("heatmap", &["times"]),
+];
 
 #[cfg(feature = "png")]
 #[test]
@@ -205,12 +222,7 @@ fn every_picture_can_be_pixels() {
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("a.folded"), "main;a 3\nmain;b 4\n").expect("a file");
     std::fs::write(path("times"), "1 5\n2 6\n").expect("a file");
-    for (verb, inputs) in [
-        ("convert", &["a.folded"][..]),
-        ("flamegraph", &["a.folded"]),
-        ("diff", &["a.folded", "a.folded"]),
-        ("heatmap", &["times"]),
-    ] {
+    for (verb, inputs) in PICTURES {
         let output = path(&format!("{verb}.png"));
         run(pyrograph()
             .arg(verb)

@@ -255,11 +255,11 @@ fn endings_of_other_formats_are_refused_in_every_verb() {
     let directory = directory();
     std::fs::write(directory.path().join("x.folded"), FOLDED).expect("a file");
     for (verb, output, endings) in [
-        ("flamegraph", "x.html", "ends in .svg"),
+        ("flamegraph", "x.html", "ends in .svg, .png"),
         ("fold", "x.svg", "ends in .folded, .collapsed, .txt"),
         ("view", "x.svg", "ends in .html, .htm"),
         ("report", "x.svg", "ends in .json, .md, .txt"),
-        ("heatmap", "x.csv", "ends in .svg, .html, .htm"),
+        ("heatmap", "x.csv", "ends in .svg, .png, .html, .htm"),
     ] {
         let output = Command::cargo_bin("pyrograph")
             .expect("the binary is built")

@@ -1,6 +1,7 @@
 //! Screens of the views, kept as text in `tests/screens`. `PYROGRAPH_BLESS=1 cargo nextest run -p pyrograph-tui` writes them
 //! anew.
 
+mod frames;
 mod names;
 
 use std::path::Path;

@@ -96,12 +96,17 @@
     if (lines[1].endsWith("%")) { lines[1] += ofWhole; }
     if (saysSelf) { if (i > 0) { addSelf(i, lines); } }
     if (zoomed !== 0) {
-      if (starts[i] >= viewStart) {
-        lines[1] += ", " + percent(Math.min(widths[i], viewWidth), viewWidth) + " of " +
+      if (isInZoom(i)) {
+        lines[1] += ", " + percent(widths[i], viewWidth) + " of " +
           (nameOf(zoomed).length > 40 ? "the zoomed frame" : nameOf(zoomed));
       }
     }
     return lines;
+  }
+  // Callers of the zoomed frame are no part of it, also where they begin where it does.
+  function isInZoom(i) {
+    if (depths[zoomed] > depths[i]) { return false; }
+    return starts[i] >= viewStart ? viewStart + viewWidth >= starts[i] + widths[i] : false;
   }
   // Where the file does not say what a frame has itself, it follows from the picture.
   function addSelf(i, lines) {
