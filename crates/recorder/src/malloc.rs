@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use pyrograph_elf::Image;
-use pyrograph_event::Record;
 use pyrograph_event::request::Trigger;
 use pyrograph_record::Target;
 
@@ -118,18 +117,6 @@ fn among(paths: &[PathBuf], outside: impl Fn(&Path) -> PathBuf) -> Option<&PathB
         .or_else(|| paths.iter().find(|path| is_c_library(path)))
 }
 
-/// Returns the path by which this process can open a file that a process has mapped, if it could have a `malloc` that is called.
-pub fn mapped_file(record: &Record<'_>) -> Option<PathBuf> {
-    let (pid, path) = match record {
-        Record::Mmap(mapping) => (mapping.pid, mapping.path),
-        Record::Mmap2(mapping) => (mapping.pid, mapping.path),
-        _ => return None,
-    };
-    let path = Path::new(OsStr::from_bytes(path));
-    let inside = path.strip_prefix("/").ok().filter(|_| !is_loader(path))?;
-    Some(PathBuf::from(format!("/proc/{pid}/root")).join(inside))
-}
-
 fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
@@ -139,7 +126,7 @@ fn is_c_library(path: &Path) -> bool {
 }
 
 /// Returns true for the dynamic loader: `ld-linux-x86-64.so.2`, `ld-2.31.so`. Some have a `malloc` for their own start.
-fn is_loader(path: &Path) -> bool {
+pub fn is_loader(path: &Path) -> bool {
     let name = name_of(path);
     name.starts_with("ld") && name.contains(".so") && !is_c_library(path)
 }

@@ -2,6 +2,7 @@
 //! truth about themselves.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -183,7 +184,7 @@ fn disks_are_written_by_who_does_so() {
     let file = folder.path().join("data");
     let fill = || {
         std::fs::write(&file, vec![1; 50 * 65536]).expect("a file");
-        std::fs::File::open(&file).and_then(|file| file.sync_all()).expect("it is on the disk");
+        File::open(&file).and_then(|file| file.sync_all()).expect("it is on the disk");
     };
     fill();
     let record = |flags: &[&str]| record_command(&program, &[text(&file)], flags).0;
@@ -384,6 +385,7 @@ fn memory_of_a_programs_own_allocators_counts() {
 fn memory_of_a_library_that_is_loaded_later_counts() {
     let name = "memory_of_a_library_that_is_loaded_later_counts";
     let Some((folder, program)) = program(name, "own_allocators.c") else { return };
+    let _turn = turn();
     let place = folder.path().join("library");
     std::fs::create_dir(&place).expect("a folder");
     let library = compile(&["gcc", "-O2", "-g", "-shared", "-fPIC"], "own_allocators.c", &place);
@@ -423,6 +425,7 @@ const CPP: &[&str] = &["g++", "-O1", "-g", "-std=c++17"];
 fn memory_of_a_program_that_begins_later_counts() {
     let name = "memory_of_a_program_that_begins_later_counts";
     let Some((folder, own)) = program(name, "own_allocators.c") else { return };
+    let _turn = turn();
     let operators = compile(CPP, "operators.cpp", folder.path());
     for (program, expect, times) in [(own, &OWN[..], 101.0), (operators, &OPERATORS, 100.0)] {
         let script = folder.path().join("start.sh");
@@ -443,6 +446,7 @@ fn memory_of_a_program_that_begins_later_counts() {
 fn memory_that_a_preloaded_library_passes_on_counts_once() {
     let name = "memory_that_a_preloaded_library_passes_on_counts_once";
     let Some((folder, program)) = program(name, "wraps.c") else { return };
+    let _turn = turn();
     let place = folder.path().join("library");
     std::fs::create_dir(&place).expect("a folder");
     let flags = &["gcc", "-O2", "-g", "-shared", "-fPIC", "-fno-builtin", "-DLIBRARY"];
@@ -464,6 +468,7 @@ fn memory_that_a_preloaded_library_passes_on_counts_once() {
 fn memory_of_other_allocators_counts_on_the_whole_machine() {
     let name = "memory_of_other_allocators_counts_on_the_whole_machine";
     let Some((folder, program)) = program(name, "own_allocators.c") else { return };
+    let _turn = turn();
     // Other tests run the same program.
     let own = folder.path().join("on_the_machine");
     std::fs::rename(&program, &own).expect("a folder");
@@ -475,6 +480,15 @@ fn memory_of_other_allocators_counts_on_the_whole_machine() {
     let found: BTreeSet<&str> = own.flat_map(|(stack, _)| stack).map(String::as_str).collect();
     let missing: Vec<_> = OWN.iter().filter(|(function, _)| !found.contains(function)).collect();
     assert!(missing.is_empty(), "{missing:?}: {found:?}");
+}
+
+/// Others that watch the whole machine put breakpoints into the same files, and a program that waits for those of its own recorder
+/// would begin before they are there: such tests take turns, by this lock.
+fn turn() -> File {
+    let path = std::env::temp_dir().join("pyrograph-memory-tests.lock");
+    let lock = File::options().create(true).append(true).open(path).expect("a file");
+    lock.lock().expect("others end");
+    lock
 }
 
 /// Each function allocates 100 times as many bytes, and holds them at the end but for `given_back` and those of `reallocated`.

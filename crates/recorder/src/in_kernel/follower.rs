@@ -1,6 +1,9 @@
 //! Follows the target processes, as far as the programs in the kernel do not do it themselves.
 
+use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use pyrograph_bpf::Engine;
 use pyrograph_event::Record;
@@ -87,6 +90,17 @@ impl Follower {
         });
         self.targets.pids.is_some() && !self.command && self.asked.is_empty()
     }
+}
+
+/// Returns the path by which this process can open a file that a process has mapped. `None` for other records.
+pub fn mapped_file(record: &Record<'_>) -> Option<PathBuf> {
+    let (pid, path) = match record {
+        Record::Mmap(mapping) => (mapping.pid, mapping.path),
+        Record::Mmap2(mapping) => (mapping.pid, mapping.path),
+        _ => return None,
+    };
+    let inside = Path::new(OsStr::from_bytes(path)).strip_prefix("/").ok()?;
+    Some(PathBuf::from(format!("/proc/{pid}/root")).join(inside))
 }
 
 fn has_ended(pidfd: &OwnedFd) -> bool {

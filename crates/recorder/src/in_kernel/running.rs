@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::copies::Copies;
 use super::feed::{add_files, answer};
-use super::follower::Follower;
+use super::follower::{Follower, mapped_file};
 use super::labels::labels;
 use super::pace::Pace;
 use super::report::{engine_report, interpreters_left_out, left_out};
@@ -175,7 +175,8 @@ impl Running {
                             Ok(record) => {
                                 if self.follower.record(&record, resolver)
                                     && self.engine.records_allocations()
-                                    && let Some(path) = malloc::mapped_file(&record)
+                                    && let Some(path) = mapped_file(&record)
+                                    && !malloc::is_loader(&path)
                                 {
                                     self.engine.look_for_allocators(&path);
                                 }
