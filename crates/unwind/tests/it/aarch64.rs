@@ -57,19 +57,19 @@ fn check(name: &str, options: &[&str]) {
 }
 
 #[test]
-#[ignore = "needs aarch64-linux-gnu-gcc and qemu-aarch64"]
+#[ignore = "nightly: needs aarch64-linux-gnu-gcc and qemu-aarch64"]
 fn optimized() {
     check("aarch64", &["-O2"]);
 }
 
 #[test]
-#[ignore = "needs aarch64-linux-gnu-gcc and qemu-aarch64"]
+#[ignore = "nightly: needs aarch64-linux-gnu-gcc and qemu-aarch64"]
 fn without_frame_pointers() {
     check("aarch64-omit", &["-O2", "-fomit-frame-pointer"]);
 }
 
 #[test]
-#[ignore = "needs aarch64-linux-gnu-gcc and qemu-aarch64"]
+#[ignore = "nightly: needs aarch64-linux-gnu-gcc and qemu-aarch64"]
 fn authenticated_return_addresses() {
     check("aarch64-pac", &["-O2", "-mbranch-protection=standard"]);
 }

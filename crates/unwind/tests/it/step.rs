@@ -363,7 +363,9 @@ fn frame_pointers_without_tables() {
 #[test]
 #[ignore = "walks the program named in PYROGRAPH_STEP"]
 fn other_program() {
-    let words = std::env::var("PYROGRAPH_STEP").expect("PYROGRAPH_STEP names a program");
+    let Ok(words) = std::env::var("PYROGRAPH_STEP") else {
+        return eprintln!("skipped: PYROGRAPH_STEP names no program");
+    };
     let most = std::env::var("PYROGRAPH_STEPS").map_or(200_000, |most| most.parse().unwrap());
     let mut words = words.split_whitespace();
     let mut command = Command::new(words.next().unwrap());
