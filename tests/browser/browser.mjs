@@ -45,6 +45,14 @@ export function launch() {
   });
 }
 
+/** Runs in a page: goes back or forward, waits until the page has followed, and returns the new fragment. */
+export function travel(by) {
+  return new Promise((done) => {
+    addEventListener("hashchange", () => setTimeout(() => done(location.hash)), { once: true });
+    history.go(by);
+  });
+}
+
 /** Serves pages by path: `{ "/a.svg": text }`. */
 export async function serve(pages) {
   const server = createServer((request, response) => {

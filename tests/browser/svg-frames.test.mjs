@@ -4,7 +4,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { draw, launch, serve } from "./browser.mjs";
+import { draw, launch, serve, travel } from "./browser.mjs";
 import { foldedText, hueOf, isShare, nearest, number, random, samplesOf, shown } from "./generated.mjs";
 
 const NIGHTLY = Boolean(process.env.PYROGRAPH_NIGHTLY);
@@ -66,13 +66,6 @@ function look() {
   const status = [...document.querySelectorAll("*")].map((of) => of.shadowRoot?.querySelector("[role=status]")).find(Boolean);
   return { hash: location.hash, view: picture.getAttribute("viewBox"), status: status.textContent, hits: picture.querySelectorAll("path.hit").length,
     up: picture.querySelectorAll("path.up").length, texts: [...document.querySelectorAll("g.text text")].map((of) => of.textContent) };
-}
-/** Runs in the picture: goes back or forward, and waits until it has followed. */
-function travel(by) {
-  return new Promise((done) => {
-    addEventListener("hashchange", () => setTimeout(done), { once: true });
-    history.go(by);
-  });
 }
 
 function checkTip(node, { lines, colour }, zoomed, pattern, where) {

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import puppeteer from "puppeteer-core";
-import { BINARY, launch } from "./browser.mjs";
+import { BINARY, launch, travel } from "./browser.mjs";
 import { foldedText, hueOf, isShare, nearest, number, random, samplesOf, scriptText, shown } from "./generated.mjs";
 
 const NIGHTLY = Boolean(process.env.PYROGRAPH_NIGHTLY);
@@ -393,9 +393,13 @@ async function walk(tab, second, profile, next, where) {
   }
 }
 
-/** `tab` has `run(function, argument)`, `go(address)`, `back()`, `forward()`. */
-async function checkStates(tab, second, profile, seed, states, limit) {
+/**
+ * `open` gives a tab, which has `run(function, argument)`, `go(address)`, `back()`, `forward()`, `close()`. Each call has tabs of its
+ * own: a browser keeps what a tab has shown, a gigabyte of a hundred states.
+ */
+async function checkStates(open, profile, seed, states, limit) {
   const next = random(seed);
+  const [tab, second] = [await open(), await open()];
   let frames = 0;
   for (let k = 0; k < states; k++) {
     const state = stateOf(next, profile);
@@ -458,6 +462,7 @@ async function checkStates(tab, second, profile, seed, states, limit) {
   }
   await tab.go(profile.url);
   await walk(tab, second, profile, next, `profile ${seed}`);
+  await Promise.all([tab.close(), second.close()]);
   return frames;
 }
 
@@ -484,13 +489,6 @@ function makeTwo(seed) {
   // Names are what they are: functions that differ in marks stay apart.
   execFileSync(BINARY, ["diff", old, now, "--names", "raw", "--unit", "samples", "-o", page], { stdio: "ignore" });
   return { samples, older, isTimed: false, url: pathToFileURL(page).href };
-}
-/** Runs in the page: goes back or forward, and waits until the page has followed. */
-function travel(by) {
-  return new Promise((done) => {
-    addEventListener("hashchange", () => setTimeout(() => done(location.hash)), { once: true });
-    history.go(by);
-  });
 }
 /** Goes through the history of a page; each page object has `evaluate`. */
 async function travelTo(page, by, hash) {
@@ -530,10 +528,7 @@ test("every frame is what is said of it", async () => {
   };
   let frames = 0;
   for (let left = STATES, seed = FIRST_SEED; left > 0; left -= STATES_OF_A_PROFILE, seed++) {
-    // A browser keeps what a tab has shown: a gigabyte of a hundred states.
-    const [tab, second] = [await open(), await open()];
-    frames += await checkStates(tab, second, make(seed), seed, Math.min(left, STATES_OF_A_PROFILE), NIGHTLY ? 0 : 2);
-    await Promise.all([tab.close(), second.close()]);
+    frames += await checkStates(open, make(seed), seed, Math.min(left, STATES_OF_A_PROFILE), NIGHTLY ? 0 : 2);
     if (NIGHTLY) { console.log(`profile ${seed}: ${frames} frames until now`); }
   }
   assert.deepEqual(errors, []);
@@ -551,7 +546,7 @@ test("every frame is what is said of it, in Firefox", { skip }, async () => {
       const page = await firefox.newPage();
       await page.setViewport({ width: 1400, height: 1000 });
       return {
-        run: (code, argument) => page.evaluate(code, argument),
+        close: () => page.close(), run: (code, argument) => page.evaluate(code, argument),
         async go(url) {
           await page.goto(anew(url));
           await page.waitForSelector("#path button");
@@ -563,10 +558,9 @@ test("every frame is what is said of it, in Firefox", { skip }, async () => {
         back: (hash) => travelTo(page, -1, hash), forward: (hash) => travelTo(page, 1, hash),
       };
     };
-    const [tab, second] = [await open(), await open()];
     let frames = 0;
     for (let seed = 1; seed <= (NIGHTLY ? 12 : 1); seed++) {
-      frames += await checkStates(tab, second, make(seed), seed, NIGHTLY ? STATES_OF_A_PROFILE : 1, NIGHTLY ? 0 : 2);
+      frames += await checkStates(open, make(seed), seed, NIGHTLY ? STATES_OF_A_PROFILE : 1, NIGHTLY ? 0 : 2);
     }
     assert.ok(frames > 20, `${frames} frames`);
   } finally {

@@ -121,7 +121,6 @@ impl Flame {
         let mut found = Matches::default();
         let Some(graph) = &self.graph else { return found };
         let zoom = graph.frames[self.zoomed];
-        let zoomed = zoom.start..zoom.start.saturating_add(zoom.value);
         // Parents come first.
         let mut inside = vec![false; graph.frames.len()];
         for (at, frame) in graph.frames.iter().enumerate() {
@@ -133,8 +132,7 @@ impl Flame {
             found.frames += usize::from(self.matching[at] && frame.value > 0);
             if self.matching[at] && !is_counted {
                 found.value = found.value.saturating_add(frame.value);
-                let is_below = frame.depth > zoom.depth && zoomed.contains(&frame.start);
-                if is_below {
+                if at != self.zoomed && is_within(frame, &zoom) {
                     found.in_zoom = found.in_zoom.saturating_add(frame.value);
                 }
             }
@@ -330,10 +328,7 @@ impl Flame {
         let own = frame.own.map(|own| format!(", self {}", share(own))).unwrap_or_default();
         let value = value_text(&graph.value_type, frame.value);
         let zoom = graph.frames[self.zoomed];
-        // Its callers are no part of it.
-        let is_in_zoom = frame.depth >= zoom.depth
-            && (zoom.start..zoom.start.saturating_add(zoom.value)).contains(&frame.start);
-        let of_zoom = match self.zoomed != 0 && is_in_zoom {
+        let of_zoom = match self.zoomed != 0 && is_within(&frame, &zoom) {
             true => format!(", {} of zoom", exact_percent(frame.value, zoom.value)),
             false => String::new(),
         };
@@ -580,6 +575,12 @@ impl Wider for Option<usize> {
 fn with(style: Style, fg: Option<Color>, bg: Option<Color>) -> Style {
     let style = fg.map_or(style, |fg| style.fg(fg));
     bg.map_or(style, |bg| style.bg(bg))
+}
+
+/// Returns true if a frame is the outer one or below it; callers of the outer one are not.
+fn is_within(frame: &FlameFrame, outer: &FlameFrame) -> bool {
+    let range = outer.start..outer.start.saturating_add(outer.value);
+    frame.depth >= outer.depth && range.contains(&frame.start)
 }
 
 /// Returns the frame at the end of a path of labels, or the last one that exists.

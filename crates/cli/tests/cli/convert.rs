@@ -192,10 +192,8 @@ fn png_size(path: &Path) -> (u32, u32) {
 #[cfg(not(feature = "png"))]
 #[test]
 fn without_pixels_it_says_what_writes_them() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = picture_inputs();
     let path = |name: &str| folder.path().join(name);
-    std::fs::write(path("a.folded"), "main;a 3\nmain;b 4\n").expect("a file");
-    std::fs::write(path("times"), "1 5\n2 6\n").expect("a file");
     for (verb, inputs) in PICTURES {
         let inputs = inputs.iter().map(|name| path(name));
         let mut command = pyrograph();
@@ -205,6 +203,14 @@ fn without_pixels_it_says_what_writes_them() {
         let said = text(&output.stderr);
         assert!(said.contains("--features png") && said.contains("rsvg-convert"), "{said}");
     }
+}
+
+/// A folder with the inputs of `PICTURES`.
+fn picture_inputs() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("a.folded"), "main;a 3\nmain;b 4\n").expect("a file");
+    std::fs::write(folder.path().join("times"), "1 5\n2 6\n").expect("a file");
+    folder
 }
 
 /// Subcommands that write pictures, and what they read.
@@ -218,10 +224,8 @@ const PICTURES: [(&str, &[&str]); 4] = [
 #[cfg(feature = "png")]
 #[test]
 fn every_picture_can_be_pixels() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = picture_inputs();
     let path = |name: &str| folder.path().join(name);
-    std::fs::write(path("a.folded"), "main;a 3\nmain;b 4\n").expect("a file");
-    std::fs::write(path("times"), "1 5\n2 6\n").expect("a file");
     for (verb, inputs) in PICTURES {
         let output = path(&format!("{verb}.png"));
         run(pyrograph()

@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
-use super::{Folded, pyrograph, wait_until};
+use super::{Folded, compile, is_root, pyrograph, wait_until};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 /// The compiler for test programs, and its flags: stacks have to be unwound.
@@ -19,6 +19,20 @@ impl Drop for Running {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// A folder and a program in it; `None`, which is said, if it cannot be recorded.
+pub fn program(test: &str, source: &str) -> Option<(tempfile::TempDir, PathBuf)> {
+    is_root(test).then(|| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = compile(C, source, folder.path());
+        (folder, program)
+    })
+}
+
+/// A path as an argument.
+pub fn path_text(path: &Path) -> &str {
+    path.to_str().expect("the path is text")
 }
 
 /// Records a program from its start to its end, with a byte on its standard input; what it wrote, too.

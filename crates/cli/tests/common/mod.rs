@@ -223,6 +223,14 @@ pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+/// Waits until a process has started this many threads beside its first.
+pub fn wait_for_threads(pid: u32, threads: usize) {
+    let tasks = format!("/proc/{pid}/task");
+    wait_until("it has all its threads", || {
+        std::fs::read_dir(&tasks).is_ok_and(|tasks| tasks.count() > threads)
+    });
+}
+
 /// Waits until `pyrograph stat` has begun to count, and waits for the end itself: in poll(2), which is call 7 of x86-64.
 pub fn wait_until_counting(pid: u32) {
     wait_until("it counts", || {

@@ -1,22 +1,10 @@
 //! The questions that only the in-kernel engine can answer: what is recorded of programs that know the
 //! truth about themselves.
 
-use std::collections::BTreeSet;
-use std::fs::File;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
 
-use crate::common::in_kernel::{C, has_feature, record_command, record_to, value_of};
-use crate::common::{Folded, compile, compile32, is_root, pyrograph, sharp, wait_until};
-
-/// A folder and a program in it; `None`, which is said, if it cannot be recorded.
-fn program(test: &str, source: &str) -> Option<(tempfile::TempDir, PathBuf)> {
-    is_root(test).then(|| {
-        let folder = tempfile::tempdir().expect("a folder");
-        let program = compile(C, source, folder.path());
-        (folder, program)
-    })
-}
+use crate::common::in_kernel::{has_feature, path_text, program, record_command, value_of};
+use crate::common::{Folded, compile32, is_root, pyrograph, sharp, wait_until};
 
 /// Returns true if the kernel has the events of a question; if not, the message must say so, with this exit code.
 fn is_supported(question: &str, feature: &str, code: i32) -> bool {
@@ -51,10 +39,6 @@ fn measured(text: &str, function: &str) -> f64 {
     line.and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{function}: {text}"))
 }
 
-fn text(path: &Path) -> &str {
-    path.to_str().expect("the path is text")
-}
-
 #[test]
 fn files_are_read_and_written_by_who_does_so() {
     let Some((folder, program)) = program("files_are_read_and_written_by_who_does_so", "moves.c")
@@ -62,7 +46,7 @@ fn files_are_read_and_written_by_who_does_so() {
         return;
     };
     let file = folder.path().join("data");
-    let record = |flags: &[&str]| record_command(&program, &[text(&file)], flags).0;
+    let record = |flags: &[&str]| record_command(&program, &[path_text(&file)], flags).0;
 
     let bytes = record(&["--file-io", "--bytes"]);
     assert_eq!(value_of_chain(&bytes, &["main", "writes", "sys_write"]), 819_200.0);
@@ -81,7 +65,7 @@ fn files_are_read_and_written_by_who_does_so() {
 fn system_calls_have_names() {
     let Some((folder, program)) = program("system_calls_have_names", "moves.c") else { return };
     let file = folder.path().join("data");
-    let record = |flags: &[&str]| record_command(&program, &[text(&file)], flags).0;
+    let record = |flags: &[&str]| record_command(&program, &[path_text(&file)], flags).0;
 
     let all = record(&["--syscalls", "--engine", "ebpf"]);
     assert_eq!(value_of_chain(&all, &["main", "pipes", "sys_write"]), 100.0);
@@ -160,7 +144,7 @@ fn sockets_send_and_receive() {
         return;
     }
     let file = folder.path().join("data");
-    let (folded, _) = record_command(&program, &[text(&file)], &["--net"]);
+    let (folded, _) = record_command(&program, &[path_text(&file)], &["--net"]);
     let moved = |function, what| value_of_chain(&folded, &["main", function, "[Unix]", what]);
     assert_eq!(moved("sends", "[sent]"), 300_000.0, "{:?}", folded.stacks);
     assert_eq!(moved("receives", "[received]"), 300_000.0, "{:?}", folded.stacks);
@@ -184,10 +168,10 @@ fn disks_are_written_by_who_does_so() {
     let file = folder.path().join("data");
     let fill = || {
         std::fs::write(&file, vec![1; 50 * 65536]).expect("a file");
-        File::open(&file).and_then(|file| file.sync_all()).expect("it is on the disk");
+        std::fs::File::open(&file).and_then(|file| file.sync_all()).expect("it is on the disk");
     };
     fill();
-    let record = |flags: &[&str]| record_command(&program, &[text(&file)], flags).0;
+    let record = |flags: &[&str]| record_command(&program, &[path_text(&file)], flags).0;
     let bytes = record(&["--block-io", "--bytes"]);
     assert_eq!(value_of(&bytes, "writes_to_disk"), 50.0 * 65536.0, "{:?}", bytes.stacks);
     let requests = record(&["--block-io", "--count"]);
@@ -315,210 +299,6 @@ fn locks_of_the_kernel_have_their_sort() {
     assert_eq!(folded.share(has_own), 0.0, "{:?}", folded.stacks);
 }
 
-// `realloc` of nothing calls `malloc`, `aligned_alloc` and `memalign` are one function with two names, and so on.
-#[test]
-fn each_allocation_counts_once_whatever_function_gives_it() {
-    let name = "each_allocation_counts_once_whatever_function_gives_it";
-    let Some((_folder, program)) = program(name, "allocates.c") else { return };
-    let expect = [
-        ("by_malloc", 100.0),
-        ("by_calloc", 110.0),
-        ("by_realloc_of_nothing", 120.0),
-        ("by_realloc", 130.0),
-        ("by_reallocarray_of_nothing", 140.0),
-        ("by_aligned_alloc", 160.0),
-        ("by_aligned_alloc_of_pages", 8192.0),
-        ("by_memalign", 170.0),
-        ("by_memalign_of_lines", 190.0),
-        ("by_valloc", 200.0),
-        ("by_pvalloc", 210.0),
-        ("by_strdup", 350.0),
-        ("by_posix_memalign", 220.0),
-        ("by_turns", 8.0 * 230.0),
-    ];
-    for flags in [&["--alloc"][..], &["--alloc", "--live"]] {
-        let (folded, _) = record_command(&program, &[], flags);
-        for (function, bytes) in expect {
-            // `realloc` gives back what the function before it was given.
-            let given_back = function == "by_realloc_of_nothing" && flags.contains(&"--live");
-            let bytes = if given_back { 0.0 } else { 100.0 * bytes };
-            assert_eq!(
-                value_of(&folded, function),
-                bytes,
-                "{function} {flags:?}: {:?}",
-                folded.stacks
-            );
-        }
-    }
-    let (folded, _) = record_command(&program, &[], &["--alloc", "--count"]);
-    for (function, _) in expect {
-        let calls = if function == "by_turns" { 800.0 } else { 100.0 };
-        assert_eq!(value_of(&folded, function), calls, "{function}: {:?}", folded.stacks);
-    }
-}
-
-/// Bytes that the functions of `own_allocators.c` ask for, each 100 times.
-const OWN: [(&str, f64); 9] = [
-    ("by_malloc", 100.0),
-    ("by_jemalloc", 110.0),
-    ("by_jemalloc_with_flags", 120.0),
-    ("by_jemalloc_of_zeros", 130.0),
-    ("by_jemalloc_again", 140.0),
-    ("by_mimalloc", 150.0),
-    ("by_mimalloc_of_lines", 160.0),
-    ("by_mimalloc_of_an_array", 170.0),
-    ("given_back", 370.0),
-];
-
-/// Nothing was seen of Rust programs with jemalloc or mimalloc.
-#[test]
-fn memory_of_a_programs_own_allocators_counts() {
-    let name = "memory_of_a_programs_own_allocators_counts";
-    let Some((_folder, program)) = program(name, "own_allocators.c") else { return };
-    // Each of the two that reallocate gives back what the function before it was given.
-    let reallocated = ["by_jemalloc_of_zeros", "by_mimalloc_of_lines"];
-    allocates_and_holds(&program, &OWN, &reallocated);
-}
-
-/// As Python loads Polars.
-#[test]
-fn memory_of_a_library_that_is_loaded_later_counts() {
-    let name = "memory_of_a_library_that_is_loaded_later_counts";
-    let Some((folder, program)) = program(name, "own_allocators.c") else { return };
-    let _turn = turn();
-    let place = folder.path().join("library");
-    std::fs::create_dir(&place).expect("a folder");
-    let library = compile(&["gcc", "-O2", "-g", "-shared", "-fPIC"], "own_allocators.c", &place);
-    let (folded, _) = record_command(&program, &[text(&library)], &["--alloc"]);
-    for (function, bytes) in OWN {
-        // It is called once before.
-        let times = if function == "by_malloc" { 101.0 } else { 100.0 };
-        assert_eq!(value_of(&folded, function), times * bytes, "{function}: {:?}", folded.stacks);
-    }
-}
-
-/// Bytes that the functions of `operators.cpp` ask for, each 100 times.
-const OPERATORS: [(&str, f64); 6] = [
-    ("by_malloc", 100.0),
-    ("by_new", 110.0),
-    ("by_new_of_an_array", 120.0),
-    ("by_new_of_lines", 130.0),
-    ("by_new_that_does_not_throw", 140.0),
-    ("given_back", 480.0),
-];
-
-/// An operator `new` that does not call `malloc`, as in jemalloc, tcmalloc and mimalloc, was not seen.
-#[test]
-fn operators_new_count() {
-    if !is_root("operators_new_count") {
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    let program = compile(CPP, "operators.cpp", folder.path());
-    allocates_and_holds(&program, &OPERATORS, &[]);
-}
-
-const CPP: &[&str] = &["g++", "-O1", "-g", "-std=c++17"];
-
-/// As a service is started by a script: what the script calls for memory is another library's, or another program's.
-#[test]
-fn memory_of_a_program_that_begins_later_counts() {
-    let name = "memory_of_a_program_that_begins_later_counts";
-    let Some((folder, own)) = program(name, "own_allocators.c") else { return };
-    let _turn = turn();
-    let operators = compile(CPP, "operators.cpp", folder.path());
-    for (program, expect, times) in [(own, &OWN[..], 101.0), (operators, &OPERATORS, 100.0)] {
-        let script = folder.path().join("start.sh");
-        std::fs::write(&script, format!("LATE=1 exec {}\n", program.display())).expect("a script");
-        let shell = Path::new("/bin/sh");
-        let out = folder.path().join("out.folded");
-        let (folded, _) = record_to(&out, shell, &[text(&script)], &["--alloc"]);
-        for (function, bytes) in expect {
-            let times = if *function == "by_malloc" { times } else { 100.0 };
-            let found = value_of(&folded, function);
-            assert_eq!(found, times * bytes, "{function}: {:?}", folded.stacks);
-        }
-    }
-}
-
-/// What a library passes on to the C library, whose functions the script called, counted twice.
-#[test]
-fn memory_that_a_preloaded_library_passes_on_counts_once() {
-    let name = "memory_that_a_preloaded_library_passes_on_counts_once";
-    let Some((folder, program)) = program(name, "wraps.c") else { return };
-    let _turn = turn();
-    let place = folder.path().join("library");
-    std::fs::create_dir(&place).expect("a folder");
-    let flags = &["gcc", "-O2", "-g", "-shared", "-fPIC", "-fno-builtin", "-DLIBRARY"];
-    let library = compile(flags, "wraps.c", &place);
-    let script = folder.path().join("start.sh");
-    let line = format!("LD_PRELOAD={} exec {}\n", library.display(), program.display());
-    std::fs::write(&script, line).expect("a script");
-    let out = folder.path().join("out.folded");
-    let (folded, _) = record_to(&out, Path::new("/bin/sh"), &[text(&script)], &["--alloc"]);
-    for (function, bytes) in [("by_malloc", 100.0), ("by_calloc", 110.0), ("by_realloc", 120.0)] {
-        let found = value_of(&folded, function);
-        assert_eq!(found, 100.0 * bytes, "{function}: {:?}", folded.stacks);
-    }
-}
-
-/// Of the whole machine, only the C library's functions were watched. Compilers beside this ask for memory a million times a second, so
-/// that stacks are sampled: of each function there are some.
-#[test]
-fn memory_of_other_allocators_counts_on_the_whole_machine() {
-    let name = "memory_of_other_allocators_counts_on_the_whole_machine";
-    let Some((folder, program)) = program(name, "own_allocators.c") else { return };
-    let _turn = turn();
-    // Other tests run the same program.
-    let own = folder.path().join("on_the_machine");
-    std::fs::rename(&program, &own).expect("a folder");
-    let out = folder.path().join("out.folded");
-    let arguments = ["LATE=1", "TIMES=30000", text(&own)];
-    let (folded, _) = record_to(&out, Path::new("/usr/bin/env"), &arguments, &["-a", "--alloc"]);
-    let is_own = |stack: &[String]| stack.first().is_some_and(|comm| comm == "on_the_machine");
-    let own = folded.stacks.iter().filter(|(stack, _)| is_own(stack));
-    let found: BTreeSet<&str> = own.flat_map(|(stack, _)| stack).map(String::as_str).collect();
-    let missing: Vec<_> = OWN.iter().filter(|(function, _)| !found.contains(function)).collect();
-    assert!(missing.is_empty(), "{missing:?}: {found:?}");
-}
-
-/// Others that watch the whole machine put breakpoints into the same files, and a program that waits for those of its own recorder
-/// would begin before they are there: such tests take turns, by this lock.
-fn turn() -> File {
-    let path = std::env::temp_dir().join("pyrograph-memory-tests.lock");
-    let lock = File::options().create(true).append(true).open(path).expect("a file");
-    lock.lock().expect("others end");
-    lock
-}
-
-/// Each function allocates 100 times as many bytes, and holds them at the end but for `given_back` and those of `reallocated`.
-fn allocates_and_holds(program: &Path, expect: &[(&str, f64)], reallocated: &[&str]) {
-    for flags in [&["--alloc"][..], &["--alloc", "--live"]] {
-        let (folded, _) = record_command(program, &[], flags);
-        for (function, bytes) in expect {
-            let is_given_back = *function == "given_back" || reallocated.contains(function);
-            let is_gone = is_given_back && flags.contains(&"--live");
-            let bytes = if is_gone { 0.0 } else { 100.0 * bytes };
-            let found = value_of(&folded, function);
-            assert_eq!(found, bytes, "{function} {flags:?}: {:?}", folded.stacks);
-        }
-    }
-}
-
-#[test]
-fn memory_that_is_held_is_supported() {
-    let Some((_folder, program)) = program("live_memory_is_reported", "holds.c") else {
-        return;
-    };
-    let (folded, _) = record_command(&program, &[], &["--alloc", "--live"]);
-    let held = |function| value_of(&folded, function);
-    assert_eq!(held("keeps"), 100_000.0, "{:?}", folded.stacks);
-    assert_eq!(held("gives_back"), 0.0, "{:?}", folded.stacks);
-    assert_eq!(held("aligns"), 40_960.0, "{:?}", folded.stacks);
-    assert_eq!(held("grows"), 50_000.0, "{:?}", folded.stacks);
-    assert_eq!(value_of(&folded, "_start"), folded.total(), "{:?}", folded.stacks);
-}
-
 #[test]
 fn wakers_have_their_shares_of_time() {
     let Some((_folder, program)) = program("wakers_have_their_shares_of_time", "wakes.c") else {
@@ -596,7 +376,7 @@ fn places_that_are_not_there_are_named() {
     let Some((folder, program)) = program("places_that_are_not_there_are_named", "probes.c") else {
         return;
     };
-    let program = text(&program);
+    let program = path_text(&program);
     let cases = [
         (format!("uprobe:{program}:setps"), "steps"),
         (format!("uretprobe:{program}:begns"), "begins"),

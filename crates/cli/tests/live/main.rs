@@ -11,6 +11,8 @@ mod go_pgo;
 #[cfg(all(feature = "bpf", target_arch = "x86_64"))]
 mod in_kernel;
 #[cfg(all(feature = "bpf", target_arch = "x86_64"))]
+mod in_kernel_allocations;
+#[cfg(all(feature = "bpf", target_arch = "x86_64"))]
 mod in_kernel_questions;
 mod java;
 mod java_calls;

@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use crate::common::in_kernel::Running;
 use crate::common::{
     Folded, as_nobody, binary, compile, cpu_time, is_root, pyrograph, sharp, slice, stolen,
-    wait_until,
+    wait_for_threads, wait_until,
 };
 
 const C: &[&str] =
@@ -165,10 +165,7 @@ fn threads_that_run_for_too_little_each_are_said() {
     std::fs::copy(binary(), &pyrograph).expect("a copy");
     let crowd = Running(as_nobody(&program).args(["900", "300"]).spawn().expect("it runs"));
     let pid = crowd.0.id().to_string();
-    let tasks = format!("/proc/{pid}/task");
-    wait_until("it has all its threads", || {
-        std::fs::read_dir(&tasks).is_ok_and(|tasks| tasks.count() > 900)
-    });
+    wait_for_threads(crowd.0.id(), 900);
     let out = folder.path().join("none.folded");
     let mut recording = as_nobody(&pyrograph);
     recording.args(["record", "--engine", "perf", "-F", "99", "-d", "1", "-p", &pid, "-o"]);
@@ -195,10 +192,7 @@ fn five_thousand_threads_that_run_for_little_each_are_all_sampled() {
     let mut crowd = Command::new(&program);
     let crowd = Running(crowd.args(["5000", "1500"]).spawn().expect("it runs"));
     let pid = crowd.0.id();
-    let tasks = format!("/proc/{pid}/task");
-    wait_until("it has all its threads", || {
-        std::fs::read_dir(&tasks).is_ok_and(|tasks| tasks.count() > 5000)
-    });
+    wait_for_threads(crowd.0.id(), 5000);
     let (before, stolen_before) = (cpu_time(pid), stolen());
     let out = folder.path().join("out.folded");
     let mut recording = pyrograph();

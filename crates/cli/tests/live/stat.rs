@@ -7,7 +7,8 @@ use std::process::{Command, Output, Stdio};
 
 use crate::common::in_kernel::Running;
 use crate::common::{
-    Counts, as_nobody, binary, compile, is_root, of, pyrograph, stolen, text, wait_until,
+    Counts, as_nobody, binary, compile, is_root, of, pyrograph, stolen, text, wait_for_threads,
+    wait_until,
 };
 use serde_json::Value;
 
@@ -162,10 +163,7 @@ fn as_many_counters_are_opened_as_threads_need() {
     let program = compile(C, "crowd.c", folder.path());
     let crowd = Running(Command::new(program).args(["100", "20"]).spawn().expect("it runs"));
     let pid = crowd.0.id().to_string();
-    let tasks = format!("/proc/{pid}/task");
-    wait_until("it has all its threads", || {
-        std::fs::read_dir(&tasks).is_ok_and(|tasks| tasks.count() > 100)
-    });
+    wait_for_threads(crowd.0.id(), 100);
     let limited = |then: &str| {
         let line = format!("ulimit -n 300; {then}");
         Command::new("sh").args(["-c", &line]).arg(binary()).output().expect("a shell")

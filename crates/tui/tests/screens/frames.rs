@@ -53,7 +53,7 @@ fn frames(stacks: &[Stack]) -> BTreeMap<Vec<String>, (u64, u64)> {
     frames
 }
 
-/// What the view says of a frame: its name, its samples, and its shares of all, of the zoom and by itself as they are written.
+/// Detail line of a frame: name, samples, and the percentages as written.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Said {
     name: String,
@@ -64,7 +64,7 @@ struct Said {
 }
 
 impl Said {
-    /// What has to be said. `zoom`: the samples of the zoomed frame, if this one is in it.
+    /// Expected detail line. `zoom`: the samples of the zoomed frame, if this one is in it.
     fn expected(name: &str, (total, own): (u64, u64), all: u64, zoom: Option<u64>) -> Self {
         let share = |part: u64, whole: u64| pyrograph_render::exact_percent(part, whole);
         Self {
