@@ -5,7 +5,10 @@
 
 enum { CODE = 16, MOST = 16 };
 
-/* Calls `begin` after the functions were looked at, and waits for up to 20 s until each has changed. */
+/*
+ * Calls `begin` after the functions were looked at, and waits for up to 20 s until each has changed. The kernel puts a breakpoint in
+ * place before the recorder attaches a program to it, and a recorder that waits for a CPU may do so much later.
+ */
 static bool wait_for_breakpoints(void *const *functions, int count, void (*begin)(void)) {
     char code[MOST][CODE];
     for (int i = 0; i < count; i++)
@@ -16,8 +19,10 @@ static bool wait_for_breakpoints(void *const *functions, int count, void (*begin
         int changed = 0;
         for (int i = 0; i < count; i++)
             changed += memcmp(code[i], functions[i], CODE) != 0;
-        if (changed == count)
+        if (changed == count) {
+            usleep(500000);
             return true;
+        }
         usleep(10000);
     }
     return false;

@@ -61,8 +61,15 @@ int main() {
     char byte;
     if (read(STDIN_FILENO, &byte, 1) != 1)
         return 1;
-    void *const own[] = {reinterpret_cast<void *>(malloc), reinterpret_cast<void *>(static_cast<void *(*)(std::size_t)>(operator new))};
-    if (getenv("LATE") != nullptr && !wait_for_breakpoints(own, 2, nullptr))
+    using size = std::size_t;
+    void *const own[] = {
+        reinterpret_cast<void *>(malloc),
+        reinterpret_cast<void *>(static_cast<void *(*)(size)>(operator new)),
+        reinterpret_cast<void *>(static_cast<void *(*)(size)>(operator new[])),
+        reinterpret_cast<void *>(static_cast<void *(*)(size, std::align_val_t)>(operator new)),
+        reinterpret_cast<void *>(static_cast<void *(*)(size, const std::nothrow_t &)>(operator new)),
+    };
+    if (getenv("LATE") != nullptr && !wait_for_breakpoints(own, sizeof own / sizeof *own, nullptr))
         return 1;
     for (int i = 0; i < 100; i++) {
         by_malloc();
