@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use pyrograph_format::{Detail, Input, Locator, Options, READERS, SymbolOptions, write_folded};
-use pyrograph_format::{EventInput, events, recording_info};
+use pyrograph_format::{EventInput, describe, events};
 use pyrograph_profile::{EventFilter, LabelOptions, Tree};
 
 fn folded(bytes: &[u8], options: &Options) -> Option<Vec<u8>> {
@@ -49,7 +49,7 @@ fuzz_target!(|bytes: &[u8]| {
     let totals = folded(bytes, &one);
     assert_eq!(totals, folded(bytes, &two));
     assert_eq!(totals, folded(bytes, &samples));
-    let _ = recording_info(Input::bytes("x", bytes));
+    let _ = describe(Input::bytes("x", bytes));
     single_events(bytes, &one);
     let head = Input::bytes("x", bytes).begin().expect("bytes in memory");
     let mut last = 0;

@@ -15,7 +15,7 @@ use crate::code::CodeArgs;
 use crate::reading::ReadArgs;
 use crate::say::{misuse, say};
 use crate::sched::perfetto;
-use crate::streams::{PictureArgs, inputs, say_written};
+use crate::streams::{PictureArgs, event_inputs, inputs, say_written, say_wrote};
 
 /// Turn any input into a file for another tool
 ///
@@ -90,6 +90,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         picture.code = args.code.of(&profile, &args.reading.symbols());
     }
     say_written(output.write(&profile, &LabelOptions::default(), &title, &picture)?);
+    say_wrote(args.output.as_deref());
     if let Some(counts) = output.counts(&profile) {
         say!("{output}: {counts}");
     }
@@ -116,7 +117,7 @@ fn write_scheduler(args: &Args) -> anyhow::Result<ExitCode> {
         );
     }
     args.reading.limit_memory();
-    let mut inputs = inputs(&args.files)?;
+    let mut inputs = event_inputs(&args.files)?;
     let (Some(input), None) = (inputs.pop(), inputs.pop()) else {
         misuse!("a trace of the scheduler is made of one input");
     };

@@ -72,8 +72,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE", num_args = 1.., requires = "before", conflicts_with = "files")]
     after: Vec<PathBuf>,
 
-    /// Where to write: .svg, .html (a page with all views), .folded, .txt, .md or .json; may be repeated [default: a
-    /// table on standard output]
+    /// Where to write: .svg, .html (a page with all views), .folded, .txt, .md, .csv or .json; may be repeated
+    /// [default: a table on standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Vec<PathBuf>,
 
@@ -88,6 +88,10 @@ pub struct Args {
     /// Write the table as Markdown
     #[arg(long, group = "form")]
     markdown: bool,
+
+    /// Write the table as CSV
+    #[arg(long, group = "form")]
+    csv: bool,
 
     /// Write the table as JSON
     #[arg(long, group = "form")]
@@ -205,6 +209,7 @@ enum Form {
     Folded,
     Text,
     Markdown,
+    Csv,
     Json,
 }
 
@@ -217,9 +222,10 @@ impl Form {
             Some("folded") => Self::Folded,
             Some("txt") => Self::Text,
             Some("md") => Self::Markdown,
+            Some("csv") => Self::Csv,
             Some("json") => Self::Json,
             _ => misuse!(
-                "{}: unknown format; use a name that ends in .svg, .png, .html, .folded, .txt, .md or .json",
+                "{}: unknown format; use a name that ends in .svg, .png, .html, .folded, .txt, .md, .csv or .json",
                 path.display()
             ),
         })
@@ -300,6 +306,7 @@ fn compare(args: &Args) -> anyhow::Result<ExitCode> {
             Form::Page => write_output(path, |out| page(args, &diff, &sides, out))?,
             Form::Text => write_output(path, |out| table.text(out))?,
             Form::Markdown => write_output(path, |out| table.markdown(out))?,
+            Form::Csv => write_output(path, |out| table.csv(out))?,
             Form::Json => write_output(path, |out| table.json(out))?,
         }
     }
@@ -347,11 +354,12 @@ fn outputs(args: &Args) -> anyhow::Result<Vec<(Option<PathBuf>, Form)>> {
     for path in &args.output {
         outputs.push((Some(path.clone()), Form::of(path)?));
     }
-    let asked = match (args.folded, args.svg, args.markdown, args.json) {
-        (true, ..) => Some(Form::Folded),
-        (_, true, ..) => Some(Form::Svg),
-        (_, _, true, _) => Some(Form::Markdown),
-        (.., true) => Some(Form::Json),
+    let asked = match args {
+        Args { folded: true, .. } => Some(Form::Folded),
+        Args { svg: true, .. } => Some(Form::Svg),
+        Args { markdown: true, .. } => Some(Form::Markdown),
+        Args { csv: true, .. } => Some(Form::Csv),
+        Args { json: true, .. } => Some(Form::Json),
         _ if outputs.is_empty() || args.fail_over.is_some() => Some(Form::Text),
         _ => None,
     };

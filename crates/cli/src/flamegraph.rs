@@ -9,16 +9,18 @@ use pyrograph_analyze::{
     FlameError, FlameGraph, FlameOptions, flame, flame_chart, flame_reversed, origin,
 };
 use pyrograph_format::{Detail, Options, SymbolOptions, ThreadDetail, write_file};
+use pyrograph_output::{Output, Picture};
 use pyrograph_profile::{LabelOptions, Profile, Tree};
 use pyrograph_render::{
     Background, Encoding, MinWidth, NameAttributes, Palette, PaletteMap, SvgOptions, Theme, Tone,
     subtitle, svg, svg_message,
 };
 
+use crate::code::CodeArgs;
 use crate::ending;
 use crate::reading::ReadArgs;
-use crate::say::say;
-use crate::streams::{inputs, write_picture};
+use crate::say::{misuse, say};
+use crate::streams::{inputs, say_wrote, write_picture};
 use crate::units::above_zero;
 
 /// File in which `--cp` stores colours.
@@ -175,7 +177,11 @@ pub struct Args {
 
 /// Runs `pyrograph flamegraph`.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    ending::check(args.output.as_deref(), &["svg", "png"])?;
+    ending::check(args.output.as_deref(), &["svg", "png", "html", "htm"])?;
+    let ending = args.output.as_deref().and_then(Path::extension);
+    if ending.is_some_and(|ending| ending == "html" || ending == "htm") {
+        return write_page(&args);
+    }
     let mut options = svg_options(&args)?;
     for (option, given, why) in [
         (
@@ -223,6 +229,42 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         }
         Err(error) => refuse(&args, &options, &error.to_string()),
     }
+}
+
+/// Writes the page of `pyrograph view`, which draws flame charts and reversed graphs by itself.
+fn write_page(args: &Args) -> anyhow::Result<ExitCode> {
+    let of_pictures = [
+        ("--flamechart", args.flamechart),
+        ("--reverse", args.reverse),
+        ("--embed", args.embed),
+        ("--cp", args.cp),
+        ("--nameattr", args.nameattr.is_some()),
+        ("--width", args.width.is_some()),
+    ];
+    if let Some((option, _)) = of_pictures.into_iter().find(|(_, given)| *given) {
+        misuse!("{option} is for SVG pictures: a page is drawn by its reader's browser");
+    }
+    let output = Output::named(args.output.as_deref(), "html")?;
+    let options = Options {
+        detail: output.detail(),
+        threads: ThreadDetail::Thread,
+        instructions: output.holds_instructions(),
+        ..Options::default()
+    };
+    let (profile, _) =
+        args.reading.read(inputs(&args.files)?, options).context("failed to draw")?;
+    let picture = Picture {
+        subtitle: args.subtitle.clone(),
+        inverted: args.inverted,
+        theme: args.theme,
+        code: CodeArgs::default().of(&profile, &args.reading.symbols()),
+        keeps_names: args.reading.names().is_some(),
+        ..Picture::default()
+    };
+    let title = args.title.as_deref().unwrap_or("Profile");
+    output.write(&profile, &LabelOptions::default(), title, &picture)?;
+    say_wrote(args.output.as_deref());
+    Ok(ExitCode::SUCCESS)
 }
 
 fn svg_options(args: &Args) -> anyhow::Result<SvgOptions> {

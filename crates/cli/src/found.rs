@@ -5,6 +5,8 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use pyrograph_profile::Profile;
+
 use crate::say::{misuse, say};
 use crate::units::counted;
 
@@ -18,25 +20,61 @@ pub const DEFAULT_PICTURE: &str = "flamegraph.svg";
 pub const KEPT_BEFORE: &str = "flamegraph.old.pb.gz";
 
 /// File names of a recording and of the previous one: Pyrograph's, and those of `perf record`.
-const RECORDINGS: [(&str, &str); 2] = [(KEPT, KEPT_BEFORE), ("perf.data", "perf.data.old")];
+const RECORDINGS: [(&str, &str); 2] = [(KEPT, KEPT_BEFORE), (PERFS, "perf.data.old")];
+
+/// File that `perf record` writes.
+const PERFS: &str = "perf.data";
 
 /// Finds the recording in the current folder, the newer one if there are two; `None` if standard input is a pipe or a
-/// file and is to be read.
-pub fn input() -> anyhow::Result<Option<PathBuf>> {
+/// file and is to be read. The caller [says](say_read) which it is.
+pub fn profile() -> anyhow::Result<Option<&'static Path>> {
     if has_standard_input() {
         return Ok(None);
     }
     match newest() {
-        Some((path, _)) => {
-            say!("reading {}{}", path.display(), age(path));
-            Ok(Some(path.to_owned()))
-        }
+        Some((path, _)) => Ok(Some(path)),
         None => misuse!(
-            "no input: name a file, or `-` for standard input. Without one, {} or perf.data in the current folder is \
-             read; pyrograph record -- COMMAND writes the first",
-            KEPT
+            "no input: name a file, or `-` for standard input. Without one, {KEPT} or {PERFS} in the current folder is \
+             read; pyrograph record -- COMMAND writes the first"
         ),
     }
+}
+
+/// Finds the recording of single events in the current folder; `None` if standard input is to be read.
+pub fn events() -> anyhow::Result<Option<&'static Path>> {
+    if has_standard_input() {
+        return Ok(None);
+    }
+    let path = Path::new(PERFS);
+    if path.is_file() {
+        say_reading(path);
+        return Ok(Some(path));
+    }
+    let not = if Path::new(KEPT).is_file() {
+        format!(" ({KEPT} has stacks and sums, but no single events)")
+    } else {
+        String::new()
+    };
+    misuse!(
+        "no input: name a file, or `-` for standard input. Without one, {PERFS} in the current folder is read{not}"
+    )
+}
+
+/// Prints which recording is read, and its age.
+pub fn say_reading(path: &Path) {
+    say!("reading {}, written {}", path.display(), age(path));
+}
+
+/// Prints which recording was read: its command, what it counts, and its age.
+pub fn say_read(path: &Path, profile: &Profile) {
+    let counts = profile.value_types.get(profile.shown).filter(|of| !of.is_unnamed());
+    let facts = [
+        profile.about.command.as_ref().map(|command| format!("`{command}`")),
+        counts.map(|of| of.name.clone()),
+        Some(age(path)).filter(|age| !age.is_empty()),
+    ];
+    let facts: Vec<String> = facts.into_iter().flatten().collect();
+    say!("reading {}: {}", path.display(), facts.join(", "));
 }
 
 /// The recording in the current folder and the previous one, to compare them.
@@ -64,22 +102,42 @@ pub fn after(before: &Path) -> Option<PathBuf> {
     })
 }
 
-/// Files of an earlier recording that a recording without named outputs would replace.
-pub fn files_of_before() -> Vec<&'static str> {
-    [DEFAULT_PICTURE, KEPT].into_iter().filter(|name| Path::new(name).is_file()).collect()
+/// The previous recording, while the new one is written: if that fails, it stays where it is.
+pub struct Before {
+    /// Second name of its file; `None` if there is none.
+    link: Option<PathBuf>,
 }
 
-/// Renames the previous recording, as `perf record` does.
-pub fn keep_before() {
-    // If it cannot be renamed, it cannot be replaced either, which is reported as an error later.
-    std::fs::rename(KEPT, KEPT_BEFORE).ok();
+impl Before {
+    /// Gives the previous recording a second name.
+    pub fn hold() -> Self {
+        let link = PathBuf::from(format!(".{KEPT_BEFORE}-{}", std::process::id()));
+        // Not every file system has links.
+        let is_held = std::fs::hard_link(KEPT, &link).is_ok() || std::fs::copy(KEPT, &link).is_ok();
+        Self { link: is_held.then_some(link) }
+    }
+
+    /// Makes it the recording before, as `perf record` does.
+    pub fn replaced(mut self) {
+        if let Some(link) = self.link.take() {
+            std::fs::rename(link, KEPT_BEFORE).ok();
+        }
+    }
 }
 
-/// Time since a file was written, for messages: ", written 3 minutes ago".
+impl Drop for Before {
+    fn drop(&mut self) {
+        if let Some(link) = &self.link {
+            std::fs::remove_file(link).ok();
+        }
+    }
+}
+
+/// Time since a file was written, for messages: "3 minutes ago"; empty if it is not known.
 fn age(path: &Path) -> String {
     let written = std::fs::metadata(path).and_then(|of| of.modified()).ok();
     let passed = written.and_then(|written| written.elapsed().ok());
-    passed.map_or_else(String::new, |passed| format!(", written {} ago", rounded(passed)))
+    passed.map_or_else(String::new, |passed| format!("{} ago", rounded(passed)))
 }
 
 /// A duration in its largest whole unit.

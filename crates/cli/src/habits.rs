@@ -1,17 +1,20 @@
 //! Translation of options, subcommands and values of `perf` and `strace` that have another spelling here. Those without
 //! an equivalent are errors that name the nearest one.
 //!
-//! Sources: perf-stat(1), perf-report(1), perf-annotate(1), perf-record(1), perf-top(1), perf-sched(1), perf-trace(1),
-//! strace(1).
+//! Sources: perf-stat(1), perf-report(1), perf-annotate(1), perf-record(1), perf-top(1), perf-sched(1), perf-script(1),
+//! perf-trace(1), strace(1).
+
+mod table;
 
 use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use clap::Command;
 use pyrograph_record::nearest;
 
-use crate::record::question;
 use crate::spelling;
+use table::{HABITS, READERS, VERBS, is_number};
 
 /// How an option of another program is followed by its value.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -24,10 +27,6 @@ enum Takes {
     /// As [`Self::Joined`], or the next argument if it begins with one of these words.
     Words(&'static [&'static str]),
 }
-
-/// Words of `perf report -g`.
-const CALL_GRAPHS: Takes =
-    Words(&["caller", "callee", "graph", "flat", "fractal", "folded", "none"]);
 
 /// Arguments in place of those of another program, or the line that explains them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -56,140 +55,6 @@ enum Meaning {
 use Meaning::{Already, As, Of, Say};
 use Takes::{Joined, Nothing, Value, Words};
 
-/// Options of another program for a subcommand of ours: its spellings, its value, and its meaning.
-type Habit = (&'static str, &'static [&'static str], Takes, Meaning);
-
-/// Subcommands that read files.
-const READERS: [&str; 9] =
-    ["report", "annotate", "view", "flamegraph", "fold", "convert", "info", "heatmap", "diff"];
-
-/// Options of other programs. Those that a subcommand has itself are translated only by [`Of`].
-const HABITS: &[Habit] = &[
-    ("stat", &["-x", "--field-separator"], Value, Of(separator)),
-    ("stat", &["-j", "--json-output"], Nothing, As(&["--json"])),
-    ("stat", &["-A", "--no-aggr"], Nothing, As(&["--by=cpu"])),
-    ("stat", &["--per-core"], Nothing, As(&["--by=core"])),
-    ("stat", &["--per-socket"], Nothing, As(&["--by=socket"])),
-    ("stat", &["--per-node"], Nothing, As(&["--by=node"])),
-    ("stat", &["--per-thread"], Nothing, As(&["--by=thread"])),
-    ("stat", &["-B", "--big-num", "-S", "--sync"], Nothing, Already),
-    ("stat", &["-G", "--for-each-cgroup"], Value, Of(group)),
-    ("stat", &["-i"], Nothing, As(&["--no-inherit"])),
-    (
-        "stat",
-        &["--interval-print"],
-        Value,
-        Of(|value| Some(option("--interval", &milliseconds(value)))),
-    ),
-    ("stat", &["--timeout"], Value, Of(|value| Some(option("--duration", &milliseconds(value))))),
-    (
-        "stat",
-        &["-D", "--delay"],
-        Value,
-        Say("stat counts from the start: start the program, and count it by -p once it is ready"),
-    ),
-    (
-        "stat",
-        &["-dd", "-ddd", "--detailed"],
-        Nothing,
-        Say(
-            "events are named by -e here: `pyrograph list` lists them, and -d TIME says for how long",
-        ),
-    ),
-    (
-        "stat",
-        &["--topdown", "--transaction", "-M", "--metrics"],
-        Joined,
-        Say("metrics of hardware are not computed: -e counts the events that they are made of"),
-    ),
-    ("trace", &["-f", "-ff", "--follow-forks", "-tt", "-ttt", "-T", "-y", "-yy"], Nothing, Already),
-    ("trace", &["-k", "--stack-traces", "--call-graph"], Joined, As(&["--stacks"])),
-    ("trace", &["-c", "--summary-only", "-w"], Nothing, As(&["--summary"])),
-    ("trace", &["-s"], Value, Of(string_limit)),
-    ("trace", &["-e", "--expr"], Value, Of(qualified)),
-    ("trace", &["--trace"], Value, Of(|calls| Some(option("--expr", calls)))),
-    ("trace", &["--failed-only", "--failure"], Nothing, As(&["--failed"])),
-    (
-        "trace",
-        &["-z", "--successful-only"],
-        Nothing,
-        Say("calls that succeed are shown among all: -Z alone, those that fail, is there"),
-    ),
-    (
-        "trace",
-        &["-P", "--trace-path"],
-        Value,
-        Say("calls of one path are not chosen: `pyrograph trace -e %file … 2>&1 | grep PATH`"),
-    ),
-    ("report", &["--stdio", "--stdio2", "--no-pager"], Nothing, Already),
-    ("report", &["--tui", "--gtk"], Nothing, Say("the view on the terminal is `pyrograph view`")),
-    ("report", &["--no-children"], Nothing, As(&["--sort=self"])),
-    ("report", &["--children"], Nothing, As(&["--sort=total"])),
-    ("report", &["-s", "--sort"], Value, Of(sort)),
-    ("report", &["-g", "--call-graph"], CALL_GRAPHS, Of(call_graph)),
-    ("report", &["-G", "--inverted"], Nothing, As(&["--callees"])),
-    ("report", &["-F", "--fields"], Value, Say("columns are fixed: --json has all numbers")),
-    ("report", &["-e"], Value, Of(|event| Some(option("--event-filter", event)))),
-    ("annotate", &["--stdio", "--stdio2", "-l", "--print-line"], Nothing, Already),
-    ("annotate", &["--tui", "--gtk"], Nothing, Say("-o page.html has a page of a function")),
-    (
-        "annotate",
-        &["-s", "--symbol"],
-        Value,
-        Of(|name| Some(Ok(Ours { first: vec![name.to_owned()], ..Ours::default() }))),
-    ),
-    ("annotate", &["-e"], Value, Of(|event| Some(option("--event-filter", event)))),
-    ("top", &["--stdio", "--stdio2"], Nothing, As(&["--batch"])),
-    ("record", &["-e", "--event"], Value, Of(question)),
-    ("top", &["-e", "--event"], Value, Of(question)),
-    ("record", &["-o", "--output"], Value, Of(perf_data)),
-    ("record", &["-m", "--mmap-pages", "--clockid"], Value, Already),
-    (
-        "record",
-        &[
-            "-R",
-            "--raw-samples",
-            "-B",
-            "--no-buildid",
-            "-N",
-            "--no-buildid-cache",
-            "-W",
-            "--weight",
-            "-z",
-        ],
-        Joined,
-        Already,
-    ),
-    (
-        "record",
-        &["-b", "--branch-any", "-j", "--branch-filter"],
-        Joined,
-        Say("branches are not recorded here; the perf.data of `perf record -b` is read"),
-    ),
-];
-
-/// Subcommands of perf and of other profilers, and ours.
-const VERBS: &[(&str, &str)] = &[
-    ("evlist", "`pyrograph info FILE` lists a recording's events"),
-    ("buildid-list", "`pyrograph info FILE` lists a recording's files"),
-    (
-        "probe",
-        "a probe needs not be made before: `pyrograph list 'uprobe:FILE:*'` lists them, -e takes them",
-    ),
-    ("lock", "waits for locks are `pyrograph record --locks`"),
-    ("kmem", "allocations of the kernel are tracepoints: `pyrograph record -e kmem:kmalloc`"),
-    ("mem", "accesses to memory are not sampled; -e cache-misses counts, where the machine can"),
-    ("c2c", "accesses to memory are not sampled; -e cache-misses counts, where the machine can"),
-    ("timechart", "`pyrograph sched chart` draws CPUs and threads over time"),
-    ("ftrace", "events of the kernel are traced by `pyrograph trace -e 'sched:*'`"),
-    ("inject", "code that was made at run time has its names without it: jitdump files are read"),
-    ("archive", "`perf archive` makes one; give it to a verb as a file beside perf.data"),
-    ("load", "`pyrograph view FILE` shows a profile"),
-    ("collapse", "`pyrograph fold FILE` folds stacks"),
-    ("stackcollapse", "`pyrograph fold FILE` folds stacks"),
-    ("version", "`pyrograph --version` says it"),
-];
-
 /// Translates a command line. `program` is its definition.
 ///
 /// # Errors
@@ -198,9 +63,9 @@ const VERBS: &[(&str, &str)] = &[
 pub fn translated(arguments: Vec<OsString>, program: &Command) -> Result<Vec<OsString>, String> {
     let Some(verb) = arguments.get(1).and_then(|verb| verb.to_str()) else { return Ok(arguments) };
     let Some(mut known) = program.find_subcommand(verb) else {
-        return match VERBS.iter().find(|(name, _)| *name == verb) {
+        return match VERBS.iter().find(|(names, _)| names.contains(&verb)) {
             Some((_, line)) => Err(format!("{verb}: {line}")),
-            None => Ok(arguments),
+            None => file(verb).map_or(Ok(arguments), Err),
         };
     };
     let verb = known.get_name();
@@ -263,7 +128,7 @@ fn translation(
 ) -> Option<(Translated, bool)> {
     let (name, joined) = split(text);
     let is_ours = is_known(name, known);
-    for (_, spellings, takes, meaning) in HABITS.iter().filter(|habit| habit.0 == verb) {
+    for (_, spellings, takes, meaning) in HABITS.iter().filter(|habit| habit.0.contains(&verb)) {
         // Several letters in one word are a spelling of their own.
         let is_whole = spellings.contains(&text);
         if !is_whole && (!spellings.contains(&name) || *takes == Nothing) {
@@ -376,6 +241,21 @@ fn view<'a>(verb: &str, word: &str, program: &'a Command) -> Result<Option<&'a s
     Ok(None)
 }
 
+/// Line for a file, or a program in PATH, in place of a subcommand.
+fn file(word: &str) -> Option<String> {
+    let path = Path::new(word);
+    let is_command = match path.metadata() {
+        Ok(file) => file.is_file() && file.permissions().mode() & 0o111 != 0,
+        Err(_) => pyrograph_recorder::is_program(word.as_ref()),
+    };
+    match is_command {
+        true => Some(format!("{word}: `pyrograph record -- {word}` records a program")),
+        false => path.is_file().then(|| {
+            format!("{word}: `pyrograph report {word}` shows a profile, `pyrograph flamegraph {word}` draws it")
+        }),
+    }
+}
+
 fn here(arguments: &[&str]) -> Translated {
     let here = arguments.iter().map(|argument| (*argument).to_owned()).collect();
     Ok(Ours { here, ..Ours::default() })
@@ -383,85 +263,6 @@ fn here(arguments: &[&str]) -> Translated {
 
 fn option(name: &str, value: &str) -> Translated {
     here(&[&format!("{name}={value}")])
-}
-
-fn is_number(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
-}
-
-fn milliseconds(value: &str) -> String {
-    if is_number(value) { format!("{value}ms") } else { value.to_owned() }
-}
-
-fn separator(value: &str) -> Option<Translated> {
-    Some(match value {
-        "," | "" => here(&["--csv"]),
-        _ => Err("-x: values are separated by commas (--csv), or are JSON (--json)".to_owned()),
-    })
-}
-
-fn group(value: &str) -> Option<Translated> {
-    match value.contains(',') {
-        true => Some(Err("-G: one control group; --by cgroup counts each apart".to_owned())),
-        false => Some(option("--cgroup", value)),
-    }
-}
-
-/// `strace -s 100`; `-s` alone is our summary.
-fn string_limit(value: &str) -> Option<Translated> {
-    is_number(value).then(|| option("--string-limit", value))
-}
-
-/// `strace -e QUALIFIER=VALUE`.
-fn qualified(value: &str) -> Option<Translated> {
-    let (qualifier, value) = value.split_once('=')?;
-    Some(match qualifier {
-        "trace" | "t" | "calls" if value == "all" => here(&[]),
-        "trace" | "t" | "calls" => option("--expr", value),
-        "status" | "s" if value == "failed" => here(&["--failed"]),
-        "signal" | "verbose" | "v" | "abbrev" | "a" | "raw" | "x" | "decode-fds" | "quiet"
-        | "q" => Err(format!("-e {qualifier}=: lines have one form here, and no signals")),
-        "read" | "r" | "write" | "w" => {
-            Err(format!("-e {qualifier}=: data are shown up to --string-limit 1024"))
-        }
-        "inject" | "fault" | "kvm" => {
-            Err(format!("-e {qualifier}=: calls are watched, and not changed"))
-        }
-        _ => return None,
-    })
-}
-
-/// perf's keys of rows; ours are the orders `self` and `total`.
-fn sort(value: &str) -> Option<Translated> {
-    match value {
-        "self" | "total" | "" => None,
-        _ => Some(Err(format!(
-            "--sort {value}: rows are functions, with their modules; --by process,thread has these at the root, --sort \
-             self or total is the order"
-        ))),
-    }
-}
-
-fn call_graph(value: &str) -> Option<Translated> {
-    Some(match value {
-        _ if value.contains("none") => here(&["--depth=0"]),
-        _ if value.contains("callee") => here(&["--callers"]),
-        _ => here(&[]),
-    })
-}
-
-/// `-e off-cpu`: what else can be recorded has options of its own.
-fn question(value: &str) -> Option<Translated> {
-    Some(here(&[&question::named(value)?]))
-}
-
-fn perf_data(value: &str) -> Option<Translated> {
-    let is_perfs = Path::new(value).file_name().is_some_and(|name| name == "perf.data");
-    is_perfs.then(|| {
-        Err("-o perf.data: that is perf's format, which is read here and not written; flamegraph.pb.gz, which every recording \
-             leaves, is what `pyrograph report` and the others read"
-            .to_owned())
-    })
 }
 
 #[cfg(test)]
@@ -515,6 +316,25 @@ mod tests {
             ("sched -- record", "sched -- record"),
             ("fold -i x", "fold x"),
             ("list -v sched:*", "list -v sched:*"),
+            ("list --details hw", "list hw"),
+            ("record -G a.slice -i -- true", "record --cgroup=a.slice --no-inherit -- true"),
+            (
+                "record -D 100 --all-user -T --aio=2 -- true",
+                "record --delay=100ms --user-only -- true",
+            ),
+            ("record -d 5 -F 99 -p 1", "record -d 5 -F 99 -p 1"),
+            ("stat -d 500ms -v -a", "stat -d 500ms -a"),
+            (
+                "trace --event openat --pf all -t -m 64 ls",
+                "trace --expr=openat --page-faults=all ls",
+            ),
+            (
+                "report -f -v -c sh,awk -C 0 --percent-limit 2 --max-stack 5 --percentage relative x",
+                "report --comm=sh,awk --cpu=0 --min=2 --depth=5 --rescale x",
+            ),
+            ("annotate --objdump=/bin/od --inline main", "annotate main"),
+            ("diff -f -C sh a b", "diff --comm=sh a b"),
+            ("diff -v --percentage absolute a b", "diff a b"),
         ] {
             assert_eq!(of(theirs), ours, "{theirs}");
         }
@@ -536,6 +356,25 @@ mod tests {
             ("sched latenxy", "did you mean latency"),
             ("evlist", "pyrograph info"),
             ("probe -x app main", "pyrograph list"),
+            ("stat -d -- true", "pyrograph list"),
+            ("stat -t 5", "--by thread"),
+            ("stat --interval-count 5 -I 1 -a", "-I 1 -d 5"),
+            ("record -d -- true", "addresses of data"),
+            ("record --switch-output=1G -a", "one file"),
+            ("record -s -- true", "--by thread"),
+            ("record --filter x -a", "for grep"),
+            ("report -n", "--by event"),
+            ("report --header-only", "pyrograph info"),
+            ("report -k vmlinux", "--symfs"),
+            ("report --dsos libc.so.6 x", "module:"),
+            ("annotate -M intel main", "AT&T"),
+            ("script -s x.py", "--json"),
+            ("script --header", "pyrograph info"),
+            ("diff -c ratio a b", "both values"),
+            ("kvm stat", "pyrograph list"),
+            ("bench all", "perf"),
+            ("/bin/true", "pyrograph record -- /bin/true"),
+            ("/etc/passwd", "pyrograph report /etc/passwd"),
         ] {
             assert!(of(theirs).contains(part), "{theirs}: {}", of(theirs));
         }
@@ -545,7 +384,8 @@ mod tests {
     #[test]
     fn habits_are_not_our_own_options() {
         let program = crate::command();
-        for (verb, spellings, _, meaning) in HABITS {
+        let all = HABITS.iter().flat_map(|habit| habit.0.iter().map(move |verb| (verb, habit)));
+        for (verb, (_, spellings, _, meaning)) in all {
             let known = program.find_subcommand(verb).expect("a subcommand");
             for name in *spellings {
                 let is_word = !name.starts_with("--") && name.len() > 2;

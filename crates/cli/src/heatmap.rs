@@ -10,15 +10,16 @@ use clap::{Arg, ArgGroup, Args as _, Command};
 use pyrograph_analyze::{
     EventName, HeatMapOptions, KeyField, Pairing, Percentiles, heat_map, offsets,
 };
-use pyrograph_format::{Detail, Head, Options, ThreadDetail, TimeUnit, read_points};
+use pyrograph_format::{Detail, Head, Input, Options, ThreadDetail, TimeUnit, read_points};
 use pyrograph_output::{Output, Picture};
 use pyrograph_profile::LabelOptions;
 use pyrograph_render::{HeatMapLook, heat_map_svg};
 
 use crate::ending;
+use crate::found;
 use crate::reading::ReadArgs;
 use crate::say::say;
-use crate::streams::{inputs, write_picture};
+use crate::streams::{event_inputs, inputs, say_wrote, write_picture};
 use crate::units::{above_zero, counted};
 
 /// Heading of the flags for pairs of events.
@@ -171,7 +172,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let page = args.output.as_ref().is_some_and(|path| {
         path.extension().is_some_and(|ending| ending == "html" || ending == "htm")
     });
-    if args.offsets {
+    if args.offsets || args.begin.is_empty() && are_profiles(&args.files) {
         return draw_offsets(&args, page);
     }
     if page {
@@ -183,6 +184,18 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let look = look(&args, default);
     write_picture(args.output.as_deref(), |out| heat_map_svg(&map, &look, out))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Returns true if the inputs are files with profiles, not with text: only the times of their samples can be drawn.
+fn are_profiles(files: &[PathBuf]) -> bool {
+    let is_binary = |path: &PathBuf| {
+        let head = Input::open(path).and_then(Input::begin);
+        head.is_ok_and(|head| head.bytes().contains(&0))
+    };
+    match files {
+        [] => matches!(found::profile(), Ok(Some(_))),
+        files => files.iter().all(is_binary),
+    }
 }
 
 /// Reads points from text with two columns, and the default look of their heat map.
@@ -232,11 +245,14 @@ fn draw_offsets(args: &Args, page: bool) -> anyhow::Result<ExitCode> {
     let seconds = args.stepsec.unwrap_or(1.0);
     let period = ((seconds * 1e9).round() as u64).max(1);
     let offsets = offsets(&profile, column, period);
+    if offsets.times.is_empty() {
+        bail!(
+            "there is nothing to draw: no sample has a time; perf.data has them, and recordings with a page: \
+             pyrograph record -o x.html"
+        );
+    }
     if offsets.without_time > 0 {
         say!("{} without a time not drawn", counted(offsets.without_time, "sample"));
-    }
-    if offsets.times.is_empty() {
-        bail!("there is nothing to draw: no sample has a time");
     }
     let default = HeatMapLook::of_offsets(seconds);
     if page {
@@ -245,6 +261,7 @@ fn draw_offsets(args: &Args, page: bool) -> anyhow::Result<ExitCode> {
         let subtitle = args.subtitle.clone();
         let picture = Picture { subtitle, second: Some(period), ..Picture::default() };
         output.write(&profile, &LabelOptions::default(), title, &picture)?;
+        say_wrote(args.output.as_deref());
         return Ok(ExitCode::SUCCESS);
     }
     let options = HeatMapOptions {
@@ -262,11 +279,11 @@ fn draw_offsets(args: &Args, page: bool) -> anyhow::Result<ExitCode> {
 }
 
 fn heads(args: &Args) -> anyhow::Result<Vec<Head>> {
-    let begin = |input: pyrograph_format::Input| {
+    let begin = |input: Input| {
         let name = input.name().to_owned();
         input.begin().with_context(|| format!("failed to read {name}"))
     };
-    inputs(&args.files)?.into_iter().map(begin).collect()
+    event_inputs(&args.files)?.into_iter().map(begin).collect()
 }
 
 fn map_options(args: &Args) -> HeatMapOptions {

@@ -1,38 +1,63 @@
 //! `pyrograph info`: metadata of a recording.
 
-use std::io::Write;
-use std::path::PathBuf;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use pyrograph_format::recording_info;
-use pyrograph_render::{info_json, info_text};
-use pyrograph_terminal::standard_output;
+use pyrograph_format::{Described, describe};
+use pyrograph_render::{info_json, info_text, profile_json, profile_text};
 
-use crate::streams::open;
+use crate::say::say;
+use crate::streams::{open, write_output};
+use crate::{ending, found};
 
-/// Show the metadata of a perf.data file: host, command, events, time, processes
+/// Show the metadata of a recording: host, command, events, time, processes
+///
+/// Of perf.data all that its headers tell; of any other profile what its format has.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
   pyrograph info perf.data
   pyrograph info --json perf.data | jq .events")]
 pub struct Args {
-    /// The file, or `-` for standard input
-    #[arg(value_name = "FILE", default_value = "perf.data")]
-    file: PathBuf,
+    /// The file, or `-` for standard input [default: the last recording in the current folder: flamegraph.pb.gz or
+    /// perf.data]
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
 
     /// All of it, as JSON
     #[arg(long)]
     json: bool,
+
+    /// Where to write; the ending .json chooses the format [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
 }
 
 /// Runs `pyrograph info`.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let info = recording_info(open(&args.file)?).context("failed to show")?;
-    let mut out = standard_output();
-    let write = if args.json { info_json } else { info_text };
-    write(&info, &mut out)?;
-    out.flush()?;
+pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    ending::set_flag(args.output.as_deref(), &mut [("json", &mut args.json)])?;
+    let file = match &args.file {
+        Some(file) => file,
+        None => found::profile()?.unwrap_or(Path::new("-")),
+    };
+    let described = describe(open(file)?).context("failed to show")?;
+    if args.file.is_none() && file.as_os_str() != "-" {
+        found::say_reading(file);
+    }
+    if let Described::Profile { warnings, .. } = &described {
+        warnings.lines().for_each(|(_, line)| say!("{line}"));
+    }
+    write_output(args.output.as_deref(), |out| write(&described, args.json, out))?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn write(described: &Described, as_json: bool, out: &mut dyn Write) -> io::Result<()> {
+    match described {
+        Described::Recording(info) if as_json => info_json(info, out),
+        Described::Recording(info) => info_text(info, out),
+        Described::Profile { format, profile, .. } if as_json => profile_json(format, profile, out),
+        Described::Profile { format, profile, .. } => profile_text(format, profile, out),
+    }
 }

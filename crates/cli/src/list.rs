@@ -1,15 +1,16 @@
 //! `pyrograph list`: lists the events that are available on this machine.
 
-use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use pyrograph_recorder::{
     Error, EventClass, KnownEvent, known_events, known_places, known_probes_of,
 };
 use pyrograph_render::{ListedEvent, events_json, events_text};
-use pyrograph_terminal::standard_output;
 
+use crate::ending;
 use crate::say::say;
+use crate::streams::write_output;
 use crate::units::{counted, parse_id};
 
 /// List the events that can be counted, sampled and traced here
@@ -39,6 +40,10 @@ pub struct Args {
     /// JSON
     #[arg(long)]
     json: bool,
+
+    /// Where to write; the ending .json chooses the format [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
 }
 
 /// Runs `pyrograph list`.
@@ -46,7 +51,8 @@ pub struct Args {
 /// # Errors
 ///
 /// If an event or process is not found, or standard output is closed.
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
+    ending::set_flag(args.output.as_deref(), &mut [("json", &mut args.json)])?;
     let mut missing = Vec::new();
     let (events, denied) = match (args.pid, known_places(&args.pattern)) {
         (Some(pid), _) => {
@@ -66,12 +72,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     let is_found = !events.is_empty();
     let events: Vec<ListedEvent> = events.into_iter().map(listed).collect();
-    let mut out = standard_output();
-    match args.json {
-        true => writeln!(out, "{:#}", events_json(&events))?,
-        false => events_text(&events, args.verbose, &mut out)?,
-    }
-    out.flush()?;
+    write_output(args.output.as_deref(), |out| match args.json {
+        true => writeln!(out, "{:#}", events_json(&events)),
+        false => events_text(&events, args.verbose, out),
+    })?;
     if let Some(path) = missing.first() {
         let files = counted(missing.len() as u64, "mapped file");
         say!(

@@ -3,16 +3,18 @@
 use anyhow::{Context, bail};
 use pyrograph_analyze::{Filter, Level, NameForm, function_names, merged_by_identity, named};
 use pyrograph_format::{
-    Input, Options, READERS, Reader, SymbolOptions, WarningKind, Warnings, demangled, label_all,
-    read, read_each, read_each_event, reader_named, remove_unfinished,
+    Options, READERS, Reader, SymbolOptions, WarningKind, Warnings, demangled, label_all, read,
+    read_each, read_each_event, reader_named, remove_unfinished,
 };
 use pyrograph_memory::{limit, usual_limit};
 use pyrograph_profile::{Profile, ValueType};
 use pyrograph_symbol::demangle;
 
 use crate::filters::FilterArgs;
+use crate::found::say_read;
 use crate::names::NameArgs;
 use crate::say::say;
+use crate::streams::Inputs;
 use crate::symbols::SymbolArgs;
 use crate::units::parse_size;
 
@@ -110,18 +112,14 @@ impl ReadArgs {
     /// the column to show, [`Profile::whole`] the total that percentages refer to.
     ///
     /// `options` is what the subcommand needs; the user's choices override it.
-    pub fn read(
-        &self,
-        inputs: Vec<Input>,
-        options: Options,
-    ) -> anyhow::Result<(Profile, Warnings)> {
+    pub fn read(&self, inputs: Inputs, options: Options) -> anyhow::Result<(Profile, Warnings)> {
         self.read_with(inputs, options, |profile| profile)
     }
 
     /// Same as [`ReadArgs::read`], with `prepare` applied between reading and filtering.
     pub fn read_with(
         &self,
-        inputs: Vec<Input>,
+        inputs: Inputs,
         options: Options,
         prepare: impl FnOnce(Profile) -> Profile,
     ) -> anyhow::Result<(Profile, Warnings)> {
@@ -130,7 +128,7 @@ impl ReadArgs {
     }
 
     /// Same as [`ReadArgs::read`], but returns one column, or one for each event if these were requested.
-    pub fn read_events(&self, inputs: Vec<Input>, options: Options) -> anyhow::Result<Profile> {
+    pub fn read_events(&self, inputs: Inputs, options: Options) -> anyhow::Result<Profile> {
         let (mut profile, _) = self.read_columns(inputs, options, |profile| profile)?;
         if !self.filters.events() {
             profile.keep_shown();
@@ -143,7 +141,7 @@ impl ReadArgs {
     /// Reads everything that was requested from the inputs, before filtering.
     fn read_columns(
         &self,
-        inputs: Vec<Input>,
+        inputs: Inputs,
         options: Options,
         prepare: impl FnOnce(Profile) -> Profile,
     ) -> anyhow::Result<(Profile, Warnings)> {
@@ -156,6 +154,7 @@ impl ReadArgs {
             ..options
         };
         self.filters.need(&mut options);
+        let Inputs { list: inputs, found } = inputs;
         let inputs = if self.filters.merge() { label_all(inputs) } else { inputs };
         // Names of functions in each input, if there are several.
         let mut functions = Vec::new();
@@ -167,6 +166,9 @@ impl ReadArgs {
             })?,
             false => read(inputs, &options)?,
         };
+        if let Some(path) = found {
+            say_read(path, &profile);
+        }
         for (kind, line) in warnings.lines() {
             match kind {
                 WarningKind::OnlyEvent(_) => say!("{line}; --event-filter chooses another"),

@@ -33,7 +33,7 @@ use crate::{found, other_rights};
 
 /// Runs `pyrograph record`.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let plan = Plan::new(args)?;
+    let mut plan = Plan::new(args)?;
     let question = &plan.recording.question;
     let begun = Instant::now();
     let recorded = record(&plan).map_err(|error| {
@@ -67,13 +67,15 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         say!("{left_out}");
     }
     say_nameless(&resolved.profile, resolved.profile.shown, &resolved.stats.rewritten_files);
-    // An empty recording must not replace an earlier one, unless a file was named.
-    let is_nothing = resolved.stats.samples == 0 && plan.outputs.iter().any(Output::is_kept);
-    let before = if is_nothing { found::files_of_before() } else { Vec::new() };
-    let written = if before.is_empty() { write_all(&plan, &resolved) } else { Ok(()) };
+    // An empty recording must not replace an earlier one; files that were named are written.
+    let is_nothing = resolved.stats.samples == 0;
+    let before = if is_nothing { plan.files_of_before() } else { Vec::new() };
     if !before.is_empty() {
+        let is_unnamed = |output: &Output| plan.unnamed.iter().any(|name| output.is_file(name));
+        plan.outputs.retain(|output| !is_unnamed(output));
         say!("nothing was recorded: kept {} of an earlier recording", before.join(" and "));
     }
+    let written = write_all(&plan, &resolved);
     if plan.verbose {
         say!("{}", cost(cpu_time));
         say!("{} (at the end)", messages::memory(&Resident::now()));
@@ -87,9 +89,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         say_error!("{reason}");
         return Ok(ExitCode::FAILURE);
     }
-    if before.is_empty() {
-        show(&plan);
-    }
+    show(&plan);
     Ok(code)
 }
 
@@ -115,9 +115,13 @@ fn record(plan: &Plan) -> Result<(Finished, Interrupt, bool), Error> {
         doing: "catching signals".to_owned(),
         source,
     })?;
-    let spinner = Spinner::start(!is_quiet());
+    let mut spinner = Some(Spinner::start(!is_quiet()));
     while recorder.step()? {
         if interrupt.asked() {
+            if let Some(spinner) = spinner.take() {
+                spinner.end();
+                say!("writing {}; Ctrl-C again loses the recording", plan.names_of_outputs());
+            }
             recorder.stop();
         }
         if let (Some(time), Some(started)) = (delay, started.get())
@@ -126,12 +130,14 @@ fn record(plan: &Plan) -> Result<(Finished, Interrupt, bool), Error> {
             recorder.resume()?;
             delay = None;
         }
-        spinner.say(|| {
-            let pyrograph_recorder::Progress { samples, lost } = recorder.progress();
-            format!("{}, {} lost; Ctrl-C ends it", counted(samples, "sample"), grouped(lost))
-        });
+        if let Some(spinner) = &spinner {
+            spinner.say(|| {
+                let pyrograph_recorder::Progress { samples, lost } = recorder.progress();
+                format!("{}, {} lost; Ctrl-C ends it", counted(samples, "sample"), grouped(lost))
+            });
+        }
     }
-    spinner.end();
+    drop(spinner);
     Ok((recorder.finish()?, interrupt, delay.is_some()))
 }
 
@@ -145,19 +151,23 @@ fn show(plan: &Plan) {
     }
 }
 
-/// Writes all outputs even if some fail; returns the first error.
+/// Writes all outputs even if some fail; returns the first error. If no file has the whole recording, because the disk is
+/// full, for example, writes it to the folder for temporary files.
 fn write_all(plan: &Plan, resolved: &Resolved) -> anyhow::Result<()> {
     let mut result = Ok(());
+    let mut has_data = false;
     let mut picture = plan.picture.clone();
     if plan.outputs.iter().any(Output::is_page) {
         picture.code = plan.code.of(&resolved.profile, &plan.recording.symbols);
     }
     for output in &plan.outputs {
-        if output.is_kept() {
-            found::keep_before();
-        }
+        let before = output.is_kept().then(found::Before::hold);
         match output.write(&resolved.profile, &plan.labels, &plan.title, &picture) {
             Ok(written) => {
+                has_data |= output.is_data();
+                if let Some(before) = before {
+                    before.replaced();
+                }
                 say_written(written);
                 if output.holds_sources() {
                     output
@@ -177,11 +187,32 @@ fn write_all(plan: &Plan, resolved: &Resolved) -> anyhow::Result<()> {
                     say!("{which}");
                 }
             }
-            Err(error) if result.is_ok() => result = Err(error.into()),
+            Err(error) if result.is_ok() && !(output.is_kept() && plan.has_names()) => {
+                result = Err(error.into());
+            }
             Err(error) => say_error!("{:#}", anyhow::Error::from(error)),
         }
     }
+    if result.is_err() && !has_data {
+        rescue(plan, resolved);
+    }
     result
+}
+
+/// Writes the whole recording to the folder for temporary files.
+fn rescue(plan: &Plan, resolved: &Resolved) {
+    let name = format!("flamegraph-{}.pb.gz", std::process::id());
+    let written = Output::kept(&std::env::temp_dir().join(name)).map_err(anyhow::Error::from);
+    let written = written.and_then(|output| {
+        output.write(&resolved.profile, &plan.labels, &plan.title, &plan.picture)?;
+        Ok(output)
+    });
+    match written {
+        Ok(output) => {
+            say_error!("the recording is in {output}: pyrograph flamegraph {output} draws it");
+        }
+        Err(error) => say_error!("{error:#}"),
+    }
 }
 
 /// Exit code of the command; 128 plus the number of the signal if a signal killed it, as in shells. If the command still

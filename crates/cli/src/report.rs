@@ -1,4 +1,4 @@
-//! `pyrograph report`: a report on any input as text, Markdown or JSON.
+//! `pyrograph report`: a report on any input as text, Markdown, CSV or JSON.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use pyrograph_analyze::{
 use pyrograph_annotate::SourceTexts;
 use pyrograph_format::{Options, SymbolOptions};
 use pyrograph_profile::LabelOptions;
-use pyrograph_render::{ReportStyle, report_json, report_markdown, report_text};
+use pyrograph_render::{ReportStyle, report_json, report_markdown, report_text, top_csv};
 
 use crate::code::SourceArgs;
 use crate::ending;
 use crate::reading::ReadArgs;
-use crate::say::say;
+use crate::say::{misuse, say};
 use crate::streams::{inputs, say_nameless, write_output};
 use crate::units::one_of;
 
@@ -41,7 +41,7 @@ pub struct Args {
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Where to write; the ending .md or .json chooses the format [default: standard output]
+    /// Where to write; the ending .md, .csv or .json chooses the format [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
@@ -83,6 +83,10 @@ pub struct Args {
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
 
+    /// The functions as CSV
+    #[arg(long, conflicts_with_all = ["json", "markdown"])]
+    csv: bool,
+
     /// As JSON
     #[arg(long)]
     json: bool,
@@ -104,13 +108,17 @@ pub struct Args {
 enum Form {
     Text,
     Markdown,
+    Csv,
     Json,
 }
 
 /// Runs `pyrograph report`.
 pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
-    let Args { json, markdown, output, .. } = &mut args;
-    ending::set_flag(output.as_deref(), &mut [("json", json), ("md", markdown)])?;
+    let Args { json, csv, markdown, output, .. } = &mut args;
+    ending::set_flag(output.as_deref(), &mut [("json", json), ("csv", csv), ("md", markdown)])?;
+    if args.csv && args.lines {
+        misuse!("--lines: CSV has functions alone; JSON has their lines");
+    }
     let defaults = Options::default();
     let symbols = SymbolOptions { lines: args.lines, ..defaults.symbols.clone() };
     let options = Options { symbols, ..defaults };
@@ -138,7 +146,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     };
     let output = args.output.as_deref();
     let form = form(&args);
-    let is_short = form != Form::Json && args.reading.names().is_none();
+    let is_short = matches!(form, Form::Text | Form::Markdown) && args.reading.names().is_none();
     let names = is_short.then(|| ShownNames::new(&profile, AsOne::Tiers));
     let mut report = match &names {
         Some(names) => report(&names.rename(profile.clone()), &options),
@@ -153,6 +161,9 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     }
     match form {
         Form::Json => write_output(output, |out| report_json(&report, out))?,
+        Form::Csv => {
+            write_output(output, |out| top_csv(&report.functions, &report.value_type, out))?;
+        }
         Form::Markdown => write_output(output, |out| report_markdown(&report, out))?,
         Form::Text => write_text(&report, &args, output)?,
     }
@@ -195,9 +206,10 @@ fn write_text(report: &Report, args: &Args, output: Option<&Path>) -> anyhow::Re
 }
 
 fn form(args: &Args) -> Form {
-    match (args.json, args.markdown) {
-        (true, _) => Form::Json,
-        (_, true) => Form::Markdown,
+    match args {
+        Args { json: true, .. } => Form::Json,
+        Args { csv: true, .. } => Form::Csv,
+        Args { markdown: true, .. } => Form::Markdown,
         _ => Form::Text,
     }
 }

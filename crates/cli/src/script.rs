@@ -19,7 +19,7 @@ use crate::ending;
 use crate::filters::cpus;
 use crate::reading::{format, limit_memory};
 use crate::say::say;
-use crate::streams::{inputs, write_output};
+use crate::streams::{event_inputs, write_output};
 use crate::symbols::SymbolArgs;
 use crate::units::parse_size;
 
@@ -133,7 +133,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         fields.add("-ip,-sym,-symoff,-dso,-srcline").map_err(misuse)?;
     }
     let file = args.input.as_ref().or(args.file.as_ref());
-    let mut inputs = inputs(file.map(std::slice::from_ref).unwrap_or_default())?;
+    let mut inputs = event_inputs(file.map(std::slice::from_ref).unwrap_or_default())?;
     let Some(input) = inputs.pop() else { bail!("failed to read: no input") };
     let lines = args.fields.iter().any(|typed| typed.contains("srcline"));
     let options = Options {

@@ -173,6 +173,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     if groups.is_empty() {
         misuse!("no events in -e");
     }
+    let launch = args.target.launch(args.destination().is_standard_output())?;
     let other = split_command(&mut args.target.command)?;
     let filters = args.filters()?;
     let target = match args.target.take() {
@@ -190,7 +191,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         inherit: !args.no_inherit,
         cpus: args.target.cpu.take().map(|cpus| cpus.0),
         by_cpu: args.by.is_some_and(KeyKind::is_of_cpus),
-        output_to_stderr: args.destination().is_standard_output(),
+        launch,
     };
     let plan = CountPlan {
         counters,

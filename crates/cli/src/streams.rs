@@ -1,12 +1,12 @@
 //! Inputs and outputs of subcommands that read files and write one.
 
+use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use pyrograph_analyze::nameless;
 use pyrograph_format::{Input, check_writable};
-pub use pyrograph_output::write_output;
 use pyrograph_output::{Picture, WriteError, Written};
 use pyrograph_profile::Profile;
 use pyrograph_render::{Theme, nameless_advice};
@@ -38,17 +38,34 @@ impl From<PictureArgs> for Picture {
     }
 }
 
+/// Inputs with profiles.
+pub struct Inputs {
+    /// The opened inputs.
+    pub list: Vec<Input>,
+    /// The recording in the current folder, if no input was named.
+    pub found: Option<&'static Path>,
+}
+
 /// Opens the inputs named by `files`; `-` is standard input. Without files, the input is standard input, or the
 /// [recording](crate::found) in the current folder if standard input is a terminal or `/dev/null`. `LABEL=FILE` is a
 /// file with a label, unless a file with exactly this name exists.
-pub fn inputs(files: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
-    if files.is_empty() {
-        return Ok(vec![match found::input()? {
-            Some(path) => open(&path)?,
-            None => standard_input(),
-        }]);
+pub fn inputs(files: &[PathBuf]) -> anyhow::Result<Inputs> {
+    let found = if files.is_empty() { found::profile()? } else { None };
+    Ok(Inputs { list: opened(files, found)?, found })
+}
+
+/// Same as [`inputs`], for inputs with single events.
+pub fn event_inputs(files: &[PathBuf]) -> anyhow::Result<Vec<Input>> {
+    opened(files, if files.is_empty() { found::events()? } else { None })
+}
+
+/// Opens the named inputs; if there are none, the recording that was found, or standard input.
+fn opened(files: &[PathBuf], found: Option<&Path>) -> anyhow::Result<Vec<Input>> {
+    match (files, found) {
+        ([], Some(path)) => Ok(vec![open(path)?]),
+        ([], None) => Ok(vec![standard_input()]),
+        _ => files.iter().map(|file| input(file)).collect(),
     }
-    files.iter().map(|file| input(file)).collect()
 }
 
 fn input(file: &Path) -> anyhow::Result<Input> {
@@ -118,9 +135,10 @@ impl<'a> Destination<'a> {
             return Ok(Box::new(BufWriter::new(standard_error())));
         }
         let Some(path) = self.file() else { return Ok(Box::new(standard_output())) };
-        let file = std::fs::File::create(path)
-            .with_context(|| format!("failed to write {}", path.display()))?;
-        Ok(Box::new(BufWriter::with_capacity(1 << 20, file)))
+        let file =
+            File::create(path).with_context(|| format!("failed to write {}", path.display()))?;
+        let file = BufWriter::with_capacity(1 << 20, file);
+        Ok(Box::new(Announced { file, path: path.to_owned(), failed: false }))
     }
 
     /// Writes a complete result: a file appears whole or not at all.
@@ -134,12 +152,55 @@ impl<'a> Destination<'a> {
     }
 }
 
+/// A file that is written incrementally; the message that it was written follows when it is closed.
+struct Announced {
+    file: BufWriter<File>,
+    path: PathBuf,
+    failed: bool,
+}
+
+impl Write for Announced {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes).inspect_err(|_| self.failed = true)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush().inspect_err(|_| self.failed = true)
+    }
+}
+
+impl Drop for Announced {
+    fn drop(&mut self) {
+        if !self.failed && self.file.flush().is_ok() {
+            say_wrote(Some(&self.path));
+        }
+    }
+}
+
+/// Prints that a file was written; nothing for standard output and for what is no regular file, such as `/dev/null`.
+pub fn say_wrote(path: Option<&Path>) {
+    if let Some(path) = path.filter(|path| path.as_os_str() != "-" && path.is_file()) {
+        say!("wrote {}", path.display());
+    }
+}
+
+/// Writes a file atomically and prints that, or writes standard output for `None` or `-`.
+pub fn write_output(
+    path: Option<&Path>,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), WriteError> {
+    pyrograph_output::write_output(path, write)?;
+    say_wrote(path);
+    Ok(())
+}
+
 /// Writes the picture that `write` draws as SVG; as PNG if the file's name ends in `.png`.
 pub fn write_picture(
     path: Option<&Path>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), WriteError> {
     say_written(pyrograph_output::write_picture(path, write)?);
+    say_wrote(path);
     Ok(())
 }
 

@@ -2,8 +2,10 @@
 
 use std::ffi::OsString;
 
-use pyrograph_recorder::{Cpus, Target};
+use pyrograph_recorder::{Cpus, Launch, Target, User};
+use rustix::process::geteuid;
 
+use crate::say::say;
 use crate::units::parse_id;
 
 /// Flags of a target.
@@ -21,6 +23,10 @@ pub struct TargetArgs {
     /// The whole machine, but these CPUs only: 0-3,8
     #[arg(short = 'C', long, value_name = "CPUS", conflicts_with = "pid")]
     pub cpu: Option<Cpus>,
+
+    /// The user who runs the command [default: the caller]
+    #[arg(long, value_name = "NAME", requires = "command")]
+    user: Option<String>,
 
     /// The command to run, and its arguments. Beside another target it only sets for how long: until it ends
     #[arg(trailing_var_arg = true, value_name = "COMMAND")]
@@ -40,6 +46,23 @@ impl TargetArgs {
         self.beside().map(Target::Command)
     }
 
+    /// How the command is started. Call this before the target is taken.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such user, or only root may run commands as that user.
+    pub fn launch(&self, output_to_stderr: bool) -> anyhow::Result<Launch> {
+        let user = self.user.as_deref().map(User::find).transpose()?;
+        let is_target = !self.all_cpus && self.cpu.is_none() && self.pid.is_empty();
+        if let (None, true, Some(command)) = (&user, is_target, self.command.first())
+            && let Some(caller) = caller_of_sudo()
+        {
+            let command = command.to_string_lossy();
+            say!("{command} runs as root; --user {caller} runs it as {caller}");
+        }
+        Ok(Launch { output_to_stderr, user })
+    }
+
     /// The selected processes.
     pub fn processes(&self) -> &[i32] {
         &self.pid
@@ -54,4 +77,10 @@ impl TargetArgs {
     pub fn beside(&mut self) -> Option<Vec<OsString>> {
         Some(std::mem::take(&mut self.command)).filter(|command| !command.is_empty())
     }
+}
+
+/// Name of the user who called sudo to run this program as root: sudo(8).
+fn caller_of_sudo() -> Option<String> {
+    let is_other = std::env::var("SUDO_UID").is_ok_and(|caller| caller != "0");
+    (is_other && geteuid().is_root()).then(|| std::env::var("SUDO_USER").ok())?
 }

@@ -177,6 +177,7 @@ impl Args {
             group: self.cgroup.as_deref().map(control_group).transpose()?,
             by_cpu: false,
         };
+        let launch = self.target.launch(self.destination().is_standard_output())?;
         let target = match self.target.take() {
             Some(target) => target,
             None if filters.chooses() => Target::System,
@@ -217,7 +218,7 @@ impl Args {
             beside: self.target.beside(),
             interval: self.interval,
             duration: self.duration,
-            output_to_stderr: self.destination().is_standard_output(),
+            launch,
             cache: user_folder(),
         })
     }

@@ -19,6 +19,12 @@ pub(crate) const KIND_FIELD: u32 = 1002;
 /// Label of a sample: the number of its guessed locations.
 pub(crate) const GUESSED_LABEL: &str = "guessed_frames";
 
+/// Beginnings of comments with facts about the recording that have no field: what was recorded (the command, or the names
+/// of the processes), the machine, and the number of lost samples.
+pub(crate) const COMMAND: &str = "command: ";
+pub(crate) const HOST: &str = "host: ";
+pub(crate) const LOST: &str = "lost samples: ";
+
 /// Names of mappings for frames without a module, by kind of code.
 const STAND_INS: [(FrameKind, &str); 4] = [
     (FrameKind::Kernel, "[kernel]"),

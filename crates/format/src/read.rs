@@ -92,13 +92,13 @@ mod xdebug;
 
 use std::collections::BTreeMap;
 
-use pyrograph_profile::{Profile, ValueType};
+use pyrograph_profile::{Profile, RecordingInfo, ThreadDetail, ValueType};
 
 use crate::depth;
 use crate::detect::detect;
 use crate::gate::{Gate, shown_line};
 use crate::input::{Head, Input};
-use crate::reader::{Advice, Options, ReadError, Reader, Reading, same_name};
+use crate::reader::{Advice, Detail, Options, ReadError, Reader, Reading, same_name};
 use crate::warnings::{WarningKind, Warnings};
 
 /// Finds the reader of a format by name. Case, blanks and punctuation are ignored: `perf-script` is "perf script".
@@ -274,6 +274,40 @@ pub fn read_each(
         }
         _ => Ok((profile, warnings)),
     }
+}
+
+/// What an input is, for its description.
+#[derive(Debug)]
+pub enum Described {
+    /// A `perf.data` file: its metadata.
+    Recording(Box<RecordingInfo>),
+    /// A profile of another format, with single samples where the format has them.
+    Profile {
+        /// Name of the format.
+        format: &'static str,
+        /// The profile.
+        profile: Box<Profile>,
+        /// What could not be read.
+        warnings: Warnings,
+    },
+}
+
+/// Reads the metadata of a `perf.data` file, or a profile of any other format.
+///
+/// # Errors
+///
+/// If the input cannot be read, is empty or of an unknown format.
+pub fn describe(input: Input) -> Result<Described, ReadError> {
+    let name = input.name().to_owned();
+    let head = input.begin().map_err(|source| ReadError::Io { name, source })?;
+    let reader = reader_of(&head, None)?;
+    if reader.name() == perf_data::NAME {
+        return perf_data::info_of(head).map(|info| Described::Recording(Box::new(info)));
+    }
+    let options =
+        Options { detail: Detail::Samples, threads: ThreadDetail::Thread, ..Options::default() };
+    let Reading { profile, warnings, .. } = read_with(reader, head, &options, None)?;
+    Ok(Described::Profile { format: reader.name(), profile: Box::new(profile), warnings })
 }
 
 /// The reader for an input: `wanted`, or else the first one that recognizes it.

@@ -269,14 +269,6 @@ pub enum ReadError {
         /// The damage and its position.
         reason: String,
     },
-    /// The input is not of the only format that is accepted here.
-    #[error("read {name}: not {wanted}")]
-    OtherFormat {
-        /// Name of the input.
-        name: String,
-        /// The accepted format.
-        wanted: &'static str,
-    },
     /// Single events were requested from a format that contains none.
     #[error("read {name}: {format} does not hold single events")]
     NoEvents {

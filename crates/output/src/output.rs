@@ -114,6 +114,12 @@ impl Output {
         self.kept
     }
 
+    /// Returns true if it is a file that has everything of a recording that can be read again, except source lines.
+    pub fn is_data(&self) -> bool {
+        self.path.is_some()
+            && matches!(self.format, Format::Profile(writer) if writer.name() == "pprof")
+    }
+
     /// Creates an output to a file, or to standard output, in a named format.
     ///
     /// # Errors
@@ -139,6 +145,11 @@ impl Output {
     pub fn picture(&self) -> Option<&Path> {
         let is_shown = matches!(self.format, Format::Svg | Format::Png | Format::Page);
         self.path.as_deref().filter(|_| is_shown)
+    }
+
+    /// Returns true if it goes to the file of this path.
+    pub fn is_file(&self, path: impl AsRef<Path>) -> bool {
+        self.path.as_deref() == Some(path.as_ref())
     }
 
     /// Returns true if it goes to standard output.

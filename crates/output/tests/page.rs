@@ -87,6 +87,7 @@ fn profile(rng: &mut TestRng) -> Profile {
         host: optional(rng, |_| "h</script>".to_owned()),
         lost: number(rng),
         sums: rng.random(),
+        command: optional(rng, |_| "./app </script>".to_owned()),
         comments: vec!["a remark".to_owned(); rng.random_range(0..3)],
     };
     let (has_times, has_cpus) = (rng.random_bool(0.6), rng.random::<bool>());

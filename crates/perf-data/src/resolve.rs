@@ -57,6 +57,7 @@ impl Recording {
         let about = &mut resolved.profile.about;
         about.lost = lost;
         about.host = self.features.hostname.clone();
+        about.command = Some(self.features.command.join(" ")).filter(|command| !command.is_empty());
         let times = self.features.sample_time;
         about.duration = times.and_then(|(first, last)| last.checked_sub(first));
         Resolution { resolved, lost }

@@ -18,13 +18,15 @@ pub struct About {
     /// True if rows with times are sums of several samples or parts of long waits, so that the number of rows is not the
     /// number of samples.
     pub sums: bool,
+    /// What was recorded: the command, or the names of the processes.
+    pub command: Option<String>,
     /// Comments of the author or of the recording tool.
     pub comments: Vec<String>,
 }
 
 impl About {
-    /// Merges the metadata of `other`: the time from the earlier start to the later end, the period and the host if they
-    /// are equal, the sum of lost samples, and all comments.
+    /// Merges the metadata of `other`: the time from the earlier start to the later end, the period, the host and the
+    /// command if they are equal, the sum of lost samples, and all comments.
     pub(crate) fn merge(&mut self, other: &Self) {
         let end = |about: &Self| Some(about.start?.saturating_add(about.duration?));
         let ends = end(self).zip(end(other)).map(|(ours, theirs)| ours.max(theirs));
@@ -35,6 +37,9 @@ impl About {
         }
         if self.host != other.host {
             self.host = None;
+        }
+        if self.command != other.command {
+            self.command = None;
         }
         self.lost = self.lost.saturating_add(other.lost);
         self.sums |= other.sums;
@@ -57,6 +62,7 @@ mod tests {
             duration: Some(duration),
             period: Some((ValueType::new("cpu", "ns"), 7)),
             host: Some(comment.to_owned()),
+            command: Some("./app".to_owned()),
             sums: false,
             lost: 3,
             comments: vec![comment.to_owned()],
@@ -67,6 +73,9 @@ mod tests {
         let comments = vec!["a".to_owned(), "b".to_owned()];
         assert_eq!(both, About { comments, host: None, lost: 9, ..about(20, 130, "") });
         both.merge(&About::default());
-        assert_eq!((both.start, both.duration, both.period), (None, None, None));
+        assert_eq!(
+            (both.start, both.duration, both.period, both.command),
+            (None, None, None, None)
+        );
     }
 }

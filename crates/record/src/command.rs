@@ -10,6 +10,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use crate::error::Error;
+use crate::launch::{Launch, User};
 use crate::sys;
 
 /// The program to be sampled: a child of this process, with the same standard streams.
@@ -143,21 +144,21 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// Forks the child, which waits until [`Waiting::run`] is called. With `output_to_stderr`, the child's standard
-    /// output is this process's standard error.
+    /// Forks the child, which waits until [`Waiting::run`] is called.
     ///
     /// # Errors
     ///
     /// If the command is empty, an argument contains a NUL byte, or the kernel cannot create a process.
-    pub fn fork(argv: &[std::ffi::OsString], output_to_stderr: bool) -> Result<Self, Error> {
+    pub fn fork(argv: &[std::ffi::OsString], launch: &Launch) -> Result<Self, Error> {
         let program = argv.first().ok_or(Error::NoCommand)?.to_string_lossy().into_owned();
         let arguments: Result<Vec<CString>, _> =
             argv.iter().map(|word| CString::new(word.as_bytes())).collect();
         let Ok(arguments) = arguments else {
             return Err(Error::Command { program, source: io::ErrorKind::InvalidInput.into() });
         };
-        let mut pointers: Vec<_> = arguments.iter().map(|word| word.as_ptr()).collect();
-        pointers.push(std::ptr::null());
+        let arguments = with_end(&arguments);
+        let environment = launch.user.as_ref().map(User::environment);
+        let environment = environment.as_deref().map(with_end);
 
         let doing = "starting the command";
         let (go_read, go_write) = sys::pipe().map_err(Error::system(doing))?;
@@ -167,7 +168,14 @@ impl Waiting {
         let pid = unsafe { libc::fork() };
         match pid {
             -1 => Err(Error::last_os(doing)),
-            0 => become_program(&pointers, &go_read, &go_write, &failure_write, output_to_stderr),
+            0 => become_program(
+                &arguments,
+                environment.as_deref(),
+                &go_read,
+                &go_write,
+                &failure_write,
+                launch,
+            ),
             pid => {
                 let child = Child { pid, status: None, usage: None };
                 Ok(Self { child, program, go: Some(go_write.into()), failure: failure_read.into() })
@@ -236,16 +244,22 @@ impl Drop for Waiting {
     }
 }
 
-/// Runs in the child: waits for the byte, and executes the program.
+/// Pointers to texts, with a null pointer at the end.
+fn with_end(texts: &[CString]) -> Vec<*const libc::c_char> {
+    texts.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]).collect()
+}
+
+/// Runs in the child: waits for the byte, and executes the program. `environment` is that of this process if it is `None`.
 fn become_program(
     argv: &[*const libc::c_char],
+    environment: Option<&[*const libc::c_char]>,
     go: &OwnedFd,
     go_write: &OwnedFd,
     failure: &OwnedFd,
-    output_to_stderr: bool,
+    launch: &Launch,
 ) -> ! {
-    // SAFETY: each of these functions is async-signal-safe, except `execvp`, which is safe in the C libraries of Linux:
-    // it searches PATH with memory on its stack. The pointers of `argv` end with a null pointer.
+    // SAFETY: each of these functions is async-signal-safe, except `execvp` and `execvpe`, which are safe in the C libraries
+    // of Linux: they search PATH with memory on the stack. The pointers of `argv` and `environment` end with a null pointer.
     unsafe {
         // Ctrl-C ends the command also before it is executed: handlers of this program would swallow it. Ignored signals stay
         // ignored, as under `nohup`.
@@ -274,10 +288,16 @@ fn become_program(
         let mut none: libc::sigset_t = std::mem::zeroed();
         libc::sigemptyset(&raw mut none);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
-        if output_to_stderr {
+        if launch.output_to_stderr {
             libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO);
         }
-        libc::execvp(argv[0], argv.as_ptr());
+        let became = launch.user.as_ref().map_or(Ok(()), User::become_it);
+        if became.is_ok() {
+            match environment {
+                Some(environment) => libc::execvpe(argv[0], argv.as_ptr(), environment.as_ptr()),
+                None => libc::execvp(argv[0], argv.as_ptr()),
+            };
+        }
         let errno = *libc::__errno_location();
         libc::write(failure.as_raw_fd(), (&raw const errno).cast(), size_of::<i32>());
         libc::_exit(127);

@@ -13,6 +13,7 @@ use crate::command::{Child, Waiting};
 use crate::copy::Copier;
 use crate::error::Error;
 use crate::event::{Event, Refusal};
+use crate::launch::Launch;
 use crate::limits;
 use crate::options::{Options, Rate, StackMode, Target};
 use crate::permission::{Rights, Wanted};
@@ -35,8 +36,8 @@ pub struct CounterOptions {
     pub cpus: Option<Vec<u32>>,
     /// Keep the counts of each CPU apart.
     pub by_cpu: bool,
-    /// Redirect the command's standard output to standard error.
-    pub output_to_stderr: bool,
+    /// How the command is started.
+    pub launch: Launch,
 }
 
 /// Value of one event, for one thread and CPU if these are kept apart.
@@ -125,7 +126,7 @@ impl Counters {
         let rights = Rights::read();
         let is_on_cpus = options.target == Target::System;
         let waiting = match &target.target {
-            Target::Command(argv) => Some(Waiting::fork(argv, target.output_to_stderr)?),
+            Target::Command(argv) => Some(Waiting::fork(argv, &target.launch)?),
             Target::Processes(_) | Target::System => None,
         };
         let (mut prepared, mut refused, mut user_only) = (Vec::new(), Vec::new(), Vec::new());

@@ -59,6 +59,20 @@ pub enum Error {
         /// List of the CPUs that are online.
         online: String,
     },
+    /// There is no such user.
+    #[error("no user in /etc/passwd is called '{name}'; a number is taken as it is")]
+    NoSuchUser {
+        /// The name.
+        name: String,
+    },
+    /// Only root can run a command as another user.
+    #[error(
+        "failed to run the command as {name}: only root may; sudo -u {name} runs all of it as that user"
+    )]
+    OtherUser {
+        /// Name of the user.
+        name: String,
+    },
     /// The command is empty.
     #[error("no command to run")]
     NoCommand,

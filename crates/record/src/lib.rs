@@ -9,6 +9,7 @@ mod counters;
 mod error;
 mod event;
 mod filter;
+mod launch;
 mod limits;
 mod options;
 mod pace;
@@ -31,6 +32,7 @@ pub use event::{
     Event, EventClass, EventError, KnownEvent, Refusal, TracepointFormat, Unit, known_events,
     matches_pattern, nearest, tracepoint_formats,
 };
+pub use launch::{Launch, User};
 pub use limits::online_cpus;
 pub use options::{Cpus, Options, Rate, StackMode, Target};
 pub use pace::possible_rate;

@@ -8,6 +8,7 @@ use pyrograph_event::proc_text;
 
 use crate::error::Error;
 use crate::event::Event;
+use crate::launch::Launch;
 use crate::procfs::process_of;
 
 /// Options of a session.
@@ -45,8 +46,8 @@ pub struct Options {
     pub threads: Option<Vec<i32>>,
     /// Sample only these CPUs. `None` for all. Only with [`Target::System`].
     pub cpus: Option<Vec<u32>>,
-    /// Redirect the command's standard output to standard error, because standard output is needed for something else.
-    pub output_to_stderr: bool,
+    /// How the command is started.
+    pub launch: Launch,
     /// Duration of the recording. `None`: it lasts until the target ends or it is [stopped](crate::Stopper).
     pub duration: Option<Duration>,
 }
@@ -70,7 +71,7 @@ impl Options {
             data_mappings: false,
             threads: None,
             cpus: None,
-            output_to_stderr: false,
+            launch: Launch::default(),
             duration: None,
         }
     }

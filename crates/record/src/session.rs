@@ -65,7 +65,7 @@ impl Session {
         let is_of_cpus = scope == Scope::Cpus;
         // The child is forked before limits are raised, so that it has the limits of its user.
         let command = match &options.target {
-            Target::Command(argv) => Some(Waiting::fork(argv, options.output_to_stderr)?),
+            Target::Command(argv) => Some(Waiting::fork(argv, &options.launch)?),
             Target::Processes(_) | Target::System => None,
         };
         let mut notices = std::mem::take(&mut plan.notices);

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use pyrograph_record::ptrace::{Traced, TracedCall, Tracer};
-use pyrograph_record::{Error, Waiting};
+use pyrograph_record::{Error, Launch, Waiting};
 use pyrograph_syscall::{Files, Written, arguments, by_number, result};
 
 /// Runs a command to its end, and returns what it did.
@@ -20,7 +20,10 @@ fn trace(command: &[&str]) -> Vec<Traced> {
 
 fn step_through(command: &[&str], mut f: impl FnMut(Traced)) -> Result<(), Error> {
     let argv: Vec<OsString> = command.iter().map(OsString::from).collect();
-    let mut tracer = Tracer::command(Waiting::fork(&argv, true)?, 32)?;
+    let mut tracer = Tracer::command(
+        Waiting::fork(&argv, &Launch { output_to_stderr: true, ..Launch::default() })?,
+        32,
+    )?;
     while !tracer.is_done() {
         if let Some(traced) = tracer.step()? {
             f(traced);

@@ -50,7 +50,7 @@ pub(crate) fn open(plan: &Plan, report: &mut Report) -> Result<Opened, Error> {
     report(Message::Engine(Engine::Perf));
     // The child is forked before limits are raised, so that it has the limits of its user.
     let beside = plan.beside.as_ref();
-    let waiting = beside.map(|argv| Waiting::fork(argv, plan.output_to_stderr)).transpose()?;
+    let waiting = beside.map(|argv| Waiting::fork(argv, &plan.launch)).transpose()?;
     let session = Session::open(&plan.events())?;
     session.notices().iter().for_each(|notice| report(Message::Notice(notice.clone())));
     let event = session.event().clone();

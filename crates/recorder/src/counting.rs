@@ -102,7 +102,7 @@ fn counter(event: &Event, user_only: bool) -> Counter {
 /// A running count.
 ///
 /// ```
-/// use pyrograph_record::{CounterOptions, Event, Target};
+/// use pyrograph_record::{CounterOptions, Event, Launch, Target};
 /// use pyrograph_recorder::{CountPlan, Counting, Filters};
 ///
 /// let plan = CountPlan {
@@ -112,7 +112,7 @@ fn counter(event: &Event, user_only: bool) -> Counter {
 ///         inherit: true,
 ///         cpus: None,
 ///         by_cpu: false,
-///         output_to_stderr: false,
+///         launch: Launch::default(),
 ///     },
 ///     by: None,
 ///     filters: Filters::default(),
@@ -275,9 +275,8 @@ impl Counting {
             false => Counters::open(&options)?,
         };
         let beside = plan.beside.as_ref();
-        let beside = beside
-            .map(|command| Waiting::fork(command, plan.counters.output_to_stderr))
-            .transpose()?;
+        let beside =
+            beside.map(|command| Waiting::fork(command, &plan.counters.launch)).transpose()?;
         if let Some(in_kernel) = &mut in_kernel {
             in_kernel.start(plan, &counters)?;
         }

@@ -43,8 +43,8 @@ pub use pyrograph_event::interpreter::Language;
 pub use pyrograph_event::request::{Measure, Trigger, Waits};
 pub use pyrograph_event::traced::LostCalls;
 pub use pyrograph_record::{
-    Child, CounterOptions, Cpus, Event, EventClass, EventError, KnownEvent, Notice, Rate, Refusal,
-    StackMode, Stopper, Summary, Target, Unit, Usage, known_events, matches_pattern,
+    Child, CounterOptions, Cpus, Event, EventClass, EventError, KnownEvent, Launch, Notice, Rate,
+    Refusal, StackMode, Stopper, Summary, Target, Unit, Usage, User, known_events, matches_pattern,
 };
 pub use pyrograph_resolve::{Resolved, StackMemory};
 pub use question::Question;

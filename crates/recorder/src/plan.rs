@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pyrograph_event::interpreter::Language;
 use pyrograph_profile::{ThreadDetail, ValueType};
-use pyrograph_record::{Event, Rate, StackMode, Target, Unit};
+use pyrograph_record::{Event, Launch, Rate, StackMode, Target, Unit};
 use pyrograph_resolve::{NATIVE, SymbolOptions};
 
 use crate::filters::Filters;
@@ -28,8 +28,8 @@ pub struct Plan {
     pub beside: Option<Vec<OsString>>,
     /// Maximum duration of the recording.
     pub duration: Option<Duration>,
-    /// Redirect the command's standard output to standard error, because standard output is needed for something else.
-    pub output_to_stderr: bool,
+    /// How the command is started.
+    pub launch: Launch,
 
     /// Question that the recording answers.
     pub question: Question,
@@ -94,7 +94,7 @@ impl Plan {
             inherit: true,
             beside: None,
             duration: None,
-            output_to_stderr: false,
+            launch: Launch::default(),
             question: Question::default(),
             rate: None,
             user: true,
@@ -128,7 +128,7 @@ impl Plan {
             rate: self.rate,
             threads: self.threads.clone(),
             cpus: self.cpus.clone(),
-            output_to_stderr: self.output_to_stderr,
+            launch: self.launch.clone(),
             stack: self.stack,
             user: self.user,
             kernel: self.kernel,

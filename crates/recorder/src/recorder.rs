@@ -111,6 +111,8 @@ pub struct Recorder {
     is_sampled: bool,
     /// True if waits of goroutines are recorded: those of Go's runtime are left out.
     of_goroutines: bool,
+    /// What is recorded, in words.
+    title: String,
 }
 
 /// Progress of a recording.
@@ -169,6 +171,7 @@ impl Recorder {
             losses,
             is_sampled,
             of_goroutines,
+            title: plan.target.title(),
         })
     }
 
@@ -285,6 +288,7 @@ impl Recorder {
             mut losses,
             is_sampled,
             of_goroutines,
+            title,
             ..
         } = self;
         if let Some(losses) = &mut losses {
@@ -321,6 +325,7 @@ impl Recorder {
         about.start = Some(start);
         about.duration = Some(duration);
         about.host = host();
+        about.command = Some(title);
         about.lost = ended.summary.lost;
         about.sums = sums;
         let Ended { summary, child, cpu_time, kept, .. } = ended;

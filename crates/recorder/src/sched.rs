@@ -20,7 +20,7 @@ use pyrograph_event::RoundQueue;
 use pyrograph_event::sched::SchedChange;
 use pyrograph_profile::{SchedCount, SchedEvent, SchedTasks};
 use pyrograph_record::{
-    Child, Ended, Stopper, Target, Waiting, Watch, descendants, monotonic_now, threads,
+    Child, Ended, Launch, Stopper, Target, Waiting, Watch, descendants, monotonic_now, threads,
 };
 
 use self::counts::Totals;
@@ -54,8 +54,8 @@ pub struct SchedPlan {
     pub memory: u32,
     /// Directory below which the kernel's type information is cached for the next time. `None` to cache nothing.
     pub cache: Option<PathBuf>,
-    /// Redirect the command's standard output to standard error.
-    pub output_to_stderr: bool,
+    /// How the command is started.
+    pub launch: Launch,
 }
 
 /// Keys by which counts are kept apart.
@@ -113,7 +113,7 @@ const MOST_BATCHES: usize = 32;
 /// from switch to switch.
 ///
 /// ```
-/// use pyrograph_record::Target;
+/// use pyrograph_record::{Launch, Target};
 /// use pyrograph_recorder::{Error, Filters, SchedKey, SchedPlan, SchedRecording};
 ///
 /// let plan = SchedPlan {
@@ -127,7 +127,7 @@ const MOST_BATCHES: usize = 32;
 ///     interval: None,
 ///     memory: 1 << 20,
 ///     cache: None,
-///     output_to_stderr: false,
+///     launch: Launch::default(),
 /// };
 /// let mut recording = match SchedRecording::open(&plan) {
 ///     Err(error) if error.is_refusal() => return Ok(()), // it takes rights
@@ -180,7 +180,7 @@ impl SchedRecording {
         };
         check_processes(&plan.target)?;
         // First of all: Ctrl-C while the programs are loaded ends the command, too.
-        let command = command.map(|argv| Waiting::fork(argv, plan.output_to_stderr)).transpose()?;
+        let command = command.map(|argv| Waiting::fork(argv, &plan.launch)).transpose()?;
         let mut tracer = in_kernel::load(plan)?;
         let mut watch = Watch::new()?;
         match (&plan.target, &command) {

@@ -20,8 +20,8 @@ use pyrograph_event::traced::{self, CallEnd, LostCalls, Traced};
 use pyrograph_profile::{CallCount, CallCounts, ThreadEvent};
 use pyrograph_record::ptrace::{self, calls_in_progress};
 use pyrograph_record::{
-    Child, Event, Next, Rate, Recording, Session, StackMode, Stopper, Target, Waiting, Watch,
-    descendants, monotonic_now,
+    Child, Event, Launch, Next, Rate, Recording, Session, StackMode, Stopper, Target, Waiting,
+    Watch, descendants, monotonic_now,
 };
 use pyrograph_syscall::Descriptors;
 
@@ -71,8 +71,8 @@ pub struct TracePlan {
     pub interval: Option<Duration>,
     /// Maximum duration.
     pub duration: Option<Duration>,
-    /// Redirect the command's standard output to standard error.
-    pub output_to_stderr: bool,
+    /// How the command is started.
+    pub launch: Launch,
     /// Directory below which the kernel's type information is cached for the next time. `None` to cache nothing.
     pub cache: Option<PathBuf>,
 }
@@ -131,7 +131,7 @@ impl TracePlan {
             beside: None,
             interval: None,
             duration: None,
-            output_to_stderr: false,
+            launch: Launch::default(),
             cache: None,
         }
     }
@@ -258,7 +258,7 @@ impl Tracing {
             Target::Command(argv) => Some(argv),
             Target::Processes(_) | Target::System => plan.beside.as_ref(),
         };
-        let command = command.map(|argv| Waiting::fork(argv, plan.output_to_stderr)).transpose()?;
+        let command = command.map(|argv| Waiting::fork(argv, &plan.launch)).transpose()?;
         let processes = processes_of(plan)?;
         let (in_progress, unreadable) = in_progress(plan, processes.as_deref().unwrap_or_default());
         let (mut tracer, not_in_kernel) = match in_kernel::load(plan, processes) {

@@ -1,12 +1,14 @@
-//! Output of comparisons as tables in text, Markdown and JSON.
+//! Output of comparisons as tables in text, Markdown, CSV and JSON.
 
 use std::io::{self, Write};
 
 use pyrograph_analyze::{
     Diff, Estimate, FunctionChange, Measure, SampleBasis, Scale, Side, Verdict,
 };
+use pyrograph_profile::ValueType;
 use serde_json::{Value, json};
 
+use crate::csv::field;
 use crate::units::{counted, grouped};
 
 /// Options to recommend in hints, in the terms of the program that prints the table.
@@ -149,10 +151,55 @@ impl<'a> DiffTable<'a> {
         writeln!(out)
     }
 
+    /// Writes the table as CSV, with all rows. Follows RFC 4180. Rates are shares of the whole, or values in the units of
+    /// the inputs if values are compared; unknown bounds are empty.
+    ///
+    /// # Errors
+    ///
+    /// Fails if writing to `out` fails.
+    pub fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
+        let diff = self.diff;
+        let value = |of: &str, side: &Side| {
+            let ValueType { name, unit, .. } = &side.value_type;
+            match &unit[..] {
+                "" => field(&format!("{of} {name}")),
+                unit => field(&format!("{of} {name} ({unit})")),
+            }
+        };
+        let (before, after) = (value("before", &diff.before), value("after", &diff.after));
+        let rate = if by_values(diff) { "value" } else { "share" };
+        write!(
+            out,
+            "function,module,is,{before},{after},{rate} before,{rate} after,change,low,high\r\n"
+        )?;
+        for row in &self.rows {
+            let Estimate { before, after, low, high } = row.estimate;
+            let number = |rate: f64| match rate.is_finite() {
+                true => rate_in_units(diff, rate).to_string(),
+                false => String::new(),
+            };
+            write!(
+                out,
+                "{},{},{},{},{},{},{},{},{},{}\r\n",
+                field(name(row)),
+                field(&row.module),
+                verdict(row),
+                units(diff, row.before as f64),
+                units(diff, row.after as f64),
+                number(before),
+                number(after),
+                number(after - before),
+                number(low),
+                number(high),
+            )?;
+        }
+        Ok(())
+    }
+
     fn json_row(&self, row: &FunctionChange) -> Value {
         let diff = self.diff;
         let Estimate { before, after, low, high } = row.estimate;
-        let rate = |rate: f64| if by_values(diff) { units(diff, rate) } else { rate };
+        let rate = |rate: f64| rate_in_units(diff, rate);
         json!({
             "function": name(row),
             "module": row.module,
@@ -160,13 +207,7 @@ impl<'a> DiffTable<'a> {
             "after": { "value": units(diff, row.after as f64), "rate": rate(after) },
             "change": { "rate": rate(after - before), "low": rate(low), "high": rate(high) },
             "part_of_whole": part(diff, after - before),
-            "is": match row.verdict {
-                Verdict::More if row.before == 0 => "new",
-                Verdict::Less if row.after == 0 => "gone",
-                Verdict::More => "more",
-                Verdict::Less => "less",
-                Verdict::Noise => "within noise",
-            },
+            "is": verdict(row),
         })
     }
 
@@ -314,6 +355,22 @@ fn cannot_tell(diff: &Diff) -> bool {
 
 fn by_values(diff: &Diff) -> bool {
     diff.options.scale == Scale::Values
+}
+
+/// The verdict in words.
+fn verdict(row: &FunctionChange) -> &'static str {
+    match row.verdict {
+        Verdict::More if row.before == 0 => "new",
+        Verdict::Less if row.after == 0 => "gone",
+        Verdict::More => "more",
+        Verdict::Less => "less",
+        Verdict::Noise => "within noise",
+    }
+}
+
+/// A rate as it is compared: a value in its unit, or a share.
+fn rate_in_units(diff: &Diff, rate: f64) -> f64 {
+    if by_values(diff) { units(diff, rate) } else { rate }
 }
 
 /// A change as a share of the whole before.

@@ -1,12 +1,15 @@
 //! Descriptions of recordings from their files, as text and JSON.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use pyrograph_profile::{EventInfo, ProcessInfo, RecordingInfo, SampleRate};
+use pyrograph_analyze::origin;
+use pyrograph_profile::{EventInfo, ProcessInfo, Profile, RecordingInfo, SampleRate, Thread};
 use serde_json::json;
 
-use crate::units::{counted, grouped, percent};
+use crate::subtitle::subtitle;
+use crate::units::{Values, counted, grouped, percent};
 
 /// Maximum number of processes listed in text.
 const PROCESSES: usize = 10;
@@ -42,6 +45,120 @@ pub fn info_text(info: &RecordingInfo, out: &mut dyn Write) -> io::Result<()> {
     let more = info.processes.len().saturating_sub(PROCESSES);
     line("", (more > 0).then(|| format!("and {} more", grouped(more as u64))))?;
     info.damage.iter().try_for_each(|damage| line("damaged", Some(damage.clone())))
+}
+
+/// Writes the description of a profile in the named format as text.
+///
+/// # Errors
+///
+/// Fails if writing to `out` fails.
+pub fn profile_text(format: &str, profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = |name: &str, text: Option<String>| match text.filter(|text| !text.is_empty()) {
+        Some(text) => writeln!(out, "{name:<10} {}", crate::report::plain(&text)),
+        None => Ok(()),
+    };
+    line("format", Some(format.to_owned()))?;
+    line("command", profile.about.command.clone())?;
+    let recorded = origin(profile, profile.shown).map(|origin| subtitle(&origin, None, 1.0));
+    line("recorded", recorded)?;
+    for (column, of) in profile.value_types.iter().enumerate() {
+        let mut value = String::new();
+        Values::plain(of, None, 1.0).write(&mut value, profile.samples.total(column));
+        let name = if of.is_unnamed() { "values without a unit" } else { &of.name };
+        line("value", Some(format!("{name}: {value}")))?;
+    }
+    if let Some((of, period)) = &profile.about.period {
+        let mut value = String::new();
+        Values::plain(of, None, 1.0).write(&mut value, *period);
+        line("period", Some(format!("one sample each {value}")))?;
+    }
+    let counts = [
+        (threads(profile), "thread"),
+        (profile.stacks.len().saturating_sub(1), "stack node"),
+        (profile.frames.len(), "frame"),
+    ];
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    let counts: Vec<String> = counts.map(|(count, of)| counted(count as u64, of)).collect();
+    line("size", Some(counts.join(", ")))?;
+    let times = if has_times(profile) { "of each sample" } else { "none" };
+    line("times", Some(times.to_owned()))?;
+    let (processes, whole) = (processes(profile), profile.samples.total(profile.shown));
+    for (name, pid, value) in processes.iter().take(PROCESSES) {
+        let pid = pid.map(|pid| format!(" ({pid})")).unwrap_or_default();
+        line("process", Some(format!("{name}{pid}: {}", percent(*value, whole))))?;
+    }
+    let more = processes.len().saturating_sub(PROCESSES);
+    line("", (more > 0).then(|| format!("and {} more", grouped(more as u64))))?;
+    profile.about.comments.iter().try_for_each(|comment| line("comment", Some(comment.clone())))
+}
+
+/// Writes the description of a profile in the named format as JSON.
+///
+/// # Errors
+///
+/// Fails if writing to `out` fails.
+pub fn profile_json(format: &str, profile: &Profile, out: &mut dyn Write) -> io::Result<()> {
+    let about = &profile.about;
+    let values = profile.value_types.iter().enumerate().map(|(column, of)| {
+        json!({
+            "name": of.name, "unit": of.unit, "decimals": of.decimals,
+            "total": profile.samples.total(column), "shown": column == profile.shown,
+        })
+    });
+    let processes = processes(profile)
+        .into_iter()
+        .map(|(name, pid, value)| json!({ "name": name, "pid": pid, "value": value }));
+    let info = json!({
+        "format": format,
+        "command": about.command,
+        "host": origin(profile, profile.shown).and_then(|origin| origin.host),
+        "start_unix_ns": about.start,
+        "duration_ns": about.duration,
+        "period": about.period.as_ref().map(|(of, period)| json!({ "of": of.name, "unit": of.unit, "value": period })),
+        "lost_samples": about.lost,
+        "values": values.collect::<Vec<_>>(),
+        "threads": threads(profile),
+        "stack_nodes": profile.stacks.len().saturating_sub(1),
+        "frames": profile.frames.len(),
+        "has_times": has_times(profile),
+        "processes": processes.collect::<Vec<_>>(),
+        "comments": about.comments,
+    });
+    writeln!(out, "{info:#}")
+}
+
+fn has_times(profile: &Profile) -> bool {
+    profile.samples.iter().any(|sample| sample.time.is_some())
+}
+
+/// Number of known threads that have samples.
+fn threads(profile: &Profile) -> usize {
+    let threads: BTreeSet<_> = profile.samples.iter().map(|sample| sample.thread).collect();
+    let is_known = |thread: Thread| {
+        thread.tid.is_some() || !thread.name.is_empty() || !thread.process.is_empty()
+    };
+    threads.into_iter().filter(|&thread| is_known(profile.threads.get(thread))).count()
+}
+
+/// Names and IDs of the known processes with the shown value of their samples, the highest first.
+fn processes(profile: &Profile) -> Vec<(String, Option<i32>, u64)> {
+    let mut sums = BTreeMap::new();
+    for (sample, value) in profile.samples.iter().zip(profile.samples.values(profile.shown)) {
+        let thread = profile.threads.get(sample.thread);
+        let sum: &mut u64 =
+            sums.entry((profile.strings.get(thread.process), thread.pid)).or_default();
+        *sum = sum.saturating_add(*value);
+    }
+    let is_known = |(name, pid): &(&str, Option<i32>)| !name.is_empty() || pid.is_some();
+    let mut processes: Vec<(String, Option<i32>, u64)> = sums
+        .into_iter()
+        .filter(|(process, _)| is_known(process))
+        .map(|((name, pid), value)| {
+            (if name.is_empty() { "(no name)" } else { name }.to_owned(), pid, value)
+        })
+        .collect();
+    processes.sort_by_key(|(_, _, value)| std::cmp::Reverse(*value));
+    processes
 }
 
 fn cpu(info: &RecordingInfo) -> Option<String> {

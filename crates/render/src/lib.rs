@@ -60,7 +60,7 @@ pub use diff_table::{DiffHints, DiffTable};
 pub use events::{ListedEvent, events_json, events_text};
 pub use frame_colors::{FrameColors, change_colors, frame_colors, function_colors};
 pub use heatmap::{HeatMapLook, Shades, heat_map_svg};
-pub use info::{info_json, info_text};
+pub use info::{info_json, info_text, profile_json, profile_text};
 pub use nameless::nameless_advice;
 pub use options::{Background, Encoding, MinWidth, OptionError, SvgOptions, Theme};
 pub use palette::{Hue, Palette, Rule, Tone, UnknownPalette};

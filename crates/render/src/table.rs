@@ -50,7 +50,7 @@ impl Table {
 
     pub fn markdown(&self, out: &mut dyn Write) -> io::Result<()> {
         let row = |cells: &[String]| {
-            let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
+            let cells: Vec<String> = cells.iter().map(|cell| markdown_text(cell)).collect();
             format!("| {} |", cells.join(" | "))
         };
         writeln!(out, "{}", row(&self.heads))?;
@@ -61,7 +61,34 @@ impl Table {
     }
 }
 
+/// Escapes the characters that begin markup: names of programs may contain any.
+fn markdown_text(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if matches!(c, '\\' | '`' | '*' | '[' | '<' | '|') {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escaped
+}
+
 /// Splits pairs of a heading and `numeric`.
 pub fn heads(names: &[(&str, bool)]) -> (Vec<String>, Vec<bool>) {
     names.iter().map(|(name, numeric)| ((*name).to_owned(), *numeric)).unzip()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_no_markup() {
+        let (heads, numeric) = heads(&[("task", false), ("µs", true)]);
+        let rows = vec![vec!["<b>a|b*[x](y)`\\ worker_0".to_owned(), "1.5".to_owned()]];
+        let mut text = Vec::new();
+        Table { heads, rows, numeric }.markdown(&mut text).expect("to memory");
+        let expect = "| task | µs |\n|---|---:|\n| \\<b>a\\|b\\*\\[x](y)\\`\\\\ worker_0 | 1.5 |\n";
+        assert_eq!(String::from_utf8_lossy(&text), expect);
+    }
 }

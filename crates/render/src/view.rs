@@ -125,6 +125,7 @@ fn about(data: &ViewData<'_>, look: &ViewLook<'_>, paints: &Paints) -> Value {
         "host": about.host,
         "lost": about.lost,
         "sums": about.sums,
+        "command": about.command,
         "comments": about.comments,
         "step": data.step,
         "second": look.second,

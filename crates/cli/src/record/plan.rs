@@ -186,6 +186,8 @@ fn parse_stack_memory(text: &str) -> Result<usize, String> {
 pub(super) struct Plan {
     pub recording: pyrograph_recorder::Plan,
     pub outputs: Vec<Output>,
+    /// Names of those outputs that no option names.
+    pub unnamed: Vec<&'static str>,
     /// Open the picture after it is written.
     pub open: bool,
     /// Length of the beginning that is left out.
@@ -212,8 +214,9 @@ impl Plan {
         if args.graph && args.verbose {
             say!("-g does nothing: stacks are always recorded");
         }
-        let outputs = outputs(&args)?;
+        let (outputs, unnamed) = outputs(&args)?;
         let (filters, levels) = std::mem::take(&mut args.filters).read()?;
+        let launch = args.target.launch(outputs.iter().any(Output::is_standard))?;
         let target = target(&mut args, &filters)?;
         check_names(&filters, &target, !args.no_inherit)?;
         let question = args.question.question(args.count, &target)?;
@@ -235,7 +238,7 @@ impl Plan {
                 inherit: !args.no_inherit,
                 beside: args.target.beside(),
                 duration: args.duration.map(|time| time + args.delay.unwrap_or_default()),
-                output_to_stderr: outputs.iter().any(Output::is_standard),
+                launch,
                 question,
                 rate,
                 user: !args.kernel_only,
@@ -269,6 +272,7 @@ impl Plan {
                 ..pyrograph_recorder::Plan::new(target)
             },
             outputs,
+            unnamed,
             levels,
             view: args.languages.view(),
             verbose: args.verbose,
@@ -284,6 +288,24 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// Files of an earlier recording that this one would replace though they were not named.
+    pub fn files_of_before(&self) -> Vec<&'static str> {
+        self.unnamed.iter().copied().filter(|name| Path::new(name).is_file()).collect()
+    }
+
+    /// Returns true if an option names the outputs: the data beside them are not worth an error.
+    pub fn has_names(&self) -> bool {
+        !self.unnamed.contains(&found::DEFAULT_PICTURE)
+    }
+
+    /// The outputs, for messages.
+    pub fn names_of_outputs(&self) -> String {
+        let names: Vec<String> = self.outputs.iter().map(Output::to_string).collect();
+        names.join(" and ")
+    }
+}
+
 /// The engine, if the flags determine it.
 fn engine(args: &Args, question: &Question, is_filtered: bool) -> anyhow::Result<Option<Engine>> {
     let is_of_perf = !args.tid.is_empty()
@@ -295,28 +317,39 @@ fn engine(args: &Args, question: &Question, is_filtered: bool) -> anyhow::Result
     possible_engine(engine, question.needs_in_kernel() || is_filtered)
 }
 
-/// The outputs for the profile.
-fn outputs(args: &Args) -> anyhow::Result<Vec<Output>> {
+/// The outputs for the profile, and the names of those that no option names. One of them has the whole recording, for the
+/// subcommands that read it.
+fn outputs(args: &Args) -> anyhow::Result<(Vec<Output>, Vec<&'static str>)> {
     let output = |path: &PathBuf| match (path.as_os_str() == "-", &args.to) {
         (true, Some(format)) => Ok(Output::named(None, format)?),
         (true, None) => misuse!("-o - needs --to FORMAT: standard output has no ending"),
         (false, Some(format)) => Ok(Output::named(Some(path), format)?),
         (false, None) => Ok(Output::new(path)?),
     };
-    let outputs = match &args.to {
+    let kept = || Output::kept(Path::new(found::KEPT));
+    let mut unnamed = Vec::new();
+    let mut outputs: Vec<Output> = match &args.to {
         Some(format) if args.output.is_empty() => vec![Output::named(None, format)?],
         None if args.output.is_empty() => {
-            vec![
-                Output::new(Path::new(found::DEFAULT_PICTURE))?,
-                Output::kept(Path::new(found::KEPT))?,
-            ]
+            unnamed = vec![found::DEFAULT_PICTURE, found::KEPT];
+            vec![Output::new(Path::new(found::DEFAULT_PICTURE))?, kept()?]
         }
         _ => args.output.iter().map(output).collect::<anyhow::Result<_>>()?,
     };
+    if !outputs.iter().any(Output::is_data) {
+        match kept() {
+            Ok(kept) => {
+                unnamed.push(found::KEPT);
+                outputs.push(kept);
+            }
+            // The outputs that were asked for can be written.
+            Err(error) => say!("{error}: only what -o names is written"),
+        }
+    }
     if args.open && !outputs.iter().any(|output| output.picture().is_some()) {
         misuse!("--open shows a picture: give one, as -o flamegraph.svg");
     }
-    Ok(outputs)
+    Ok((outputs, unnamed))
 }
 
 /// Target of the recording. A command that only runs beside the target is left in `args`.

@@ -39,16 +39,20 @@ pub struct LatencyArgs {
     interval: Option<Duration>,
 
     /// The table with the columns and labels of perf sched latency, 143 wide
-    #[arg(long, conflicts_with_all = ["json", "csv", "histogram"])]
+    #[arg(long, conflicts_with_all = ["json", "csv", "markdown", "histogram"])]
     perf: bool,
 
     /// The table as JSON
-    #[arg(long, conflicts_with = "csv")]
+    #[arg(long, conflicts_with_all = ["csv", "markdown"])]
     json: bool,
 
     /// The table as CSV
-    #[arg(long)]
+    #[arg(long, conflicts_with = "markdown")]
     csv: bool,
+
+    /// The table as Markdown
+    #[arg(long, conflicts_with = "histogram")]
+    markdown: bool,
 
     /// Where to write [default: standard output; text where a command runs, standard error]
     #[arg(short, long, value_name = "FILE")]
@@ -78,21 +82,20 @@ const BY: [(LatencyBy, &str, &str); 4] = [
 ///
 /// If the input cannot be read, or the table cannot be written.
 pub fn run(mut args: LatencyArgs) -> anyhow::Result<ExitCode> {
-    ending::set_flag(
-        args.output.as_deref(),
-        &mut [("json", &mut args.json), ("csv", &mut args.csv)],
-    )?;
+    let LatencyArgs { output, json, csv, markdown, .. } = &mut args;
+    ending::set_flag(output.as_deref(), &mut [("json", json), ("csv", csv), ("md", markdown)])?;
     let by = match (args.by, args.pids, args.histogram) {
         (Some(by), ..) => by,
         (None, true, _) => LatencyBy::Thread,
         (None, false, true) => LatencyBy::Total,
         (None, false, false) => LatencyBy::Name,
     };
-    let style = match (args.json, args.csv, args.histogram) {
-        (true, ..) => LatencyStyle::Json,
-        (_, true, _) => LatencyStyle::Csv,
-        (.., true) => LatencyStyle::Histogram,
-        _ if args.perf => LatencyStyle::Perf,
+    let style = match &args {
+        LatencyArgs { json: true, .. } => LatencyStyle::Json,
+        LatencyArgs { csv: true, .. } => LatencyStyle::Csv,
+        LatencyArgs { markdown: true, .. } => LatencyStyle::Markdown,
+        LatencyArgs { histogram: true, .. } => LatencyStyle::Histogram,
+        LatencyArgs { perf: true, .. } => LatencyStyle::Perf,
         _ => LatencyStyle::Text,
     };
     let key = match by {
@@ -101,7 +104,8 @@ pub fn run(mut args: LatencyArgs) -> anyhow::Result<ExitCode> {
         LatencyBy::Total => SchedKey::Total,
     };
     let mut source = args.source.open()?;
-    let destination = source.destination(args.output.as_deref(), style.is_text());
+    let is_for_terminal = style.is_text() && style != LatencyStyle::Markdown;
+    let destination = source.destination(args.output.as_deref(), is_for_terminal);
     destination.check()?;
     let mut out = args.interval.map(|_| destination.open()).transpose()?;
     let counted = source.counts(key, args.interval, &mut |interval, counts| {

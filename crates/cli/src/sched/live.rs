@@ -54,6 +54,7 @@ impl LiveArgs {
     /// Plan of the live recording; `None` if no target is given, so that a file is read. If `names` is not empty, only
     /// threads with these names are recorded.
     pub fn plan(&mut self, names: &[String]) -> anyhow::Result<Option<Live>> {
+        let launch = self.target.launch(false)?;
         let target = match self.target.take() {
             Some(target) => target,
             None if self.duration.is_some() || self.cgroup.is_some() => Target::System,
@@ -78,7 +79,7 @@ impl LiveArgs {
             interval: None,
             memory: u32::try_from(memory).unwrap_or(u32::MAX),
             cache: user_folder(),
-            output_to_stderr: false,
+            launch,
         };
         Ok(Some(Live { plan }))
     }
@@ -87,7 +88,7 @@ impl LiveArgs {
 impl Live {
     /// Redirects the command's standard output to standard error.
     pub fn output_to_stderr(&mut self, is_wanted: bool) {
-        self.plan.output_to_stderr = is_wanted;
+        self.plan.launch.output_to_stderr = is_wanted;
     }
 
     /// Returns true if the events of the whole machine are recorded.

@@ -15,7 +15,7 @@ use super::live::{Live, LiveArgs, OnInterval};
 use crate::reading::limit_memory;
 use crate::say::{misuse, say};
 use crate::script::times::Times;
-use crate::streams::{Destination, inputs};
+use crate::streams::{Destination, event_inputs};
 use crate::symbols::SymbolArgs;
 use crate::units::{grouped, parse_size};
 
@@ -130,7 +130,7 @@ impl SourceArgs {
             misuse!("--cgroup and -d are for what runs, not for a file");
         }
         filter.pids = self.live.target.processes().to_vec();
-        let mut inputs = inputs(file.as_slice())?;
+        let mut inputs = event_inputs(file.as_slice())?;
         let Some(input) = inputs.pop() else { misuse!("no input") };
         let input = SchedInput::open(input)?;
         if input.time_span().is_none() && times.as_ref().is_some_and(Times::has_shares) {

@@ -196,6 +196,8 @@ impl Plan {
             be_quiet();
         }
         let filters = std::mem::take(&mut args.filters).read()?;
+        // Tables go to standard output.
+        let launch = args.target.launch(true)?;
         let target = target(&mut args)?;
         check_names(&filters, &target, !args.no_inherit)?;
         let question = args.question.question(args.count, &target)?;
@@ -228,8 +230,7 @@ impl Plan {
                 inherit: !args.no_inherit,
                 beside: args.target.beside(),
                 duration: args.duration,
-                // Tables go to standard output.
-                output_to_stderr: true,
+                launch,
                 question,
                 rate,
                 user: !args.kernel_only,

@@ -71,7 +71,10 @@ fn go_reads_the_same_stacks_from_what_is_written() {
         let after = folder.path().join("after.pb.gz");
         let output = convert(&["-o", after.to_str().expect("UTF-8")], &before);
         assert!(output.status.success());
-        let expected = format!("pyrograph: labels of samples are left out: {said}\n");
+        let expected = format!(
+            "pyrograph: labels of samples are left out: {said}\npyrograph: wrote {}\n",
+            after.display()
+        );
         assert_eq!(text(&output.stderr), expected);
         for index in ["0", "1"] {
             let (before, after) = (stacks(index, said, &before), stacks(index, said, &after));

@@ -126,7 +126,7 @@ fn continuous_integration_fails_over_a_regression_and_nothing_else() {
 }
 
 #[test]
-fn tables_are_text_markdown_or_json() {
+fn tables_are_text_markdown_csv_or_json() {
     let folder = folder(&[
         ("a.folded", "main;x|y` 1000\nmain;z 1000\n"),
         ("b.folded", "main;x|y` 2000\nmain;z 1000\n"),
@@ -142,12 +142,20 @@ fn tables_are_text_markdown_or_json() {
     assert_eq!(json["functions"][2]["is"], "more");
     assert_eq!(json["after"]["samples"], 3000.0);
     assert_eq!(json["regressed"], serde_json::Value::Null);
+    let csv = run("--csv");
+    let rows: Vec<Vec<&str>> =
+        csv.lines().map(|line| line.trim_end().split(',').collect()).collect();
+    assert_eq!(rows[0][..4], ["function", "module", "is", "before value"], "{csv}");
+    assert_eq!(rows[3][..5], ["x|y`", "", "more", "1000", "2000"], "{csv}");
+    let number = |at: usize| rows[3][at].parse::<f64>().expect("a number");
+    assert!(number(8) > 0.0 && number(8) < 1000.0 && number(9) > 1000.0, "{csv}");
     // By the file's ending, and several at once.
-    let outputs = ["-o", "t.md", "-o", "t.json", "-o", "t.txt", "-o", "t.svg"];
+    let outputs = ["-o", "t.md", "-o", "t.json", "-o", "t.csv", "-o", "t.txt", "-o", "t.svg"];
     let all = [&outputs[..], &["--absolute", "a.folded", "b.folded"]].concat();
     assert_eq!(diff(folder.path(), &all).out, "");
     let read = |name| std::fs::read_to_string(folder.path().join(name)).expect("it is written");
     assert_eq!(read("t.md"), markdown);
+    assert_eq!(read("t.csv"), csv);
     assert!(read("t.svg").contains("+1,000, +16.67 points; 95% between +"));
 }
 

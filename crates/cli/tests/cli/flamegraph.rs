@@ -249,16 +249,29 @@ fn a_good_picture_stays_if_there_is_nothing_to_draw() {
     assert!(flamegraph(directory.path(), "junk\n", &[]).out.contains("unrecognized format"));
 }
 
+/// It was SVG.
+#[test]
+fn a_file_that_ends_in_html_is_a_page() {
+    let directory = directory();
+    let done = flamegraph(directory.path(), FOLDED, &["-o", "x.html", "--title", "A page"]);
+    assert_eq!((done.code, &done.err[..]), (Some(0), "pyrograph: wrote x.html\n"));
+    let page = std::fs::read_to_string(directory.path().join("x.html")).expect("a page");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("A page"), "{page}");
+    let done = flamegraph(directory.path(), FOLDED, &["-o", "y.html", "--flamechart"]);
+    assert_eq!(done.code, Some(2), "{}", done.err);
+    assert!(done.err.contains("--flamechart is for SVG pictures"), "{}", done.err);
+}
+
 /// SVG in a file that ends in `.html`, folded text in one that ends in `.svg`.
 #[test]
 fn endings_of_other_formats_are_refused_in_every_verb() {
     let directory = directory();
     std::fs::write(directory.path().join("x.folded"), FOLDED).expect("a file");
     for (verb, output, endings) in [
-        ("flamegraph", "x.html", "ends in .svg, .png"),
+        ("flamegraph", "x.csv", "ends in .svg, .png, .html, .htm"),
         ("fold", "x.svg", "ends in .folded, .collapsed, .txt"),
         ("view", "x.svg", "ends in .html, .htm"),
-        ("report", "x.svg", "ends in .json, .md, .txt"),
+        ("report", "x.svg", "ends in .json, .csv, .md, .txt"),
         ("heatmap", "x.csv", "ends in .svg, .png, .html, .htm"),
     ] {
         let output = Command::cargo_bin("pyrograph")

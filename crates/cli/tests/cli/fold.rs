@@ -30,10 +30,12 @@ fn fold(arguments: &[&str], input: &[u8]) -> Output {
     child.wait_with_output().expect("it ends")
 }
 
-/// Standard error but for the line about the unit of counts.
+/// Standard error but for the lines about the unit of counts and the file.
 fn without_counts(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr).into_owned();
-    text.split_inclusive('\n').filter(|line| !line.starts_with("pyrograph: counts are ")).collect()
+    let others = ["pyrograph: counts are ", "pyrograph: wrote "];
+    let is_other = |line: &&str| others.iter().any(|other| line.starts_with(other));
+    text.split_inclusive('\n').filter(|line| !is_other(line)).collect()
 }
 
 fn check(arguments: &[&str], input: &[u8], code: i32, stdout: &str, stderr: &str) {

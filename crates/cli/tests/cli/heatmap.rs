@@ -256,7 +256,7 @@ fn offsets_have_a_column_a_second_and_a_page_has_the_samples() {
     let page = folder.path().join("x.html");
     let path = page.to_str().expect("UTF-8");
     let done = heatmap(&samples(), &["--offsets", "-o", path]);
-    assert_eq!((done.code, &done.err[..]), (Some(0), ""));
+    assert_eq!((done.code, done.err), (Some(0), format!("pyrograph: wrote {path}\n")));
     let html = std::fs::read_to_string(Path::new(&page)).expect("the page");
     assert!(html.contains("<script type=\"text/plain\" id=\"pyrograph-profile\""));
     // A hundred samples of 10 ms.
@@ -264,6 +264,19 @@ fn offsets_have_a_column_a_second_and_a_page_has_the_samples() {
     let sum: u64 =
         back.out.lines().filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum();
     assert_eq!((back.code, sum), (Some(0), 1_000_000_000), "{}{}", back.out, back.err);
+}
+
+/// What is no text is a profile, of which the times of samples are drawn.
+#[test]
+fn a_profile_needs_no_option() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let profile = folder.path().join("x.pb.gz");
+    let file = profile.to_str().expect("UTF-8");
+    let done = pyrograph("convert", &samples(), &["-o", file]);
+    assert_eq!(done.code, Some(0), "{}", done.err);
+    let [plain, asked] =
+        [&[file][..], &[file, "--offsets"]].map(|arguments| heatmap("", arguments));
+    assert_eq!((plain.code, &plain.out), (Some(0), &asked.out), "{}", plain.err);
 }
 
 #[test]

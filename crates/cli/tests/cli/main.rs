@@ -11,6 +11,7 @@ mod filters;
 mod flamegraph;
 mod fold;
 mod heatmap;
+mod info;
 mod public_api;
 mod report;
 mod view;

@@ -113,9 +113,14 @@ and 4 functions more
 fn the_ending_of_a_file_chooses_the_format() {
     let folder = tempfile::tempdir().expect("a folder");
     let (markdown, text) = (format!("10 {IN_ALL}\n\n|"), format!("10 {IN_ALL}\n\n "));
-    for (name, beginning) in [("a.json", "{"), ("a.md", &markdown), ("a.txt", &text)] {
+    let heads = "function,module,kind,self";
+    for (name, beginning) in
+        [("a.json", "{"), ("a.md", &markdown[..]), ("a.txt", &text), ("a.csv", heads)]
+    {
         let path = folder.path().join(name);
-        check(&["-o", &path.display().to_string()], FOLDED, "");
+        let done = report(&["-o", &path.display().to_string()], FOLDED);
+        let wrote = format!("pyrograph: wrote {}\n", path.display());
+        assert_eq!(done, (String::new(), wrote, Some(0)));
         let text = std::fs::read_to_string(path).expect("a file");
         assert!(text.starts_with(beginning), "{text}");
     }

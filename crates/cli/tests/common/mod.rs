@@ -138,16 +138,26 @@ pub fn run(command: &mut Command) -> Output {
     output
 }
 
-/// `pyrograph` as it was built for this test. What it keeps stays below the build's own folder.
+/// `pyrograph` as it was built for this test. What it keeps stays below the build's own folder, and so do recordings that are
+/// written wherever it runs.
 pub fn pyrograph() -> Command {
+    let here = kept().join("here");
+    std::fs::create_dir_all(&here).expect("a folder");
     let mut command = Command::new(binary());
-    command.env("XDG_CACHE_HOME", kept().join("cache"));
+    command.env("XDG_CACHE_HOME", kept().join("cache")).current_dir(here);
     command
 }
 
 /// Output as text.
 pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Standard error without the lines about files that were written.
+pub fn remarks(stderr: &[u8]) -> String {
+    let text = text(stderr);
+    let is_remark = |line: &&str| !line.starts_with("pyrograph: wrote ");
+    text.split_inclusive('\n').filter(is_remark).collect()
 }
 
 /// Counts by event and key.

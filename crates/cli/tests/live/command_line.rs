@@ -1,6 +1,7 @@
 //! The command line of `pyrograph record`: habits of perf's users, slips, and what is refused before anything runs.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -20,6 +21,14 @@ fn stderr(output: &Output) -> String {
 
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a folder")
+}
+
+/// A copy of the program in a folder that others can read.
+fn for_all(folder: &tempfile::TempDir) -> std::path::PathBuf {
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("own folder");
+    let own = folder.path().join("pyrograph");
+    fs::copy(binary(), &own).expect("a copy");
+    own
 }
 
 /// Checks what is said, the exit code, and that the command (which makes a file) was not run.
@@ -263,7 +272,6 @@ fn a_file_that_may_not_be_written_is_not_replaced() {
     // SAFETY: The call takes nothing and cannot fail.
     if unsafe { libc::geteuid() } == 0 {
         let folder = folder();
-        use std::os::unix::fs::PermissionsExt;
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).expect("own folder");
         let own = folder.path().join("pyrograph");
         fs::copy(binary(), &own).expect("a copy that others may run");
@@ -389,8 +397,8 @@ fn record_once_look_many_times() {
     };
     let (table, said) = look(&["report"]);
     assert!(table.contains("alpha") && table.contains("cpu-clock"), "{table}");
-    let reading = said.strip_prefix("pyrograph: reading flamegraph.pb.gz, written ");
-    assert!(reading.is_some_and(|age| age.ends_with(" ago\n")), "{said}");
+    let reading = format!("pyrograph: reading flamegraph.pb.gz: `{program} 300`, cpu-clock, ");
+    assert!(said.starts_with(&reading) && said.ends_with(" ago\n"), "{said}");
     assert!(look(&["flamegraph"]).0.contains("alpha"));
     let (_, said) = look(&["diff"]);
     assert!(said.contains("comparing flamegraph.old.pb.gz with flamegraph.pb.gz"), "{said}");
@@ -412,6 +420,150 @@ fn record_once_look_many_times() {
     fs::write(folder.path().join("perf.data"), "other;text 1\n").expect("a file");
     let (table, said) = look(&["report"]);
     assert!(table.contains("other") && said.contains("reading perf.data"), "{said}{table}");
+}
+
+/// After `record -o x.html`, `report` had shown an older recording.
+#[test]
+fn every_recording_leaves_its_data() {
+    let folder = folder();
+    let program = compile(&["gcc", "-O2", "-g"], "split.c", folder.path());
+    let program = program.to_str().expect("a plain path");
+    let said = |arguments: &[&str]| {
+        let mut command = pyrograph();
+        let output = command.current_dir(folder.path()).args(arguments).stdin(Stdio::null());
+        let output = output.output().expect("pyrograph runs");
+        (
+            output.status.code(),
+            stderr(&output),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+        )
+    };
+    assert!(record(folder.path(), &["-o", "a.folded", "--", program, "100"]).status.success());
+    assert!(said(&["report"]).1.contains(&format!("`{program} 100`")));
+    assert!(record(folder.path(), &["-o", "b.html", "--", program, "200"]).status.success());
+    assert!(said(&["report"]).1.contains(&format!("`{program} 200`")));
+    // It has the times that the page has.
+    let (code, text, _) = said(&["heatmap", "-o", "when.svg"]);
+    assert_eq!(code, Some(0), "{text}");
+    let (_, _, info) = said(&["info"]);
+    for part in
+        ["format     pprof", &format!("command    {program} 200"), "times      of each sample"]
+    {
+        assert!(info.contains(part), "{part}: {info}");
+    }
+    // A named profile is the data.
+    let before = fs::read(folder.path().join("flamegraph.pb.gz")).expect("a file");
+    assert!(record(folder.path(), &["-o", "c.pb.gz", "--", program, "100"]).status.success());
+    assert!(fs::read(folder.path().join("flamegraph.pb.gz")).expect("a file") == before);
+    // Single events are in perf's files alone, however old these are.
+    fs::write(folder.path().join("perf.data"), "x 1/1 5.0: 1 cycles:\n\t 1 f (/bin/x)\n")
+        .expect("a file");
+    let old = fs::File::open(folder.path().join("perf.data")).expect("a file");
+    old.set_modified(std::time::UNIX_EPOCH).expect("its owner");
+    let (code, text, lines) = said(&["script"]);
+    assert!(code == Some(0) && lines.contains("cycles"), "{text}{lines}");
+    assert!(text.contains("reading perf.data, written"), "{text}");
+    fs::remove_file(folder.path().join("perf.data")).expect("it is there");
+    let (code, text, _) = said(&["sched"]);
+    assert!(code == Some(2) && text.contains("no single events"), "{text}");
+}
+
+/// Nothing is recorded: files of an earlier recording stay, a file that was named is written.
+#[test]
+fn nothing_replaces_no_data() {
+    let folder = folder();
+    let program = compile(&["gcc", "-O2", "-g"], "split.c", folder.path());
+    let program = program.to_str().expect("a plain path");
+    assert!(record(folder.path(), &["--", program, "100"]).status.success());
+    let data = || fs::read(folder.path().join("flamegraph.pb.gz")).expect("a file");
+    let good = data();
+    let output = record(folder.path(), &["-F", "1", "-o", "x.folded", "--", "true"]);
+    let kept = "nothing was recorded: kept flamegraph.pb.gz of an earlier recording";
+    assert!(stderr(&output).contains(kept), "{}", stderr(&output));
+    assert!(data() == good && folder.path().join("x.folded").is_file());
+}
+
+#[test]
+fn on_a_full_disk_the_recording_goes_elsewhere() {
+    if !is_root("on_a_full_disk_the_recording_goes_elsewhere") {
+        return;
+    }
+    let folder = folder();
+    let program = compile(&["gcc", "-O2", "-g"], "split.c", folder.path());
+    let (full, elsewhere) = (folder.path().join("full"), folder.path().join("elsewhere"));
+    fs::create_dir(&full).expect("a folder");
+    fs::create_dir(&elsewhere).expect("a folder");
+    let script = format!(
+        "mount -t tmpfs -o size=8k none full && cd full && echo good > flamegraph.pb.gz && dd if=/dev/zero of=fill bs=4096 \
+         count=1 2>/dev/null && {} record -- {} 200; echo code $?; cat flamegraph.pb.gz; ls -a",
+        binary().display(),
+        program.display()
+    );
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", &script]).current_dir(folder.path()).env("TMPDIR", &elsewhere);
+    let output = run(&mut command);
+    let (said, printed) = (stderr(&output), String::from_utf8_lossy(&output.stdout));
+    assert!(said.contains("No space left on device"), "{said}");
+    assert!(said.contains("the recording is in "), "{said}");
+    // The recording before is where it was.
+    assert!(printed.ends_with("code 1\ngood\n.\n..\nfill\nflamegraph.pb.gz\n"), "{printed}");
+    let file = fs::read_dir(&elsewhere).expect("a folder").next().expect("a file").expect("a name");
+    let folded = run(pyrograph().arg("fold").arg(file.path()));
+    assert!(String::from_utf8_lossy(&folded.stdout).contains("alpha"));
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_no_obstacle_to_named_files() {
+    if !is_root("a_folder_that_cannot_be_written_is_no_obstacle_to_named_files") {
+        return;
+    }
+    // The folder is another user's, the file a device.
+    let folder = folder();
+    let own = for_all(&folder);
+    let mut command = as_nobody(own);
+    command.args(["record", "-o", "/dev/null", "--to", "folded", "--", "true"]);
+    let output = command.current_dir(folder.path()).output().expect("it runs");
+    let said = stderr(&output);
+    assert!(said.contains("only what -o names is written"), "{said}");
+    assert_eq!(output.status.code(), Some(0), "{said}");
+}
+
+#[test]
+fn a_command_runs_as_the_user_that_is_named() {
+    if !is_root("a_command_runs_as_the_user_that_is_named") {
+        return;
+    }
+    let folder = folder();
+    let ids = "id -un; id -Gn; echo $HOME";
+    let expect = run(Command::new("setpriv").args([
+        "--reuid=nobody",
+        "--regid=nogroup",
+        "--init-groups",
+        "sh",
+        "-c",
+        "id -un; id -Gn; echo ~nobody",
+    ]));
+    for verb in [&["record", "-o", "x.folded"][..], &["stat"], &["trace", "-s"], &["sched"]] {
+        let mut command = pyrograph();
+        command
+            .current_dir(folder.path())
+            .args(verb)
+            .args(["--user", "nobody", "--", "sh", "-c", ids]);
+        let output = run(&mut command);
+        assert_eq!(output.stdout, expect.stdout, "{verb:?}: {}", stderr(&output));
+    }
+    let output = record(folder.path(), &["--user", "nobodyy", "--", "true"]);
+    assert!(stderr(&output).contains("no user"), "{}", stderr(&output));
+    // Under sudo, it is said who runs the command.
+    let mut command = pyrograph();
+    command.current_dir(folder.path()).args(["stat", "--", "true"]);
+    let output = run(command.envs([("SUDO_UID", "65534"), ("SUDO_USER", "nobody")]));
+    let said = "true runs as root; --user nobody runs it as nobody";
+    assert!(stderr(&output).contains(said), "{}", stderr(&output));
+    // Only root becomes another.
+    let mut command = as_nobody(for_all(&folder));
+    let output = command.args(["stat", "--user", "root", "--", "true"]).output().expect("it runs");
+    assert!(stderr(&output).contains("only root may"), "{}", stderr(&output));
 }
 
 #[test]

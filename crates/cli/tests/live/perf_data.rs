@@ -12,7 +12,7 @@ use crate::common::perf::{
 };
 use crate::common::recorded::{self, OfPerf};
 use crate::common::{Folded, pyrograph, run, tolerance};
-use pyrograph_format::{Input, Options, recording_info};
+use pyrograph_format::{Described, Input, Options, describe};
 
 /// Inlined calls are left out here: perf asks `addr2line` for them, which takes minutes. What is
 /// found for an address is tested with the symbols.
@@ -276,8 +276,9 @@ fn files_that_are_cut_off_between_records() {
         // The header's words at 40 and 48: where the records begin, and how many bytes they take.
         let (start, size) = (word(40) as usize, word(48) as usize);
         let samples = |end: usize| {
-            let info =
-                recording_info(Input::bytes("cut", &bytes[..end])).expect("it is a recording");
+            let described =
+                describe(Input::bytes("cut", &bytes[..end])).expect("it is a recording");
+            let Described::Recording(info) = described else { panic!("{described:?}") };
             (info.samples, !info.damage.is_empty())
         };
         let (mut at, mut before, mut records) = (start, 0, 0);
@@ -331,19 +332,6 @@ fn tracepoints_of_a_file_that_is_cut_off() {
         assert!(said.contains("names and fields of tracepoints are missing"), "{said}");
         assert!(said.contains("the input has tracepoint "), "{said}");
     });
-}
-
-#[test]
-fn what_is_no_recording_has_no_information() {
-    let folder = tempfile::tempdir().expect("a folder");
-    for (name, text, says) in [("empty", "", "is empty"), ("text", "a;b 1\n", "not perf.data")] {
-        let file = folder.path().join(name);
-        std::fs::write(&file, text).expect("own folder");
-        let output = pyrograph().arg("info").arg(&file).output().expect("it runs");
-        assert_eq!(output.status.code(), Some(1));
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(said.contains(says), "{said}");
-    }
 }
 
 /// A file that was replaced since is not used, and that is said.

@@ -168,6 +168,7 @@ fn threads_that_run_for_too_little_each_are_said() {
     wait_for_threads(crowd.0.id(), 900);
     let out = folder.path().join("none.folded");
     let mut recording = as_nobody(&pyrograph);
+    recording.current_dir(folder.path());
     recording.args(["record", "--engine", "perf", "-F", "99", "-d", "1", "-p", &pid, "-o"]);
     let output = recording.arg(&out).output().expect("setpriv runs");
     let said = String::from_utf8_lossy(&output.stderr);

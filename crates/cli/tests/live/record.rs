@@ -183,6 +183,9 @@ fn interrupted_it_still_writes_the_graph() {
         let output = child.wait_with_output().expect("it ends");
         assert!(Folded::read(&folded).total_share("alpha") > 20.0, "{name}: {}", stderr(&output));
         assert_eq!(output.status.code(), Some(128 + number), "{name}");
+        let writes =
+            format!("writing {} and flamegraph.pb.gz; Ctrl-C again loses", folded.display());
+        assert!(stderr(&output).contains(&writes), "{name}: {}", stderr(&output));
     }
 }
 
@@ -327,7 +330,8 @@ fn a_home_that_does_not_exist_is_not_created() {
     let case = Case::new();
     let home = case.path("home");
     let mut command = Command::new(binary());
-    command.env("HOME", &home).env_remove("XDG_CACHE_HOME").args(["record", "-o"]);
+    command.env("HOME", &home).env_remove("XDG_CACHE_HOME").current_dir(case.path(""));
+    command.args(["record", "-o"]);
     run(command.arg(case.folded()).arg("--").arg(&case.program).arg("100"));
     assert!(!home.exists());
 }

@@ -14,7 +14,17 @@ fn in_little_memory_the_profile_is_the_same() {
     };
     for engine in engines {
         let output = pyrograph()
-            .args(["record", "-v", "--engine", engine, "--stack-memory", "1M", "-F", "4999", "-o"])
+            .args([
+                "record",
+                "-v",
+                "--engine",
+                engine,
+                "--stack-memory",
+                "1536K",
+                "-F",
+                "4999",
+                "-o",
+            ])
             .arg(&out)
             .args(["--count", "samples", "--"])
             .arg(&program)

@@ -274,7 +274,8 @@ fn a_program_that_gets_other_rights_is_said_not_to_be_recorded() {
         let mut command = as_nobody(&own);
         command.arg(verb).arg("-o").arg(folder.path().join(output));
         command.arg("--").arg(&program).arg("300");
-        command.env("XDG_CACHE_HOME", folder.path().join("cache")).output().expect("setpriv runs")
+        command.env("XDG_CACHE_HOME", folder.path().join("cache")).current_dir(folder.path());
+        command.output().expect("setpriv runs")
     };
     let words = "is set-user-ID: the kernel ends what is counted";
     for (rights, is_said) in [(0o755, false), (0o4755, true)] {

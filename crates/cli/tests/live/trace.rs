@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::{as_nobody, binary, compile, is_root, pyrograph, run, wait_until};
+use crate::common::{as_nobody, binary, compile, is_root, pyrograph, remarks, run, wait_until};
 use serde_json::Value;
 
 /// Runs `pyrograph trace` of a command, with its output in a file; returns the lines and what it said.
@@ -15,8 +15,7 @@ pub fn trace(folder: &Path, flags: &[&str], command: &[&str]) -> (Vec<String>, S
     trace.arg("trace").args(flags).arg("-o").arg(&path).arg("--").args(command);
     let output = trace.env("PYTHONHASHSEED", "0").output().expect("pyrograph runs");
     let lines = std::fs::read_to_string(&path).unwrap_or_default();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    (lines.lines().map(str::to_owned).collect(), said)
+    (lines.lines().map(str::to_owned).collect(), remarks(&output.stderr))
 }
 
 /// A line without its thread and time.

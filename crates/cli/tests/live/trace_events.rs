@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::common::{compile, is_root, pyrograph};
+use crate::common::{compile, is_root, pyrograph, remarks};
 
 /// Runs `pyrograph trace` of a command, with its output in a file; returns the lines and what it said.
 fn trace(folder: &Path, flags: &[&str], command: &[&str]) -> (Vec<String>, String) {
@@ -12,8 +12,7 @@ fn trace(folder: &Path, flags: &[&str], command: &[&str]) -> (Vec<String>, Strin
     trace.arg("trace").args(flags).arg("-o").arg(&path).arg("--").args(command);
     let output = trace.output().expect("pyrograph runs");
     let lines = std::fs::read_to_string(&path).unwrap_or_default();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    (lines.lines().map(str::to_owned).collect(), said)
+    (lines.lines().map(str::to_owned).collect(), remarks(&output.stderr))
 }
 
 /// A line without its thread and time.

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::common::{compile, is_root, pyrograph};
+use crate::common::{compile, is_root, pyrograph, remarks};
 
 const FLAGS: [&str; 6] =
     ["gcc", "-O2", "-g", "-fomit-frame-pointer", "-fno-optimize-sibling-calls", "-pthread"];
@@ -44,7 +44,7 @@ fn trace(folder: &Path, flags: &[&str], command: &[&str]) -> (Vec<Traced>, Strin
             }
         }
     }
-    (found, String::from_utf8_lossy(&output.stderr).into_owned())
+    (found, remarks(&output.stderr))
 }
 
 fn program(folder: &Path) -> String {

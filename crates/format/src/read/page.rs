@@ -195,6 +195,8 @@ struct AboutColumn {
     lost: u64,
     #[serde(default)]
     sums: bool,
+    #[serde(default)]
+    command: Option<String>,
     comments: Vec<String>,
     step: Option<u64>,
 }
@@ -233,6 +235,7 @@ fn profile(bytes: &[u8], options: &Options, mut warnings: Warnings) -> Result<Re
         host: about.host,
         lost: about.lost,
         sums: about.sums,
+        command: about.command,
         comments: about.comments,
     };
     (profile.shown, profile.rooted) = (about.shown, about.rooted);

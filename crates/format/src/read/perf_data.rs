@@ -11,7 +11,7 @@ use pyrograph_perf_data::{
 };
 use pyrograph_profile::TraceEvent;
 
-use crate::input::{Head, Input};
+use crate::input::Head;
 use crate::names::tidy_name;
 use crate::reader::{Count, Detail, Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
@@ -116,22 +116,11 @@ fn open(input: Head) -> io::Result<Recording> {
     }
 }
 
-/// Reads the metadata of a `perf.data` file.
-///
-/// # Errors
-///
-/// If the file cannot be read, or is in another format.
-pub fn recording_info(input: Input) -> Result<RecordingInfo, ReadError> {
-    let name = input.name().to_owned();
-    let error = |source| ReadError::Io { name: name.clone(), source };
-    let head = input.begin().map_err(error)?;
-    if head.bytes().is_empty() {
-        return Err(ReadError::Empty { name });
-    }
-    if !PerfData.detect(head.bytes()) {
-        return Err(ReadError::OtherFormat { name, wanted: NAME });
-    }
-    open(head).map(|recording| recording.info()).map_err(error)
+/// Metadata of a file that is in this format.
+pub(super) fn info_of(head: Head) -> Result<RecordingInfo, ReadError> {
+    let name = head.name().to_owned();
+    let recording = open(head).map_err(|source| ReadError::Io { name, source })?;
+    Ok(recording.info())
 }
 
 /// Message for a recording without samples.

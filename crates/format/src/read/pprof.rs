@@ -41,7 +41,9 @@ use super::rows::Rows;
 use crate::input::Head;
 use crate::nameless;
 use crate::names::module_kind;
-use crate::pprof_extras::{GUESSED_FIELD, GUESSED_LABEL, KIND_FIELD, field_kind, stand_in_kind};
+use crate::pprof_extras::{
+    COMMAND, GUESSED_FIELD, GUESSED_LABEL, HOST, KIND_FIELD, LOST, field_kind, stand_in_kind,
+};
 use crate::protobuf::{Damaged, Message, Value};
 use crate::reader::{Options, ReadError, Reader, Reading};
 use crate::warnings::{WarningKind, Warnings};
@@ -161,17 +163,24 @@ impl<'a> Builder<'a> {
             wanted => profile.column(&tables.text(wanted)),
         }
         .unwrap_or(profile.value_types.len() - 1);
+        let comments = tables.comments.iter().take(MOST_COMMENTS);
+        let mut comments: Vec<String> =
+            comments.map(|&comment| tables.text(comment).into_owned()).collect();
+        let mut fact = |name: &str| {
+            let at = comments.iter().position(|comment| comment.starts_with(name))?;
+            Some(comments.remove(at).split_off(name.len()))
+        };
+        let (command, host) = (fact(COMMAND), fact(HOST));
+        let lost = fact(LOST).and_then(|lost| lost.parse().ok()).unwrap_or(0);
         profile.about = About {
+            command,
+            host,
+            lost,
             start: Some(tables.start).filter(|&start| start > 0),
             duration: Some(tables.duration).filter(|&duration| duration > 0),
             period: (tables.period > 0)
                 .then(|| (tables.value_type(tables.period_type), tables.period)),
-            comments: tables
-                .comments
-                .iter()
-                .take(MOST_COMMENTS)
-                .map(|&comment| tables.text(comment).into_owned())
-                .collect(),
+            comments,
             ..About::default()
         };
         let dropped = (tables.drop_frames > 0)

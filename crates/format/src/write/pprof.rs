@@ -23,7 +23,9 @@ use super::program::program;
 use super::tables::{Places, Table, string, value_type};
 use crate::capabilities::Capabilities;
 use crate::capabilities::above_i64;
-use crate::pprof_extras::{GUESSED_FIELD, GUESSED_LABEL, KIND_FIELD, kind_field, stand_in};
+use crate::pprof_extras::{
+    COMMAND, GUESSED_FIELD, GUESSED_LABEL, HOST, KIND_FIELD, LOST, kind_field, stand_in,
+};
 use crate::protobuf;
 use crate::writer::{WriteOptions, Writer};
 
@@ -341,8 +343,17 @@ impl<'a> Encoder<'a> {
             value_type(&mut self.out, 11, &mut self.strings, of);
             self.out.number(12, *period);
         }
-        let comments: Vec<u64> =
-            about.comments.iter().map(|text| string(&mut self.strings, text)).collect();
+        let facts = [
+            about.command.as_ref().map(|command| format!("{COMMAND}{command}")),
+            about.host.as_ref().map(|host| format!("{HOST}{host}")),
+            (about.lost > 0).then(|| format!("{LOST}{}", about.lost)),
+        ];
+        let comments: Vec<u64> = facts
+            .into_iter()
+            .flatten()
+            .chain(about.comments.iter().cloned())
+            .map(|text| string(&mut self.strings, &text))
+            .collect();
         self.out.packed(13, comments);
         if let Some(shown) = profile.value_types.get(profile.shown) {
             let name = string(&mut self.strings, &shown.name);

@@ -121,6 +121,9 @@ fn profile(rows: &[Row], columns: usize, decimals: u8, room: Capabilities) -> Pr
         profile.about = About {
             duration: Some(5_000_000_000),
             period: Some((ValueType::new("cpu", "ns"), 1_000_000)),
+            command: Some("./app --x".to_owned()),
+            host: Some("web-3".to_owned()),
+            lost: 17,
             comments: vec!["a remark".to_owned()],
             ..profile.about
         };

@@ -74,9 +74,9 @@ impl Refusal {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unsupported => {
-                f.write_str("this machine has no counter for it, as is usual in virtual machines")
-            }
+            Self::Unsupported => f.write_str(
+                "this machine does not count such events, as is usual in virtual machines",
+            ),
             Self::NotPermitted(why) => write!(f, "not permitted: {}", why.cause),
             Self::NotApart(why) => f.write_str(why),
             Self::Other(errno) => io::Error::from_raw_os_error(*errno).fmt(f),

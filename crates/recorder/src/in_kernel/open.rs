@@ -47,7 +47,7 @@ fn open_with(mut engine: Engine, plan: &Plan, report: &mut Report) -> Result<Ope
         Target::Command(argv) => Some(argv),
         Target::Processes(_) | Target::System => plan.beside.as_ref(),
     };
-    let command = command.map(|argv| Waiting::fork(argv, plan.output_to_stderr)).transpose()?;
+    let command = command.map(|argv| Waiting::fork(argv, &plan.launch)).transpose()?;
     let session = Session::open(&events(plan)?)?;
     session.notices().iter().for_each(|notice| report(Message::Notice(notice.clone())));
     let event = session.event().clone();

@@ -6,7 +6,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use pyrograph_profile::{SchedAction, SchedCount, SchedEvent, SchedTasks, TaskId, TaskState};
-use pyrograph_recorder::{Error, Filters, SchedEnd, SchedKey, SchedPlan, SchedRecording, Target};
+use pyrograph_recorder::{
+    Error, Filters, Launch, SchedEnd, SchedKey, SchedPlan, SchedRecording, Target,
+};
 
 pub const MS: u64 = 1_000_000;
 
@@ -129,7 +131,7 @@ pub fn plan(target: Target) -> SchedPlan {
         interval: None,
         memory: 16 << 20,
         cache: None,
-        output_to_stderr: false,
+        launch: Launch::default(),
     }
 }
 

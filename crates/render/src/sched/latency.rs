@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::seconds;
 use crate::csv::field;
+use crate::table::{Table, heads};
 use crate::text::one_line;
 use crate::trace::histogram_text;
 
@@ -20,6 +21,8 @@ pub enum LatencyStyle {
     Perf,
     /// A histogram of delays per row, in powers of two.
     Histogram,
+    /// A Markdown table.
+    Markdown,
     /// Comma-separated values.
     Csv,
     /// JSON.
@@ -29,7 +32,7 @@ pub enum LatencyStyle {
 impl LatencyStyle {
     /// Returns true if the output is for people.
     pub fn is_text(self) -> bool {
-        matches!(self, Self::Text | Self::Perf | Self::Histogram)
+        matches!(self, Self::Text | Self::Perf | Self::Histogram | Self::Markdown)
     }
 }
 
@@ -53,6 +56,7 @@ pub fn write_latency(
         (LatencyStyle::Text, _) => text(table, out),
         (LatencyStyle::Perf, _) => as_perf(table, out),
         (LatencyStyle::Histogram, _) => histograms(table, out),
+        (LatencyStyle::Markdown, _) => markdown(table, out),
         (LatencyStyle::Csv, _) => csv(table, out),
         (LatencyStyle::Json, None) => writeln!(out, "{:#}", table_json(table)),
         (LatencyStyle::Json, Some(_)) => writeln!(out, "{}", table_json(table)),
@@ -85,6 +89,38 @@ fn labels(table: &LatencyTable, least: usize) -> (Vec<String>, usize) {
     (labels, longest.max(least))
 }
 
+fn markdown(table: &LatencyTable, out: &mut dyn Write) -> io::Result<()> {
+    let (heads, numeric) = heads(&[
+        (head(table), false),
+        ("runtime, ms", true),
+        ("switches", true),
+        ("mean delay, ms", true),
+        ("longest, ms", true),
+        ("began at, s", true),
+    ]);
+    let rows = table.rows.iter().map(|row| (label(row), row));
+    let rows = rows.chain([("TOTAL".to_owned(), &table.total)]);
+    let rows = rows.map(|(label, row)| [vec![label], numbers(row).to_vec()].concat()).collect();
+    if table.interval.is_some() {
+        // Without an empty line, a table would be part of the paragraph above it.
+        writeln!(out)?;
+    }
+    Table { heads, rows, numeric }.markdown(out)
+}
+
+/// Run time, switches, and the mean and longest delay with its start, as text. Unknown delays are dashes.
+fn numbers(row: &LatencyRow) -> [String; 5] {
+    let delays = &row.delays;
+    let known = |text: String| if delays.count > 0 { text } else { "-".to_owned() };
+    [
+        format!("{:.3}", row.run_time as f64 / MILLISECOND),
+        row.switches.to_string(),
+        known(format!("{:.3}", delays.mean() / MILLISECOND)),
+        known(format!("{:.3}", delays.longest as f64 / MILLISECOND)),
+        known(seconds(row.longest_since)),
+    ]
+}
+
 fn text(table: &LatencyTable, out: &mut dyn Write) -> io::Result<()> {
     // Names have at most 15 bytes, and IDs 7 digits.
     let (labels, width) = labels(table, 23);
@@ -101,17 +137,8 @@ fn text(table: &LatencyTable, out: &mut dyn Write) -> io::Result<()> {
     )?;
     let total = ("TOTAL".to_owned(), &table.total);
     for (label, row) in labels.into_iter().zip(&table.rows).chain([total]) {
-        let delays = &row.delays;
-        let known = |text: String| if delays.count > 0 { text } else { "-".to_owned() };
-        writeln!(
-            out,
-            "{label:width$} {:>11.3} {:>9} {:>9} {:>9} {:>13}",
-            row.run_time as f64 / MILLISECOND,
-            row.switches,
-            known(format!("{:.3}", delays.mean() / MILLISECOND)),
-            known(format!("{:.3}", delays.longest as f64 / MILLISECOND)),
-            known(seconds(row.longest_since)),
-        )?;
+        let [run, switches, mean, longest, since] = numbers(row);
+        writeln!(out, "{label:width$} {run:>11} {switches:>9} {mean:>9} {longest:>9} {since:>13}")?;
     }
     Ok(())
 }
