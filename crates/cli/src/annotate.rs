@@ -100,6 +100,14 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     {
         args.files = args.function.take().map(PathBuf::from).into_iter().collect();
     }
+    // A file, then the function.
+    if let (Some(first), [second]) = (&mut args.function, &mut args.files[..])
+        && Path::new(first).is_file()
+        && !second.exists()
+        && let Some(name) = second.to_str().map(str::to_owned)
+    {
+        *second = PathBuf::from(std::mem::replace(first, name));
+    }
     let options = Options { instructions: true, ..Options::default() };
     let inputs = inputs(&args.files)?;
     let profile = args.reading.read_events(inputs, options).context("failed to annotate")?;

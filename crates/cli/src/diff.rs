@@ -304,7 +304,10 @@ fn compare(args: &Args) -> anyhow::Result<ExitCode> {
             Form::Folded => {}
             Form::Svg => write_picture(path, |out| picture(args, &diff, &sides, out))?,
             Form::Page => write_output(path, |out| page(args, &diff, &sides, out))?,
-            Form::Text => write_output(path, |out| table.text(out))?,
+            Form::Text => {
+                let width = path.is_none().then(pyrograph_terminal::width).flatten();
+                write_output(path, |out| table.text(width, out))?;
+            }
             Form::Markdown => write_output(path, |out| table.markdown(out))?,
             Form::Csv => write_output(path, |out| table.csv(out))?,
             Form::Json => write_output(path, |out| table.json(out))?,

@@ -167,7 +167,20 @@ impl Args {
             Self { json: true, .. } => CallStyle::Json,
             Self { csv: true, .. } => CallStyle::Csv,
             Self { markdown: true, .. } => CallStyle::Markdown,
-            _ => CallStyle::Text { errors: self.verbose, histogram: self.histogram },
+            _ => CallStyle::Text {
+                errors: self.verbose,
+                histogram: self.histogram,
+                width: self.width(),
+            },
+        }
+    }
+
+    /// Width of the terminal that tables go to.
+    fn width(&self) -> Option<usize> {
+        match (&self.output, &self.input) {
+            (Some(_), _) => None,
+            (None, Some(_)) => pyrograph_terminal::width(),
+            (None, None) => pyrograph_terminal::error_width(),
         }
     }
 

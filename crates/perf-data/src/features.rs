@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use pyrograph_event::{Attr, ByteOrder};
+use pyrograph_profile::NodeInfo;
 
 use crate::fields::{Fields, text};
 use crate::header::words_of;
@@ -22,6 +23,9 @@ pub mod number {
     pub const TOTAL_MEM: u32 = 10;
     pub const CMDLINE: u32 = 11;
     pub const EVENT_DESC: u32 = 12;
+    pub const CPU_TOPOLOGY: u32 = 13;
+    pub const NUMA_TOPOLOGY: u32 = 14;
+    pub const PMU_MAPPINGS: u32 = 16;
     pub const GROUP_DESC: u32 = 17;
     pub const SAMPLE_TIME: u32 = 21;
     pub const DIR_FORMAT: u32 = 24;
@@ -64,6 +68,14 @@ pub struct Features {
     pub cpu: Option<String>,
     /// ID of the CPU: vendor, family, model and the like.
     pub cpu_id: Option<String>,
+    /// CPUs of each socket.
+    pub sockets: Vec<String>,
+    /// CPUs of each core.
+    pub cores: Vec<String>,
+    /// NUMA nodes.
+    pub nodes: Vec<NodeInfo>,
+    /// Numbers and names of PMUs.
+    pub pmus: Vec<(u32, String)>,
     /// Memory of the machine, in bytes.
     pub memory: Option<u64>,
     /// Command line of perf.
@@ -100,6 +112,26 @@ impl Features {
                 self.command = std::iter::from_fn(|| from.string()).take(MOST_ARGUMENTS).collect();
             }
             number::EVENT_DESC => self.events = event_descriptions(from, order),
+            number::CPU_TOPOLOGY => {
+                self.sockets = strings(&mut from);
+                self.cores = strings(&mut from);
+            }
+            number::NUMA_TOPOLOGY => {
+                from.u32();
+                // The free memory follows the size of all.
+                let mut node = || {
+                    let (number, memory) = (from.u32()?, from.u64()?);
+                    from.u64()?;
+                    let memory = memory.saturating_mul(1024);
+                    Some(NodeInfo { number, memory, cpus: from.string()? })
+                };
+                self.nodes = std::iter::from_fn(&mut node).collect();
+            }
+            number::PMU_MAPPINGS => {
+                from.u32();
+                let mut pmu = || Some((from.u32()?, from.string()?));
+                self.pmus = std::iter::from_fn(&mut pmu).collect();
+            }
             number::GROUP_DESC => {
                 from.u32();
                 let mut group = || Some((from.string()?, from.u32()?, from.u32()?));
@@ -133,6 +165,12 @@ impl Features {
         self.build_ids.insert(text(from.rest()), id[..len].to_vec());
         Some(())
     }
+}
+
+/// Reads a list: `u32 count`, and that many texts.
+fn strings(from: &mut Fields<'_>) -> Vec<String> {
+    let count = from.u32().unwrap_or(0) as usize;
+    std::iter::from_fn(|| from.string()).take(count.min(MOST_ARGUMENTS)).collect()
 }
 
 /// Splits off the first record of `bytes`.

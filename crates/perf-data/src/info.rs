@@ -17,6 +17,101 @@ fn rate(attr: &Attr) -> SampleRate {
     }
 }
 
+/// Names of the bits of `sample_type`, in their order (`enum perf_event_sample_format`).
+const PARTS: [&str; 25] = [
+    "IP",
+    "TID",
+    "TIME",
+    "ADDR",
+    "READ",
+    "CALLCHAIN",
+    "ID",
+    "CPU",
+    "PERIOD",
+    "STREAM_ID",
+    "RAW",
+    "BRANCH_STACK",
+    "REGS_USER",
+    "STACK_USER",
+    "WEIGHT",
+    "DATA_SRC",
+    "IDENTIFIER",
+    "TRANSACTION",
+    "REGS_INTR",
+    "PHYS_ADDR",
+    "AUX",
+    "CGROUP",
+    "DATA_PAGE_SIZE",
+    "CODE_PAGE_SIZE",
+    "WEIGHT_STRUCT",
+];
+
+/// Names of the bit fields of `perf_event_attr`, in their order; of [`PRECISE_BITS`] bits there is one number.
+const ATTRIBUTES: [&str; 37] = [
+    "disabled",
+    "inherit",
+    "pinned",
+    "exclusive",
+    "exclude_user",
+    "exclude_kernel",
+    "exclude_hv",
+    "exclude_idle",
+    "mmap",
+    "comm",
+    "freq",
+    "inherit_stat",
+    "enable_on_exec",
+    "task",
+    "watermark",
+    "",
+    "",
+    "mmap_data",
+    "sample_id_all",
+    "exclude_host",
+    "exclude_guest",
+    "exclude_callchain_kernel",
+    "exclude_callchain_user",
+    "mmap2",
+    "comm_exec",
+    "use_clockid",
+    "context_switch",
+    "write_backward",
+    "namespaces",
+    "ksymbol",
+    "bpf_event",
+    "aux_output",
+    "cgroup",
+    "text_poke",
+    "build_id",
+    "inherit_thread",
+    "remove_on_exec",
+];
+
+/// Bits of `precise_ip`.
+const PRECISE_BITS: std::ops::Range<usize> = 15..17;
+
+fn parts(attr: &Attr) -> Vec<&'static str> {
+    let is_set = |bit: usize| attr.sample_type & 1 << bit != 0;
+    PARTS.iter().enumerate().filter(|(bit, _)| is_set(*bit)).map(|(_, name)| *name).collect()
+}
+
+fn attributes(attr: &Attr) -> Vec<String> {
+    let is_set = |bit: usize| attr.flags & 1 << bit != 0;
+    let flags = ATTRIBUTES.iter().enumerate();
+    let flags = flags.filter(|(bit, name)| is_set(*bit) && !name.is_empty());
+    let precise = attr.flags >> PRECISE_BITS.start & ((1 << PRECISE_BITS.len()) - 1);
+    let numbers = [
+        ("precise_ip", precise),
+        ("sample_stack_user", attr.sample_stack_user.into()),
+        ("sample_max_stack", attr.sample_max_stack.into()),
+    ];
+    let numbers = numbers.into_iter().filter(|(_, number)| *number > 0);
+    flags
+        .map(|(_, name)| (*name).to_owned())
+        .chain(numbers.map(|(name, number)| format!("{name}={number}")))
+        .collect()
+}
+
 fn field(field: &TracepointField) -> FieldInfo {
     let TracepointField { name, kind, offset, size, .. } = field;
     FieldInfo { name: name.clone(), kind: kind.clone(), offset: *offset, size: *size }
@@ -36,6 +131,11 @@ fn describe(recording: &Recording) -> RecordingInfo {
         kernel: features.os_release,
         arch: features.arch,
         cpu: features.cpu,
+        cpu_id: features.cpu_id,
+        sockets: features.sockets,
+        cores: features.cores,
+        nodes: features.nodes,
+        pmus: features.pmus,
         // Available CPUs come first, online CPUs second.
         cpus: features.cpus.map(|(_, online)| online),
         memory: features.memory,
@@ -55,6 +155,10 @@ fn describe(recording: &Recording) -> RecordingInfo {
             name: event.name.clone(),
             samples: event.samples,
             rate: rate(&event.attr),
+            kind: event.attr.type_,
+            config: event.attr.config,
+            parts: parts(&event.attr),
+            attributes: attributes(&event.attr),
             fields: tracepoint.iter().flat_map(|of| of.fields.iter().map(field)).collect(),
         });
     }

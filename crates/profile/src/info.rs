@@ -13,8 +13,18 @@ pub struct RecordingInfo {
     pub arch: Option<String>,
     /// Name of the CPU model.
     pub cpu: Option<String>,
+    /// ID of the CPU model: vendor, family, model and stepping.
+    pub cpu_id: Option<String>,
     /// Number of online CPUs.
     pub cpus: Option<u32>,
+    /// CPUs of each socket, as `0-7,16-23`.
+    pub sockets: Vec<String>,
+    /// CPUs of each core, which are its hardware threads.
+    pub cores: Vec<String>,
+    /// NUMA nodes.
+    pub nodes: Vec<NodeInfo>,
+    /// Numbers and names of the PMUs.
+    pub pmus: Vec<(u32, String)>,
     /// Size of the machine's memory in bytes.
     pub memory: Option<u64>,
     /// Version of perf.
@@ -39,6 +49,17 @@ pub struct RecordingInfo {
     pub damage: Vec<String>,
 }
 
+/// A NUMA node of a machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeInfo {
+    /// Number of the node.
+    pub number: u32,
+    /// Size of its memory in bytes.
+    pub memory: u64,
+    /// Its CPUs, as `0-7`.
+    pub cpus: String,
+}
+
 /// An event of a recording.
 #[derive(Clone, Debug, Default)]
 pub struct EventInfo {
@@ -48,6 +69,14 @@ pub struct EventInfo {
     pub samples: u64,
     /// Sample rate.
     pub rate: SampleRate,
+    /// Type in `perf_event_attr`.
+    pub kind: u32,
+    /// Event of that type (`config`).
+    pub config: u64,
+    /// Parts of a sample, by the kernel's names: `IP`, `TID` (`sample_type`).
+    pub parts: Vec<&'static str>,
+    /// Attributes that are set, by the kernel's names: `inherit`, `exclude_kernel`, `precise_ip=2`.
+    pub attributes: Vec<String>,
     /// Fields of a tracepoint's samples.
     pub fields: Vec<FieldInfo>,
 }

@@ -45,7 +45,7 @@ pub use event_record::{
 pub use frame::{Frame, FrameKind, Frames};
 pub use full_names::FullNames;
 pub use ids::{AddressId, FrameId, NodeId, StackId, StringId, ThreadId};
-pub use info::{EventInfo, FieldInfo, ProcessInfo, RecordingInfo, SampleRate};
+pub use info::{EventInfo, FieldInfo, NodeInfo, ProcessInfo, RecordingInfo, SampleRate};
 pub use label::{LabelOptions, Labels, ProcessLabel};
 pub use marker::Marker;
 pub use profile::Profile;

@@ -94,6 +94,10 @@ impl User {
         // The functions of the C library would do this for all threads of the parent.
         // SAFETY: the calls have the arguments of their manual pages; the list of groups outlives the call.
         unsafe {
+            // Then it is the user already: `find` permits no other.
+            if libc::geteuid() != 0 {
+                return Ok(());
+            }
             let groups =
                 libc::syscall(libc::SYS_setgroups, self.groups.len(), self.groups.as_ptr());
             if groups != 0

@@ -80,6 +80,28 @@ fn tail(name: &str, shared: usize, fits: &impl Fn(&str) -> bool) -> String {
     text
 }
 
+/// Minimum width of names, even on narrow terminals.
+pub(crate) const SHORTEST_NAME: usize = 16;
+
+/// Cuts names to `room` characters such that different names stay different.
+pub(crate) fn cut_all(names: &[impl AsRef<str>], room: usize) -> Vec<String> {
+    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
+    cut_apart(&names, |name| cut(name, room), |name| name.chars().count() <= room)
+}
+
+/// Cuts a name to `room` characters by removing the middle: the beginning and the end are most informative.
+pub(crate) fn cut(name: &str, room: usize) -> String {
+    let length = name.chars().count();
+    if length <= room {
+        return name.to_owned();
+    }
+    let kept = room.saturating_sub(1);
+    let end = kept / 2;
+    let head: String = name.chars().take(kept - end).collect();
+    let tail: String = name.chars().skip(length - end).collect();
+    format!("{head}…{tail}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -351,7 +351,7 @@ fn verdict(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::More => "more",
         Verdict::Less => "less",
-        Verdict::Noise => "no change beyond noise",
+        Verdict::Noise => "within noise",
     }
 }
 
@@ -372,7 +372,8 @@ fn change_table(changes: &[CountChange]) -> Table {
             value(change.after.mean, change.unit),
             difference,
             interval,
-            verdict(change.verdict).to_owned(),
+            // 80 columns hold no more.
+            verdict(change.verdict).trim_start_matches("within ").to_owned(),
         ]
     });
     Table { heads, rows: rows.collect(), numeric }

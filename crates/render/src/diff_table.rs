@@ -8,6 +8,7 @@ use pyrograph_analyze::{
 use pyrograph_profile::ValueType;
 use serde_json::{Value, json};
 
+use crate::apart::{SHORTEST_NAME, cut_all};
 use crate::csv::field;
 use crate::units::{counted, grouped};
 
@@ -63,24 +64,30 @@ impl<'a> DiffTable<'a> {
         self.rows.is_empty()
     }
 
-    /// Writes the table as text.
+    /// Writes the table as text. With `width`, names are cut so that rows fit that many columns.
     ///
     /// # Errors
     ///
     /// Fails if writing to `out` fails.
-    pub fn text(&self, out: &mut dyn Write) -> io::Result<()> {
+    pub fn text(&self, width: Option<usize>, out: &mut dyn Write) -> io::Result<()> {
         for line in self.head() {
             writeln!(out, "{line}")?;
         }
         if self.rows.is_empty() {
             return Ok(());
         }
-        let (heads, rows) = self.cells();
-        let width = |column: usize| {
+        let (heads, mut rows) = self.cells();
+        let width_of = |column: usize| {
             let cells = rows.iter().map(|row| row[column].chars().count());
             cells.chain([heads[column].chars().count()]).max().unwrap_or(0)
         };
-        let widths: Vec<usize> = (0..heads.len()).map(width).collect();
+        let widths: Vec<usize> = (0..heads.len()).map(width_of).collect();
+        if let (Some(width), [numbers @ .., _]) = (width, &widths[..]) {
+            let used: usize = numbers.iter().map(|number| number + 2).sum();
+            let names: Vec<&String> = rows.iter().map(|row| &row[numbers.len()]).collect();
+            let cut = cut_all(&names, width.saturating_sub(used).max(SHORTEST_NAME));
+            rows.iter_mut().zip(cut).for_each(|(row, name)| row[numbers.len()] = name);
+        }
         writeln!(out)?;
         for row in std::iter::once(&heads).chain(&rows) {
             // The last column, names, is not padded.

@@ -5,10 +5,12 @@ use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use pyrograph_analyze::origin;
-use pyrograph_profile::{EventInfo, ProcessInfo, Profile, RecordingInfo, SampleRate, Thread};
+use pyrograph_profile::{
+    EventInfo, NodeInfo, ProcessInfo, Profile, RecordingInfo, SampleRate, Thread,
+};
 use serde_json::json;
 
-use crate::subtitle::subtitle;
+use crate::subtitle::{minute, subtitle};
 use crate::units::{Values, counted, grouped, percent};
 
 /// Maximum number of processes listed in text.
@@ -27,11 +29,24 @@ pub fn info_text(info: &RecordingInfo, out: &mut dyn Write) -> io::Result<()> {
     line("host", info.host.clone())?;
     line("kernel", info.kernel.clone())?;
     line("cpu", cpu(info))?;
+    line("cpuid", info.cpu_id.clone())?;
+    line("topology", topology(info))?;
+    for node in &info.nodes {
+        let memory = grouped(node.memory >> 20);
+        line("node", Some(format!("{}: CPUs {}, {memory} MiB", node.number, node.cpus)))?;
+    }
     line("memory", info.memory.map(|bytes| format!("{} MiB", grouped(bytes >> 20))))?;
     line("perf", info.perf.clone())?;
+    let pmus: Vec<String> =
+        info.pmus.iter().map(|(number, name)| format!("{name} {number}")).collect();
+    line("pmus", Some(pmus.join(", ")))?;
+    let since_epoch = info.written.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    line("captured", since_epoch.map(|time| minute(time.as_nanos() as u64)))?;
     line("command", Some(info.command.join(" ")))?;
     for event in &info.events {
         line("event", Some(event_text(event)))?;
+        line("  parts", Some(event.parts.join(", ")))?;
+        line("  set", Some(event.attributes.join(", ")))?;
         let fields: Vec<&str> = event.fields.iter().map(|field| field.name.as_str()).collect();
         line("  fields", Some(fields.join(", ")))?;
     }
@@ -168,6 +183,18 @@ fn cpu(info: &RecordingInfo) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
+fn topology(info: &RecordingInfo) -> Option<String> {
+    let count = |list: &[String], of: &str| counted(list.len() as u64, of);
+    let [sockets, cores] = [&info.sockets, &info.cores].map(|list| list.join("; "));
+    (!info.sockets.is_empty()).then(|| {
+        format!(
+            "{} ({sockets}), {} ({cores})",
+            count(&info.sockets, "socket"),
+            count(&info.cores, "core")
+        )
+    })
+}
+
 fn event_text(event: &EventInfo) -> String {
     let rate = match event.rate {
         SampleRate::Frequency(hertz) => format!("{} a second", grouped(hertz)),
@@ -209,9 +236,14 @@ pub fn info_json(info: &RecordingInfo, out: &mut dyn Write) -> io::Result<()> {
             "samples": event.samples,
             "frequency_hz": frequency,
             "period": period,
+            "type": event.kind,
+            "config": event.config,
+            "sample_type": event.parts,
+            "attributes": event.attributes,
             "fields": fields.collect::<Vec<_>>(),
         })
     };
+    let node = |node: &NodeInfo| json!({ "number": node.number, "memory_bytes": node.memory, "cpus": node.cpus });
     let process = |process: &ProcessInfo| json!({ "pid": process.pid, "name": process.name, "samples": process.samples });
     let since_epoch = |time: SystemTime| time.duration_since(UNIX_EPOCH).ok();
     let info = json!({
@@ -219,7 +251,12 @@ pub fn info_json(info: &RecordingInfo, out: &mut dyn Write) -> io::Result<()> {
         "kernel": info.kernel,
         "arch": info.arch,
         "cpu": info.cpu,
+        "cpuid": info.cpu_id,
         "cpus_online": info.cpus,
+        "sockets": info.sockets,
+        "cores": info.cores,
+        "numa_nodes": info.nodes.iter().map(node).collect::<Vec<_>>(),
+        "pmus": info.pmus.iter().map(|(number, name)| json!({ "type": number, "name": name })).collect::<Vec<_>>(),
         "memory_bytes": info.memory,
         "perf_version": info.perf,
         "command": info.command,

@@ -52,7 +52,7 @@ pub fn subtitle(origin: &Origin, count_name: Option<&str>, factor: f64) -> Strin
 }
 
 /// Formats nanoseconds since 1970 as `2026-11-22 18:20 UTC`.
-fn minute(nanoseconds: u64) -> String {
+pub(crate) fn minute(nanoseconds: u64) -> String {
     let minutes = nanoseconds / 60_000_000_000;
     let (days, minutes) = (minutes / 1440, minutes % 1440);
     let (year, month, day) = date(days);

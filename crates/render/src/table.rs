@@ -9,6 +9,9 @@ pub struct Table {
     pub numeric: Vec<bool>,
 }
 
+/// Blanks before each column of text.
+const GAP: &str = "  ";
+
 impl Table {
     /// Removes columns that are empty in all rows.
     pub fn without_empty(mut self) -> Self {
@@ -26,18 +29,37 @@ impl Table {
         self
     }
 
-    pub fn text(&self, out: &mut dyn Write) -> io::Result<()> {
+    /// Removes the column with this heading.
+    pub fn leave_out(&mut self, head: &str) {
+        let Some(column) = self.heads.iter().position(|of| of == head) else { return };
+        self.heads.remove(column);
+        self.numeric.remove(column);
+        for row in &mut self.rows {
+            row.remove(column);
+        }
+    }
+
+    /// Width of the text in columns.
+    pub fn width(&self) -> usize {
+        self.widths().into_iter().map(|width| width + GAP.len()).sum()
+    }
+
+    fn widths(&self) -> Vec<usize> {
         let length = |text: &String| text.chars().count();
         let width = |column: usize| {
             let cells = self.rows.iter().map(|row| length(&row[column]));
             cells.chain([length(&self.heads[column])]).max().unwrap_or(0)
         };
-        let widths: Vec<usize> = (0..self.heads.len()).map(width).collect();
+        (0..self.heads.len()).map(width).collect()
+    }
+
+    pub fn text(&self, out: &mut dyn Write) -> io::Result<()> {
+        let widths = self.widths();
         for row in std::iter::once(&self.heads).chain(&self.rows) {
             let mut line = String::new();
             for ((cell, width), numeric) in row.iter().zip(&widths).zip(&self.numeric) {
-                let blanks = " ".repeat(width - length(cell));
-                line.push_str("  ");
+                let blanks = " ".repeat(width - cell.chars().count());
+                line.push_str(GAP);
                 match numeric {
                     true => line.push_str(&format!("{blanks}{cell}")),
                     false => line.push_str(&format!("{cell}{blanks}")),
@@ -81,6 +103,20 @@ pub fn heads(names: &[(&str, bool)]) -> (Vec<String>, Vec<bool>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_column_that_is_left_out_takes_no_width() {
+        let (heads, numeric) = heads(&[("call", false), ("min", true), ("max", true)]);
+        let rows = vec![vec!["read".to_owned(), "1".to_owned(), "20.5".to_owned()]];
+        let mut table = Table { heads, rows, numeric };
+        assert_eq!(table.width(), 17);
+        table.leave_out("min");
+        table.leave_out("none");
+        assert_eq!(table.width(), 12);
+        let mut text = Vec::new();
+        table.text(&mut text).expect("to memory");
+        assert_eq!(String::from_utf8_lossy(&text), "  call   max\n  read  20.5\n");
+    }
 
     #[test]
     fn names_are_no_markup() {

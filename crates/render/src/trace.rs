@@ -22,6 +22,8 @@ pub enum CallStyle {
         errors: bool,
         /// Prints a histogram of durations below each call.
         histogram: bool,
+        /// Width in columns: less important columns are left out if the table is wider. `None` for no limit.
+        width: Option<usize>,
     },
     /// A Markdown table.
     Markdown,
@@ -143,13 +145,13 @@ pub fn write_call_table(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     match style {
-        CallStyle::Text { errors, histogram } => {
+        CallStyle::Text { errors, histogram, width } => {
             interval_heading(table, out)?;
             for (index, group) in table.groups.iter().enumerate() {
                 if index > 0 {
                     writeln!(out)?;
                 }
-                group_text(group, table, errors, histogram, out)?;
+                group_text(group, table, (errors, histogram), width, out)?;
             }
             if table.end.is_some() && !table.groups.is_empty() { writeln!(out) } else { Ok(()) }
         }
@@ -220,6 +222,9 @@ const HEADS: [(&str, bool); 10] = [
     ("of time", true),
 ];
 
+/// Columns that a narrow terminal has no room for, the least important first.
+const LESS_IMPORTANT: [&str; 3] = ["min \u{b5}s", "p50 \u{b5}s", "of time"];
+
 /// Builds a table of groups. With `titled`, it has a column with the title of the group, unless all titles are empty.
 fn table_of(groups: &[CallGroup], titled: bool) -> Table {
     let (mut heads, mut numeric) = heads(&HEADS);
@@ -243,8 +248,8 @@ fn table_of(groups: &[CallGroup], titled: bool) -> Table {
 fn group_text(
     group: &CallGroup,
     table: &CallTable,
-    errors: bool,
-    histogram: bool,
+    (errors, histogram): (bool, bool),
+    width: Option<usize>,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let all = &group.all;
@@ -261,7 +266,13 @@ fn group_text(
     }
     writeln!(out, "\n")?;
     let mut text = Vec::new();
-    table_of(std::slice::from_ref(group), false).text(&mut text)?;
+    let mut cells = table_of(std::slice::from_ref(group), false);
+    for less_important in LESS_IMPORTANT {
+        if width.is_some_and(|width| cells.width() > width) {
+            cells.leave_out(less_important);
+        }
+    }
+    cells.text(&mut text)?;
     let text = String::from_utf8_lossy(&text);
     let mut lines = text.lines();
     if let Some(heads) = lines.next() {

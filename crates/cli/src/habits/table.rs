@@ -502,7 +502,8 @@ pub(super) const VERBS: &[(&[&str], &str)] = &[
 /// The value of an option that is a time here, and takes none or another value in perf: `line` explains it if the value
 /// is no time.
 fn duration(value: &str, line: &str) -> Option<Translated> {
-    let is_time = value.starts_with(|first: char| first.is_ascii_digit() || first == '.');
+    let digits = value.strip_prefix('.').unwrap_or(value);
+    let is_time = digits.starts_with(|first: char| first.is_ascii_digit());
     (!is_time && parse_duration(value).is_err()).then(|| Err(format!("-d: {line}")))
 }
 

@@ -365,6 +365,40 @@ fn what_a_recording_says_about_itself() {
     let samples = |at: usize| info["events"][at]["samples"].as_u64().expect("a number");
     assert_eq!(info["samples"], samples(0) + samples(1));
     assert!(info["first_sample_ns"].as_u64() < info["last_sample_ns"].as_u64());
+    // perf's own reading of its headers.
+    let mut perf = Command::new("perf");
+    perf.args(["report", "--header-only", "-I", "-i"]).arg(&data);
+    let headers = String::from_utf8_lossy(&run_perf(&mut perf).stdout).into_owned();
+    let values = |name: &str| -> Vec<String> {
+        let lines = headers.lines().filter_map(|line| line.strip_prefix("# ")?.split_once(':'));
+        let lines = lines
+            .filter(|(of, _)| of.trim() == name || of.trim().starts_with(&format!("{name} =")));
+        lines.map(|(_, value)| value.trim().to_owned()).collect()
+    };
+    assert_eq!(info["cpuid"], values("cpuid")[0], "{headers}");
+    assert_eq!(info["sockets"], serde_json::json!(values("sibling sockets")), "{headers}");
+    assert_eq!(info["cores"], serde_json::json!(values("sibling threads")), "{headers}");
+    let pmus = info["pmus"].as_array().expect("a list").iter();
+    let pmus: Vec<String> = pmus
+        .map(|pmu| format!("{} = {}", pmu["name"].as_str().expect("a name"), pmu["type"]))
+        .collect();
+    assert_eq!(pmus.join(", "), values("pmu mappings")[0], "{headers}");
+    let event = &info["events"][0];
+    let parts: Vec<&str> = event["sample_type"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|part| part.as_str())
+        .collect();
+    assert!(
+        values("event")[0].contains(&format!("sample_type = {}", parts.join("|"))),
+        "{headers}"
+    );
+    for attribute in event["attributes"].as_array().expect("a list") {
+        let attribute = attribute.as_str().expect("a name");
+        let (name, value) = attribute.split_once('=').unwrap_or((attribute, "1"));
+        assert!(values("event")[0].contains(&format!(", {name} = {value}")), "{name}: {headers}");
+    }
 
     let text = run(pyrograph().arg("info").arg(&data)).stdout;
     let text = String::from_utf8(text).expect("text");

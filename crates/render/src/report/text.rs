@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use pyrograph_analyze::{CallTree, Direction, Report, TopLine, TopRow};
 
 use super::{Branch, Figures, branches, more_lines, plain};
-use crate::apart::{cut_apart, file_labels};
+use crate::apart::{SHORTEST_NAME, cut, cut_all, file_labels};
 
 /// Style of text output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -18,8 +18,6 @@ pub struct ReportStyle {
     pub no_zeros: bool,
 }
 
-/// Minimum width of names, even on narrow terminals.
-const SHORTEST_NAME: usize = 16;
 /// Maximum width of modules where names are cut.
 const LONGEST_MODULE: usize = 20;
 
@@ -202,23 +200,4 @@ fn colors(heading: bool, cell: &str) -> (&'static str, &'static str) {
         Some(0.5..) => ("\x1b[32m", "\x1b[0m"),
         _ => ("", ""),
     }
-}
-
-/// Cuts names to `room` characters such that different names stay different.
-fn cut_all(names: &[impl AsRef<str>], room: usize) -> Vec<String> {
-    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
-    cut_apart(&names, |name| cut(name, room), |name| name.chars().count() <= room)
-}
-
-/// Cuts a name to `room` characters by removing the middle: the beginning and the end are most informative.
-fn cut(name: &str, room: usize) -> String {
-    let length = name.chars().count();
-    if length <= room {
-        return name.to_owned();
-    }
-    let kept = room.saturating_sub(1);
-    let end = kept / 2;
-    let head: String = name.chars().take(kept - end).collect();
-    let tail: String = name.chars().skip(length - end).collect();
-    format!("{head}…{tail}")
 }
