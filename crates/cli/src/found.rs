@@ -65,8 +65,20 @@ pub fn say_reading(path: &Path) {
     say!("reading {}, written {}", path.display(), age(path));
 }
 
-/// Prints which recording was read: its command, what it counts, and its age.
+/// Prints which recording was read.
 pub fn say_read(path: &Path, profile: &Profile) {
+    say!("reading {}: {}", path.display(), facts(path, profile));
+}
+
+/// Prints which two recordings were read to be compared.
+pub fn say_compared(before: (&Path, &Profile), after: (&Path, &Profile)) {
+    let [before, after] = [before, after]
+        .map(|(path, profile)| format!("{} ({})", path.display(), facts(path, profile)));
+    say!("comparing {before} with {after}");
+}
+
+/// Facts about a recording: its command, what it counts, and its age.
+fn facts(path: &Path, profile: &Profile) -> String {
     let counts = profile.value_types.get(profile.shown).filter(|of| !of.is_unnamed());
     let facts = [
         profile.about.command.as_ref().map(|command| format!("`{command}`")),
@@ -74,16 +86,13 @@ pub fn say_read(path: &Path, profile: &Profile) {
         Some(age(path)).filter(|age| !age.is_empty()),
     ];
     let facts: Vec<String> = facts.into_iter().flatten().collect();
-    say!("reading {}: {}", path.display(), facts.join(", "));
+    facts.join(", ")
 }
 
 /// The recording in the current folder and the previous one, to compare them.
 pub fn two() -> anyhow::Result<[PathBuf; 2]> {
     match newest() {
-        Some((after, before)) if before.is_file() => {
-            say!("comparing {} with {}", before.display(), after.display());
-            Ok([before.to_owned(), after.to_owned()])
-        }
+        Some((after, before)) if before.is_file() => Ok([before.to_owned(), after.to_owned()]),
         _ => misuse!(
             "name two profiles to compare. Without them, {KEPT_BEFORE} and {KEPT}, which pyrograph record -- COMMAND \
              leaves when it has run twice, or perf.data.old and perf.data are"
@@ -96,10 +105,7 @@ pub fn after(before: &Path) -> Option<PathBuf> {
     let (after, _) = newest()?;
     // A file is not compared with itself.
     let is_same = before.canonicalize().ok()? == after.canonicalize().ok()?;
-    (!is_same).then(|| {
-        say!("comparing {} with {}", before.display(), after.display());
-        after.to_owned()
-    })
+    (!is_same).then(|| after.to_owned())
 }
 
 /// The previous recording, while the new one is written: if that fails, it stays where it is.

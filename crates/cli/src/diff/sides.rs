@@ -1,6 +1,6 @@
 //! Inputs of a comparison.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 use pyrograph_analyze::{Filter, FilterError, Run, only_frames};
@@ -28,16 +28,26 @@ struct Input {
 
 impl Sides {
     pub fn read(args: &Args) -> anyhow::Result<Self> {
-        let found = match args.files.is_empty() && args.before.is_empty() {
-            true => Vec::from(found::two()?),
-            false => args.files.clone(),
-        };
-        let (before, after) = match &found[..] {
+        if args.files.is_empty() && args.before.is_empty() {
+            let [before, after] = found::two()?;
+            let of = std::slice::from_ref;
+            let sides = Self::of_files(&args.reading, of(&before), of(&after))?;
+            sides.say_compared(&before, &after);
+            return Ok(sides);
+        }
+        let (before, after) = match &args.files[..] {
             [] => (&args.before[..], &args.after[..]),
             [both] => (std::slice::from_ref(both), &[][..]),
             [before, after, ..] => (std::slice::from_ref(before), std::slice::from_ref(after)),
         };
         Self::of_files(&args.reading, before, after)
+    }
+
+    /// Prints which recordings were compared, if they were not all named.
+    fn say_compared(&self, before: &Path, after: &Path) {
+        if let ([of_before, ..], [of_after, ..]) = (&self.before[..], &self.after[..]) {
+            found::say_compared((before, &of_before.profile), (after, &of_after.profile));
+        }
     }
 
     /// Reads the runs of each side. `after` is empty if one file in `before` contains both sides.
@@ -53,8 +63,11 @@ impl Sides {
         if sides.after.is_empty() {
             let both = &mut sides.before[0];
             if !both.profile.is_comparison() {
-                if let Some(after) = before.first().and_then(|before| found::after(before)) {
-                    sides.after = read(&[after])?;
+                if let Some((before, after)) =
+                    before.first().and_then(|before| Some((before, found::after(before)?)))
+                {
+                    sides.after = read(std::slice::from_ref(&after))?;
+                    sides.say_compared(before, &after);
                     return Ok(sides);
                 }
                 bail!(

@@ -480,7 +480,7 @@ pub(super) const VERBS: &[(&[&str], &str)] = &[
     ),
     (
         &["kvm", "kwork"],
-        "tracepoints are counted, traced and recorded: `pyrograph list 'kvm:*' 'irq:*'`",
+        "tracepoints are counted, traced and recorded with -e: `pyrograph list 'kvm:*'`",
     ),
     (&["timechart"], "`pyrograph sched chart` draws CPUs and threads over time"),
     (&["ftrace"], "events of the kernel are traced by `pyrograph trace -e 'sched:*'`"),

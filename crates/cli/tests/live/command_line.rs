@@ -401,7 +401,8 @@ fn record_once_look_many_times() {
     assert!(said.starts_with(&reading) && said.ends_with(" ago\n"), "{said}");
     assert!(look(&["flamegraph"]).0.contains("alpha"));
     let (_, said) = look(&["diff"]);
-    assert!(said.contains("comparing flamegraph.old.pb.gz with flamegraph.pb.gz"), "{said}");
+    let comparing = format!("comparing flamegraph.old.pb.gz (`{program} 300`, cpu-clock, ");
+    assert!(said.contains(&comparing) && said.contains(") with flamegraph.pb.gz (`"), "{said}");
     // Everything is in it: what is too narrow to be drawn, too, and each thread.
     let all = Folded::parse(&look(&["fold", "flamegraph.pb.gz"]).0);
     assert!(all.total_share("alpha") > 20.0);
