@@ -334,6 +334,8 @@ mod tests {
             ),
             ("annotate --objdump=/bin/od --inline main", "annotate main"),
             ("diff -f -C sh a b", "diff --comm=sh a b"),
+            ("top --delay 5 -z -a", "top --interval=5 -a"),
+            ("trace -s --errno-summary ls", "trace -s --verbose ls"),
             ("diff -v --percentage absolute a b", "diff a b"),
         ] {
             assert_eq!(of(theirs), ours, "{theirs}");

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use pyrograph_format::{EventInput, Options, Reader, SymbolOptions, Warnings};
 use pyrograph_profile::{EventFilter, EventKind, EventRecord};
-use pyrograph_render::{ScriptField, ScriptFields, ScriptOptions, ScriptWriter};
+use pyrograph_render::{ScriptField, ScriptFields, ScriptOptions, ScriptTimes, ScriptWriter};
 use pyrograph_terminal::standard_output;
 
 use self::records::{RecordArgs, missing};
@@ -65,6 +65,14 @@ pub struct Args {
     /// Print times with nanoseconds
     #[arg(long)]
     ns: bool,
+
+    /// Print times since the first event that is printed
+    #[arg(long, conflicts_with_all = ["deltatime", "json"])]
+    reltime: bool,
+
+    /// Print times since the event before
+    #[arg(long, conflicts_with = "json")]
+    deltatime: bool,
 
     /// Print the whole paths of source files
     #[arg(long)]
@@ -154,8 +162,16 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         say!("the input holds samples alone: --show-… prints nothing; perf.data has such records");
     }
     let chosen = events.choose(filter, &with_stacks);
-    let options =
-        ScriptOptions { nanoseconds: args.ns, full_paths: args.full_source_path, json: args.json };
+    let options = ScriptOptions {
+        nanoseconds: args.ns,
+        times: match (args.reltime, args.deltatime) {
+            (true, _) => ScriptTimes::SinceFirst,
+            (_, true) => ScriptTimes::SinceLast,
+            _ => ScriptTimes::Clock,
+        },
+        full_paths: args.full_source_path,
+        json: args.json,
+    };
     let mut warnings = Warnings::default();
     let mut printed = Vec::new();
     let print = |out: &mut dyn std::io::Write| {

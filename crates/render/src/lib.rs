@@ -74,7 +74,9 @@ pub use sched::{
     write_latency, write_map_line, write_sched_event, write_sched_summary, write_sched_waits,
 };
 pub use sched_chart::{SchedChartLook, sched_chart_html, sched_chart_svg};
-pub use script::{FieldError, FieldSet, ScriptField, ScriptFields, ScriptOptions, ScriptWriter};
+pub use script::{
+    FieldError, FieldSet, ScriptField, ScriptFields, ScriptOptions, ScriptTimes, ScriptWriter,
+};
 pub use subtitle::subtitle;
 pub use svg::{DiffStyle, View, diff_svg, svg, svg_message};
 pub use top::{TopTable, top_json, top_text};

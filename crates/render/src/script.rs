@@ -41,11 +41,25 @@ pub struct ScriptWriter<'a, W> {
     text: Vec<u8>,
 }
 
+/// Times of events in text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ScriptTimes {
+    /// Of the recording's clock.
+    #[default]
+    Clock,
+    /// Since the first event that is printed.
+    SinceFirst,
+    /// Since the event that is printed before.
+    SinceLast,
+}
+
 /// Options of the output, besides the fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScriptOptions {
     /// Prints times with nanoseconds instead of microseconds.
     pub nanoseconds: bool,
+    /// The times of text.
+    pub times: ScriptTimes,
     /// Prints source files with their full paths.
     pub full_paths: bool,
     /// Writes a JSON object per line.
@@ -76,7 +90,7 @@ impl<'a, W: Write> ScriptWriter<'a, W> {
         Self {
             out,
             kinds: columns.collect(),
-            heads: Heads::new(options.nanoseconds),
+            heads: Heads::new(options.nanoseconds, options.times),
             places,
             locations,
             options,

@@ -2,6 +2,7 @@
 
 use pyrograph_profile::{EventKind, SingleEvent};
 
+use super::ScriptTimes;
 use super::fields::{FieldSet, ScriptField as F};
 use super::text::{MARGIN, blanks, hex, number, one_line, piece, zeros};
 
@@ -35,6 +36,9 @@ impl Columns {
 /// Formats the part before stacks. Recent text is cached, because it is often needed again.
 pub struct Heads {
     nanoseconds: bool,
+    times: ScriptTimes,
+    /// Time from which that of the next event is counted.
+    origin: Option<u64>,
     threads: Vec<Thread>,
     /// Seconds and their text, followed by [`MARGIN`] bytes.
     seconds: (u64, Vec<u8>),
@@ -57,8 +61,14 @@ const THREADS: usize = 64;
 
 impl Heads {
     /// Creates an instance. `nanoseconds` selects times with nine decimals instead of six.
-    pub fn new(nanoseconds: bool) -> Self {
-        Self { nanoseconds, threads: vec![Thread::default(); THREADS], seconds: (0, Vec::new()) }
+    pub fn new(nanoseconds: bool, times: ScriptTimes) -> Self {
+        Self {
+            nanoseconds,
+            times,
+            origin: None,
+            threads: vec![Thread::default(); THREADS],
+            seconds: (0, Vec::new()),
+        }
     }
 
     /// Appends everything before the stack.
@@ -107,7 +117,14 @@ impl Heads {
             }
         }
         if has(F::Time) {
-            self.time(text, event.time.unwrap_or(0));
+            let time = event.time.unwrap_or(0);
+            let origin = match self.times {
+                ScriptTimes::Clock => 0,
+                ScriptTimes::SinceFirst => *self.origin.get_or_insert(time),
+                ScriptTimes::SinceLast => self.origin.replace(time).unwrap_or(time),
+            };
+            // Events of several files may not be in the order of time.
+            self.time(text, time.saturating_sub(origin));
         }
     }
 
