@@ -48,6 +48,11 @@ pub fn check(output: Option<&Path>, formats: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Returns true if the ending of `output` names a page.
+pub fn is_page(output: Option<&Path>) -> bool {
+    matches!(output.and_then(known), Some("html" | "htm"))
+}
+
 /// Sets the flag of the format that the ending of `output` names, unless a flag is set already. There is no flag for
 /// text.
 ///

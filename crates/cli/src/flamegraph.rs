@@ -22,6 +22,7 @@ use crate::reading::ReadArgs;
 use crate::say::{misuse, say};
 use crate::streams::{inputs, say_wrote, write_picture};
 use crate::units::above_zero;
+use crate::view;
 
 /// File in which `--cp` stores colours.
 const PALETTE_MAP: &str = "palette.map";
@@ -178,8 +179,7 @@ pub struct Args {
 /// Runs `pyrograph flamegraph`.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     ending::check(args.output.as_deref(), &["svg", "png", "html", "htm"])?;
-    let ending = args.output.as_deref().and_then(Path::extension);
-    if ending.is_some_and(|ending| ending == "html" || ending == "htm") {
+    if ending::is_page(args.output.as_deref()) {
         return write_page(&args);
     }
     let mut options = svg_options(&args)?;
@@ -245,24 +245,15 @@ fn write_page(args: &Args) -> anyhow::Result<ExitCode> {
         misuse!("{option} is for SVG pictures: a page is drawn by its reader's browser");
     }
     let output = Output::named(args.output.as_deref(), "html")?;
-    let options = Options {
-        detail: output.detail(),
-        threads: ThreadDetail::Thread,
-        instructions: output.holds_instructions(),
-        ..Options::default()
-    };
-    let (profile, _) =
-        args.reading.read(inputs(&args.files)?, options).context("failed to draw")?;
     let picture = Picture {
         subtitle: args.subtitle.clone(),
         inverted: args.inverted,
         theme: args.theme,
-        code: CodeArgs::default().of(&profile, &args.reading.symbols()),
-        keeps_names: args.reading.names().is_some(),
         ..Picture::default()
     };
     let title = args.title.as_deref().unwrap_or("Profile");
-    output.write(&profile, &LabelOptions::default(), title, &picture)?;
+    let code = CodeArgs::default();
+    view::write(&output, &args.files, &args.reading, title, picture, &code, "failed to draw")?;
     say_wrote(args.output.as_deref());
     Ok(ExitCode::SUCCESS)
 }

@@ -5,6 +5,7 @@
 //! perf-trace(1), strace(1).
 
 mod table;
+mod values;
 
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +15,8 @@ use clap::Command;
 use pyrograph_record::nearest;
 
 use crate::spelling;
-use table::{HABITS, READERS, VERBS, is_number};
+use table::{HABITS, READERS, VERBS};
+use values::is_number;
 
 /// How an option of another program is followed by its value.
 #[derive(Clone, Copy, PartialEq, Eq)]

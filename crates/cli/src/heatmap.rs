@@ -169,9 +169,7 @@ const FINE_CELLS: usize = 20_000;
 /// Runs `pyrograph heatmap`.
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     ending::check(args.output.as_deref(), &["svg", "png", "html", "htm"])?;
-    let page = args.output.as_ref().is_some_and(|path| {
-        path.extension().is_some_and(|ending| ending == "html" || ending == "htm")
-    });
+    let page = ending::is_page(args.output.as_deref());
     if args.offsets || args.begin.is_empty() && are_profiles(&args.files) {
         return draw_offsets(&args, page);
     }

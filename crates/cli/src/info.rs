@@ -14,7 +14,7 @@ use crate::{ending, found};
 
 /// Show the metadata of a recording: host, command, events, time, processes
 ///
-/// Of perf.data all that its headers tell; of any other profile what its format has.
+/// All headers of perf.data; the metadata that its format has of any other profile.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

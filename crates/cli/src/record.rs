@@ -71,7 +71,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let is_nothing = resolved.stats.samples == 0;
     let before = if is_nothing { plan.files_of_before() } else { Vec::new() };
     if !before.is_empty() {
-        let is_unnamed = |output: &Output| plan.unnamed.iter().any(|name| output.is_file(name));
+        let is_unnamed = |output: &Output| plan.unnamed.iter().any(|name| output.goes_to(name));
         plan.outputs.retain(|output| !is_unnamed(output));
         say!("nothing was recorded: kept {} of an earlier recording", before.join(" and "));
     }

@@ -97,19 +97,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     ending::check(args.output.as_deref(), &["html", "htm"])?;
     let path = path(&args);
     let output = Output::named(path.as_deref(), "html").context("failed to make a page")?;
-    let options = Options {
-        detail: output.detail(),
-        threads: ThreadDetail::Thread,
-        instructions: output.holds_instructions(),
-        ..Options::default()
-    };
     let title = args.title();
-    let inputs = inputs(&args.files)?;
-    let (profile, _) = args.reading.read(inputs, options).context("failed to make a page")?;
-    let code = args.code.of(&profile, &args.reading.symbols());
-    let keeps_names = args.reading.names().is_some();
-    let picture = Picture { code, keeps_names, ..args.picture.into() };
-    output.write(&profile, &LabelOptions::default(), &title, &picture)?;
+    let doing = "failed to make a page";
+    write(&output, &args.files, &args.reading, &title, args.picture.into(), &args.code, doing)?;
     let Some(path) = path else { return Ok(ExitCode::SUCCESS) };
     say!("wrote {output}");
     if args.open {
@@ -118,6 +108,29 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         say!("to see it: {}", browser::command_line(&path));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Reads the inputs and writes their page. `picture` has the options of its look, and `failed` begins errors of reading.
+pub fn write(
+    output: &Output,
+    files: &[PathBuf],
+    reading: &ReadArgs,
+    title: &str,
+    picture: Picture,
+    code: &CodeArgs,
+    failed: &'static str,
+) -> anyhow::Result<()> {
+    let options = Options {
+        detail: output.detail(),
+        threads: ThreadDetail::Thread,
+        instructions: output.holds_instructions(),
+        ..Options::default()
+    };
+    let (profile, _) = reading.read(inputs(files)?, options).context(failed)?;
+    let code = code.of(&profile, &reading.symbols());
+    let keeps_names = reading.names().is_some();
+    let picture = Picture { code, keeps_names, ..picture };
+    Ok(output.write(&profile, &LabelOptions::default(), title, &picture).map(drop)?)
 }
 
 /// Path of the file to write; `None` for standard output.

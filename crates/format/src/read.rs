@@ -276,18 +276,18 @@ pub fn read_each(
     }
 }
 
-/// What an input is, for its description.
+/// Description of an input.
 #[derive(Debug)]
 pub enum Described {
-    /// A `perf.data` file: its metadata.
+    /// Metadata of a `perf.data` file.
     Recording(Box<RecordingInfo>),
-    /// A profile of another format, with single samples where the format has them.
+    /// A profile of another format, with single samples if the format has them.
     Profile {
         /// Name of the format.
         format: &'static str,
         /// The profile.
         profile: Box<Profile>,
-        /// What could not be read.
+        /// Warnings about parts that could not be read.
         warnings: Warnings,
     },
 }
@@ -301,6 +301,7 @@ pub fn describe(input: Input) -> Result<Described, ReadError> {
     let name = input.name().to_owned();
     let head = input.begin().map_err(|source| ReadError::Io { name, source })?;
     let reader = reader_of(&head, None)?;
+    #[cfg(feature = "perf-data")]
     if reader.name() == perf_data::NAME {
         return perf_data::info_of(head).map(|info| Described::Recording(Box::new(info)));
     }

@@ -148,7 +148,7 @@ impl Output {
     }
 
     /// Returns true if it goes to the file of this path.
-    pub fn is_file(&self, path: impl AsRef<Path>) -> bool {
+    pub fn goes_to(&self, path: impl AsRef<Path>) -> bool {
         self.path.as_deref() == Some(path.as_ref())
     }
 

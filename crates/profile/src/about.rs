@@ -18,7 +18,7 @@ pub struct About {
     /// True if rows with times are sums of several samples or parts of long waits, so that the number of rows is not the
     /// number of samples.
     pub sums: bool,
-    /// What was recorded: the command, or the names of the processes.
+    /// The recorded command, or the names of the recorded processes.
     pub command: Option<String>,
     /// Comments of the author or of the recording tool.
     pub comments: Vec<String>,

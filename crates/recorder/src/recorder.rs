@@ -111,7 +111,7 @@ pub struct Recorder {
     is_sampled: bool,
     /// True if waits of goroutines are recorded: those of Go's runtime are left out.
     of_goroutines: bool,
-    /// What is recorded, in words.
+    /// Name of the target, for the profile's metadata.
     title: String,
 }
 

@@ -372,8 +372,12 @@ fn change_table(changes: &[CountChange]) -> Table {
             value(change.after.mean, change.unit),
             difference,
             interval,
-            // 80 columns hold no more.
-            verdict(change.verdict).trim_start_matches("within ").to_owned(),
+            match change.verdict {
+                // 80 columns hold no more.
+                Verdict::Noise => "noise",
+                other => verdict(other),
+            }
+            .to_owned(),
         ]
     });
     Table { heads, rows: rows.collect(), numeric }

@@ -44,12 +44,12 @@ pub struct ScriptWriter<'a, W> {
 /// Times of events in text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ScriptTimes {
-    /// Of the recording's clock.
+    /// Times of the recording's clock.
     #[default]
     Clock,
-    /// Since the first event that is printed.
+    /// Times since the first event that is printed.
     SinceFirst,
-    /// Since the event that is printed before.
+    /// Times since the event that is printed before.
     SinceLast,
 }
 

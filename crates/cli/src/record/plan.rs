@@ -186,7 +186,7 @@ fn parse_stack_memory(text: &str) -> Result<usize, String> {
 pub(super) struct Plan {
     pub recording: pyrograph_recorder::Plan,
     pub outputs: Vec<Output>,
-    /// Names of those outputs that no option names.
+    /// Names of the outputs that no option names.
     pub unnamed: Vec<&'static str>,
     /// Open the picture after it is written.
     pub open: bool,
@@ -286,9 +286,7 @@ impl Plan {
             },
         })
     }
-}
 
-impl Plan {
     /// Files of an earlier recording that this one would replace though they were not named.
     pub fn files_of_before(&self) -> Vec<&'static str> {
         self.unnamed.iter().copied().filter(|name| Path::new(name).is_file()).collect()

@@ -266,7 +266,7 @@ fn offsets_have_a_column_a_second_and_a_page_has_the_samples() {
     assert_eq!((back.code, sum), (Some(0), 1_000_000_000), "{}{}", back.out, back.err);
 }
 
-/// What is no text is a profile, of which the times of samples are drawn.
+/// An input that is not text is a profile: the times of its samples are drawn.
 #[test]
 fn a_profile_needs_no_option() {
     let folder = tempfile::tempdir().expect("a folder");

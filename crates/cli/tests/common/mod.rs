@@ -119,6 +119,17 @@ pub fn compile_java(source: &str, folder: &Path) -> bool {
     true
 }
 
+/// A copy of `pyrograph` in a folder, which gets these permissions: the build's own may be closed to other users.
+pub fn binary_for_others(folder: &Path, mode: u32) -> PathBuf {
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+    std::fs::set_permissions(folder, mode).expect("own folder");
+    let copy = folder.join("pyrograph");
+    if !copy.exists() {
+        std::fs::copy(binary(), &copy).expect("a copy");
+    }
+    copy
+}
+
 /// A program as `nobody`, a user without privileges, who must be able to reach it.
 pub fn as_nobody(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new("setpriv");

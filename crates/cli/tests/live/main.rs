@@ -17,6 +17,7 @@ mod in_kernel_questions;
 mod java;
 mod java_calls;
 mod jit_code;
+mod kept_data;
 mod known_split;
 #[cfg(all(feature = "bpf", target_arch = "x86_64"))]
 mod languages;

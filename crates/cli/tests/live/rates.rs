@@ -6,8 +6,8 @@ use std::process::{Command, Output, Stdio};
 
 use crate::common::in_kernel::Running;
 use crate::common::{
-    Folded, as_nobody, binary, compile, cpu_time, is_root, pyrograph, sharp, slice, stolen,
-    wait_for_threads, wait_until,
+    Folded, as_nobody, binary_for_others, compile, cpu_time, is_root, pyrograph, sharp, slice,
+    stolen, wait_for_threads, wait_until,
 };
 
 const C: &[&str] =
@@ -158,11 +158,8 @@ fn threads_that_run_for_too_little_each_are_said() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let readable = std::os::unix::fs::PermissionsExt::from_mode(0o777);
-    std::fs::set_permissions(folder.path(), readable).expect("our folder");
+    let pyrograph = binary_for_others(folder.path(), 0o777);
     let program = compile(C, "crowd.c", folder.path());
-    let pyrograph = folder.path().join("pyrograph");
-    std::fs::copy(binary(), &pyrograph).expect("a copy");
     let crowd = Running(as_nobody(&program).args(["900", "300"]).spawn().expect("it runs"));
     let pid = crowd.0.id().to_string();
     wait_for_threads(crowd.0.id(), 900);

@@ -7,8 +7,8 @@ use std::process::{Command, Output, Stdio};
 
 use crate::common::in_kernel::Running;
 use crate::common::{
-    Counts, as_nobody, binary, compile, is_root, of, pyrograph, stolen, text, wait_for_threads,
-    wait_until,
+    Counts, as_nobody, binary, binary_for_others, compile, is_root, of, pyrograph, stolen, text,
+    wait_for_threads, wait_until,
 };
 use serde_json::Value;
 
@@ -223,10 +223,7 @@ fn a_user_without_privilege_counts_what_is_permitted() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let readable = std::os::unix::fs::PermissionsExt::from_mode(0o777);
-    std::fs::set_permissions(folder.path(), readable).expect("our folder");
-    let program = folder.path().join("pyrograph");
-    std::fs::copy(binary(), &program).expect("a copy");
+    let program = binary_for_others(folder.path(), 0o777);
     let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
     if paranoid.expect("a setting").trim() != "2" {
         return eprintln!(

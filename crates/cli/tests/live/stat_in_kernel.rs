@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 
 use crate::common::in_kernel::Running;
 use crate::common::{
-    Counts, as_nobody, binary, compile, counts, is_root, of, pyrograph, stolen, text,
+    Counts, as_nobody, binary, binary_for_others, compile, counts, is_root, of, pyrograph, stolen,
+    text,
 };
 use serde_json::Value;
 
@@ -476,10 +477,7 @@ fn a_user_without_privilege_is_told_what_is_missing() {
         return eprintln!("skipped: {NAME}: perf_event_paranoid is not 2");
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let readable = std::os::unix::fs::PermissionsExt::from_mode(0o777);
-    std::fs::set_permissions(folder.path(), readable).expect("our folder");
-    let ours = folder.path().join("pyrograph");
-    std::fs::copy(binary(), &ours).expect("a copy");
+    let ours = binary_for_others(folder.path(), 0o777);
     let as_nobody = |arguments: &[&str]| {
         as_nobody(arguments[0]).args(&arguments[1..]).output().expect("setpriv runs")
     };

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use crate::common::in_kernel::{C, Running};
 use crate::common::{
-    Folded, as_nobody, binary, compile, is_root, pyrograph, record_until, wait_until,
+    Folded, as_nobody, binary, binary_for_others, compile, is_root, pyrograph, record_until,
+    wait_until,
 };
 
 /// A shell with a program below it and one below a shell below it, and what ends when it does: both programs.
@@ -266,9 +267,7 @@ fn a_program_that_gets_other_rights_is_said_not_to_be_recorded() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let mode = |mode| std::os::unix::fs::PermissionsExt::from_mode(mode);
-    std::fs::set_permissions(folder.path(), mode(0o777)).expect("our folder");
-    let own = folder.path().join("pyrograph");
-    std::fs::copy(binary(), &own).expect("a copy that others may run");
+    let own = binary_for_others(folder.path(), 0o777);
     let program = compile(C, "split.c", folder.path());
     let record = |verb: &str, output: &str| {
         let mut command = as_nobody(&own);

@@ -5,7 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::{as_nobody, binary, compile, is_root, pyrograph, remarks, run, wait_until};
+use crate::common::{
+    as_nobody, binary_for_others, compile, is_root, pyrograph, remarks, run, wait_until,
+};
 use serde_json::Value;
 
 /// Runs `pyrograph trace` of a command, with its output in a file; returns the lines and what it said.
@@ -233,13 +235,7 @@ fn the_line_of_execve_has_the_name_of_the_program() {
 
 /// `pyrograph trace` without privilege in this folder.
 fn tracer_as_nobody(folder: &Path, args: &[&str]) -> Command {
-    let open = std::fs::Permissions::from_mode(0o777);
-    std::fs::set_permissions(folder, open).expect("own folder");
-    let own = folder.join("pyrograph");
-    if !own.exists() {
-        std::fs::copy(binary(), &own).expect("a copy that others may run");
-    }
-    let mut command = as_nobody(&own);
+    let mut command = as_nobody(binary_for_others(folder, 0o777));
     command.arg("trace").args(args).current_dir(folder);
     command
 }
