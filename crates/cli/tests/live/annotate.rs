@@ -274,7 +274,9 @@ fn inlined_code_shows_whose_it_is() {
     assert!(source.contains("pick (inlined), ") && !source.contains("%e"), "{source}");
     let asm = run(pyrograph().args(["annotate", "--asm", "sum"]).arg(&data));
     assert!(!text(&asm.stdout).contains("seed"));
-    let lines = run(pyrograph().args(["report", "--lines", "--depth", "0"]).arg(&data));
+    // Which lines take less than the usual least share is up to the samples.
+    let lines =
+        run(pyrograph().args(["report", "--lines", "--depth", "0", "--min", "0"]).arg(&data));
     assert!(text(&lines.stdout).contains("annotate.c:28  seed = mix(seed);"));
 }
 
