@@ -17,11 +17,14 @@
 //! A streamed trace, as Android Studio saves it, begins with the header. Methods, threads and, at the end, the text
 //! are embedded between its [records].
 //!
+//! Versions 4 and 5 have [blocks] of records instead.
+//!
 //! Source: the description of the format in `profile.h` of Android's Dalvik and `trace.cc` of ART.
 //!
 //! - The value of each call is its self time. If the trace has both clocks, wall-clock time is used, not CPU time.
 //! - Calls that began before the trace are missing: their returns are counted, with a warning.
 
+mod blocks;
 mod records;
 
 use std::collections::BTreeMap;
@@ -70,8 +73,7 @@ impl Reader for ArtTrace {
         if is_streamed {
             tables.between(&records, &mut warnings);
         }
-        tables.profile.about =
-            About { start: Some(records.start).filter(|&start| start > 0), ..About::default() };
+        tables.profile.about = About { start: records.start, ..About::default() };
         if tables.is_dual && !records.has_two_clocks() {
             let reason = "its records are too short for the two clocks that it names".to_owned();
             return Err(ReadError::Malformed { name, reason });
@@ -158,13 +160,18 @@ impl Tables {
         // Used if the text with this setting is missing.
         self.is_dual = records.has_two_clocks();
         let (mut has_text, mut unreadable) = (false, 0);
-        for item in records.items() {
+        for item in records.items(self.is_dual) {
             match item {
                 Item::Record(_) => {}
                 Item::Thread(id, name) => self.named_thread(id, &String::from_utf8_lossy(name)),
-                Item::Method(line) => {
+                Item::Method(id, line) => {
                     let line = String::from_utf8_lossy(line);
-                    unreadable += u64::from(!self.method(line.trim_end_matches('\n')));
+                    let line = line.trim_end_matches('\n');
+                    let is_known = match id {
+                        Some(id) => self.method_of(id, line),
+                        None => self.method(line),
+                    };
+                    unreadable += u64::from(!is_known);
                 }
                 Item::Text(text) => {
                     has_text = true;
@@ -198,13 +205,16 @@ impl Tables {
 
     /// Parses `0x8\tcom.example.Main\tonCreate\t(I)V\tMain.java`, possibly with a line number at the end.
     fn method(&mut self, line: &str) -> bool {
-        let mut fields = line.split('\t');
+        let Some((id, rest)) = line.split_once('\t') else { return false };
         // The first method's ID is written as `0`, without a prefix.
-        let digits = fields.next().map(|id| id.strip_prefix("0x").unwrap_or(id));
-        let id = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
-        let (Some(id), Some(class), Some(name)) = (id, fields.next(), fields.next()) else {
-            return false;
-        };
+        let digits = id.strip_prefix("0x").unwrap_or(id);
+        u32::from_str_radix(digits, 16).is_ok_and(|id| self.method_of(id, rest))
+    }
+
+    /// Parses such a line after its ID.
+    fn method_of(&mut self, id: u32, line: &str) -> bool {
+        let mut fields = line.split('\t');
+        let (Some(class), Some(name)) = (fields.next(), fields.next()) else { return false };
         let (file, start_line) = (fields.nth(1).unwrap_or_default(), fields.next());
         let name = match class {
             "" => name.to_owned(),
@@ -289,7 +299,7 @@ mod tests {
         )
         .into_bytes();
         bytes.extend_from_slice(b"SLOW\x03\0\x20\0");
-        bytes.extend_from_slice(&7u64.to_le_bytes());
+        bytes.extend_from_slice(&1_700_000_000_000_000u64.to_le_bytes());
         bytes.extend_from_slice(&(if is_dual { 14u16 } else { 10 }).to_le_bytes());
         bytes.extend_from_slice(&[0; 14]);
         for &(thread, method, action, cpu, wall) in records {
@@ -307,7 +317,7 @@ mod tests {
         let input = Input::bytes("x", bytes).begin().expect("bytes");
         assert!(ArtTrace.detect(input.bytes()));
         let reading = ArtTrace.read(input, &Options::default()).expect("a trace");
-        assert_eq!(reading.profile.about.start, Some(7000));
+        assert_eq!(reading.profile.about.start, Some(1_700_000_000_000_000_000));
         let mut out = Vec::new();
         write_folded(&Tree::new(&reading.profile, &LabelOptions::default()), &mut out)
             .expect("to memory");
@@ -357,10 +367,134 @@ mod tests {
 
     #[test]
     fn damage_is_refused_or_said() {
-        let whole = trace("dual", &[(1, 4, 0, 1, 10), (1, 4, 1, 1, 20)]);
-        for end in 0..whole.len() {
-            let input = Input::bytes("x", &whole[..end]).begin().expect("bytes");
-            let _ = ArtTrace.read(input, &Options::default());
+        let records = [(1, 0, 1, 10), (1, 1, 1, 20)];
+        for whole in [
+            trace("dual", &[(1, 4, 0, 1, 10), (1, 4, 1, 1, 20)]),
+            streamed(true, &[(7164, &records), (7200, &records)]),
+            streamed(false, &[(7164, &records)]),
+        ] {
+            for end in 0..whole.len() {
+                let input = Input::bytes("x", &whole[..end]).begin().expect("bytes");
+                let _ = ArtTrace.read(input, &Options::default());
+            }
         }
+    }
+
+    fn leb128(bytes: &mut Vec<u8>, mut value: u32) {
+        while value > 0x7f {
+            bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        bytes.push(value as u8);
+    }
+
+    fn signed_leb128(bytes: &mut Vec<u8>, mut value: i32) {
+        while !(-64..64).contains(&value) {
+            bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        bytes.push(value as u8 & 0x7f);
+    }
+
+    /// Records of a thread: method, action, CPU time, time.
+    type Block<'a> = (u32, &'a [(u32, u32, u32, u32)]);
+
+    /// A streamed trace with blocks, as ART's writer makes it, of a machine that was started 90 minutes before.
+    fn streamed(is_dual: bool, blocks: &[Block<'_>]) -> Vec<u8> {
+        let mut bytes = b"SLOW".to_vec();
+        let version: u16 = if is_dual { 0xf5 } else { 0xf4 };
+        bytes.extend_from_slice(&version.to_le_bytes());
+        bytes.extend_from_slice(&5_400_000_000u64.to_le_bytes());
+        bytes.resize(32, 0);
+        let mut item = |kind: u8, id: u32, text: &str| {
+            bytes.push(kind);
+            bytes.extend_from_slice(&id.to_le_bytes());
+            bytes.extend_from_slice(&(text.len() as u16).to_le_bytes());
+            bytes.extend_from_slice(text.as_bytes());
+        };
+        item(0, 7164, "main");
+        item(1, 1, "com.example.Main\tmain\t([L)V\tMain.java\n");
+        item(1, 300, "com.example.Main\twork\t()V\tMain.java\n");
+        for (thread, records) in blocks {
+            let (method, action, mut cpu, mut time) = records[0];
+            let first = method << 2 | action;
+            bytes.push(2);
+            bytes.extend_from_slice(&thread.to_le_bytes());
+            bytes.extend_from_slice(&first.to_le_bytes());
+            if is_dual {
+                bytes.extend_from_slice(&cpu.to_le_bytes());
+            }
+            bytes.extend_from_slice(&time.to_le_bytes());
+            bytes.extend_from_slice(&((records.len() - 1) as u16).to_le_bytes());
+            let size_at = bytes.len();
+            bytes.extend_from_slice(&[0, 0]);
+            for &(method, action, cpu_now, now) in &records[1..] {
+                signed_leb128(&mut bytes, (method << 2 | action).wrapping_sub(first).cast_signed());
+                leb128(&mut bytes, now.wrapping_sub(time));
+                if is_dual {
+                    leb128(&mut bytes, cpu_now.wrapping_sub(cpu));
+                }
+                (cpu, time) = (cpu_now, now);
+            }
+            let size = (bytes.len() - size_at - 2) as u16;
+            bytes[size_at..size_at + 2].copy_from_slice(&size.to_le_bytes());
+        }
+        let clock = if is_dual { "dual" } else { "wall" };
+        let text =
+            format!("*version\n{}\ndata-file-overflow=false\nclock={clock}\n*end\n", version & 15);
+        bytes.push(3);
+        bytes.extend_from_slice(&(text.len() as u16).to_le_bytes());
+        bytes.extend_from_slice(text.as_bytes());
+        bytes
+    }
+
+    /// Folded text of a trace, and what is said of it.
+    fn read(bytes: Vec<u8>) -> (String, String) {
+        let input = Input::bytes("x", bytes).begin().expect("bytes");
+        assert!(ArtTrace.detect(input.bytes()));
+        let reading = ArtTrace.read(input, &Options::default()).expect("a trace");
+        // The time since the machine was started is no date.
+        assert_eq!(reading.profile.about.start, None);
+        let mut out = Vec::new();
+        write_folded(&Tree::new(&reading.profile, &LabelOptions::default()), &mut out)
+            .expect("to memory");
+        let warnings: Vec<String> = reading.warnings.iter().map(ToString::to_string).collect();
+        (String::from_utf8_lossy(&out).into_owned(), warnings.join("; "))
+    }
+
+    #[test]
+    fn blocks_of_records_are_read_as_records() {
+        let first = [(1, 0, 5, 10), (300, 0, 6, 20), (300, 2, 9, 70)];
+        let (second, other) = ([(1, 1, 10, 100)], [(300, 0, 0, 25), (300, 1, 3, 75)]);
+        let of =
+            |is_dual| read(streamed(is_dual, &[(7164, &first), (7200, &other), (7164, &second)]));
+        let expect = "com.example.Main.work 50000\nmain;com.example.Main.main 40000\n\
+                      main;com.example.Main.main;com.example.Main.work 50000\n";
+        assert_eq!(of(false), (expect.to_owned(), String::new()));
+        let said = "CPU times of calls are left out: the time is counted";
+        assert_eq!(of(true), (expect.to_owned(), said.to_owned()));
+    }
+
+    #[test]
+    fn a_block_may_be_longer_than_its_header_can_say() {
+        // The thread's buffer holds 262,144 records.
+        let records: Vec<_> = (0..200_000).map(|i| (1, i % 2, i, 10 * i)).collect();
+        let last = [(300, 0, 0, 3_000_000), (300, 1, 0, 3_000_007)];
+        let (folded, said) = read(streamed(false, &[(7164, &records), (7164, &last)]));
+        let expect = "main;com.example.Main.main 1000000000\nmain;com.example.Main.work 7000\n";
+        assert_eq!((&folded[..], &said[..]), (expect, ""));
+    }
+
+    #[test]
+    fn a_block_whose_header_is_damaged_is_said() {
+        let mut bytes = streamed(false, &[(7164, &[(1, 0, 0, 0), (1, 1, 0, 9)])]);
+        let size = memchr::memmem::rfind(&bytes, &[1, 0, 2, 0])
+            .expect("the number of records and their size");
+        bytes[size] = 2;
+        let (_, said) = read(bytes);
+        assert!(
+            said.contains("damaged record") && said.contains("text at its end is missing"),
+            "{said}"
+        );
     }
 }
