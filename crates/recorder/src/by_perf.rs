@@ -11,9 +11,9 @@ use crate::cpu_time::cpu_time;
 use crate::error::Error;
 use crate::lost::Losses;
 use crate::memory::{self, Resident};
-use crate::message::Message;
+use crate::message::{Message, Report};
 use crate::plan::{Engine, Plan};
-use crate::recorder::{Ended, Kept, Opened, Report, Sampler};
+use crate::sampler::{Ended, Kept, Opened, Sampler};
 
 /// Maximum time that a step waits for records.
 const TICK: Duration = Duration::from_millis(50);

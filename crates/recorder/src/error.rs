@@ -1,13 +1,12 @@
 //! Reasons why a recording cannot be made.
 
 use std::io;
+use std::num::ParseIntError;
 use std::path::PathBuf;
 
 use pyrograph_record::EventError;
 
-use crate::goroutines::GoError;
-use crate::in_kernel::EngineError;
-use crate::places::PlaceError;
+use crate::engine_error::EngineError;
 
 /// Reasons why a recording cannot be made or go on.
 #[derive(Debug, thiserror::Error)]
@@ -122,6 +121,139 @@ impl Error {
             _ => false,
         }
     }
+}
+
+#[cfg(feature = "bpf")]
+impl From<pyrograph_bpf::Error> for Error {
+    fn from(error: pyrograph_bpf::Error) -> Self {
+        EngineError::from(error).into()
+    }
+}
+
+/// Reasons why a place in a program cannot be recorded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlaceError {
+    /// The text is not `FILE:FUNCTION`.
+    #[error(
+        "{prefix}:{place}: use {prefix}:FILE:FUNCTION, for example {prefix}:/bin/bash:readline"
+    )]
+    Function {
+        /// `uprobe` or `uretprobe`.
+        prefix: &'static str,
+        /// The text after the prefix.
+        place: String,
+    },
+    /// The text is not `FILE:PROVIDER:NAME`.
+    #[error("usdt:{place}: use usdt:FILE:PROVIDER:NAME; readelf -n FILE lists a file's probes")]
+    Probe {
+        /// The text after `usdt:`.
+        place: String,
+    },
+    /// The offset in a function is not a number.
+    #[error("{prefix}:{place}: '{offset}' is no offset")]
+    Offset {
+        /// `uprobe` or `uretprobe`.
+        prefix: &'static str,
+        /// The text after the prefix.
+        place: String,
+        /// The offset.
+        offset: String,
+        /// The error of parsing it.
+        source: ParseIntError,
+    },
+    /// An offset was given for the returns of a function.
+    #[error("{prefix}:{place}: a return has no offset in the function: leave it out")]
+    OffsetOfReturn {
+        /// `uretprobe`.
+        prefix: &'static str,
+        /// The text after the prefix.
+        place: String,
+    },
+    /// The file cannot be opened.
+    #[error("{0}")]
+    File(pyrograph_symbol::Error),
+    /// The file has no symbol tables, or none with functions.
+    #[error("no function '{name}' in {}: its symbol tables name none at all", path.display())]
+    NoFunctions {
+        /// The function.
+        name: String,
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file has no function with this name.
+    #[error("no function '{name}' in {}{}", path.display(), similar(.near))]
+    NoFunction {
+        /// The function.
+        name: String,
+        /// The file.
+        path: PathBuf,
+        /// Similar names, nearest first.
+        near: Vec<String>,
+    },
+    /// The offset is beyond the end of the function.
+    #[error("{name}+{offset:#x} is not in the function, which has {len} bytes")]
+    Outside {
+        /// The function.
+        name: String,
+        /// The offset.
+        offset: usize,
+        /// Length of the function in bytes.
+        len: usize,
+    },
+    /// The offset is inside an instruction: a breakpoint there would corrupt the program.
+    #[error(
+        "{name}+{offset:#x} is inside of an instruction, which would break the program: it begins at \
+         {}, and the next at {name}+{next:#x}",
+        if *.start == 0 { name.clone() } else { format!("{name}+{start:#x}") }
+    )]
+    Inside {
+        /// The function.
+        name: String,
+        /// The offset.
+        offset: usize,
+        /// Offset of the start of the instruction.
+        start: usize,
+        /// Offset of the start of the next instruction.
+        next: usize,
+    },
+    /// The file has no probes.
+    #[error("{} has no probes of its own (USDT)", path.display())]
+    NoProbes {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file has no probe with this name.
+    #[error("no probe '{name}' in {}{}", path.display(), similar(.near))]
+    NoProbe {
+        /// Provider and name of the probe.
+        name: String,
+        /// The file.
+        path: PathBuf,
+        /// Similar names, nearest first.
+        near: Vec<String>,
+    },
+}
+
+/// Reasons why the goroutines of a target cannot be followed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GoError {
+    /// The target is not a single program.
+    #[error("goroutines are recorded of a command or of one process")]
+    SeveralPrograms,
+    /// The program is not a Go program.
+    #[error("{} is not a program of Go (1.2 or newer, for x86-64)", path.display())]
+    NotGo {
+        /// File of the program.
+        path: PathBuf,
+    },
+    /// The program was built by a Go that passes arguments on the stack.
+    #[error("{} was built by a Go older than 1.17, which kept its goroutines elsewhere", path.display())]
+    TooOld {
+        /// File of the program.
+        path: PathBuf,
+    },
 }
 
 /// Returns the suggestion of similar names, to be appended to an error message. Empty if there are none.

@@ -1,36 +1,14 @@
 //! Goroutines: where a Go program gives up and gets back a thread, and which goroutines are of its runtime.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use pyrograph_event::request::{GoFunctions, Trigger};
 use pyrograph_profile::{Profile, Samples};
 use pyrograph_record::Target;
 use pyrograph_symbol::{go_function, open_image};
 
-use crate::error::Error;
+use crate::error::{Error, GoError, PlaceError};
 use crate::needed;
-use crate::places::PlaceError;
-
-/// Reasons why the goroutines of a target cannot be followed.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum GoError {
-    /// The target is not a single program.
-    #[error("goroutines are recorded of a command or of one process")]
-    SeveralPrograms,
-    /// The program is not a Go program.
-    #[error("{} is not a program of Go (1.2 or newer, for x86-64)", path.display())]
-    NotGo {
-        /// File of the program.
-        path: PathBuf,
-    },
-    /// The program was built by a Go that passes arguments on the stack.
-    #[error("{} was built by a Go older than 1.17, which kept its goroutines elsewhere", path.display())]
-    TooOld {
-        /// File of the program.
-        path: PathBuf,
-    },
-}
 
 /// Returns the trigger for the goroutines of a target.
 ///

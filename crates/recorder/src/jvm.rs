@@ -12,6 +12,7 @@ mod error;
 mod hotspot;
 mod machine;
 mod process;
+pub(crate) mod report;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -27,9 +28,9 @@ use pyrograph_symbol::PerfMap;
 use self::collected::Names;
 pub use self::error::JvmError;
 use self::machine::Machine;
-use crate::message::Message;
+pub use self::report::JvmReport;
+use crate::message::{Message, Report};
 use crate::plan::Plan;
-use crate::recorder::Report;
 
 /// End of the path of HotSpot's library.
 const LIBRARY: &str = "/libjvm.so";
@@ -61,41 +62,6 @@ const MOST_KEPT: usize = 4096;
 
 /// Beyond this number of addresses without a name, the set of those that were asked about is cleared.
 const MOST_ASKED_ABOUT: usize = 1 << 16;
-
-/// Reports about a virtual machine.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum JvmReport {
-    /// Detail: the machine has named its code for the first time.
-    Named {
-        /// Its process ID.
-        pid: i32,
-        /// Version of its JDK, if it is known.
-        release: Option<String>,
-        /// Number of named pieces of code: methods, and the machine's own stubs.
-        names: usize,
-        /// Duration of the request, once the machine could be asked.
-        took: Duration,
-    },
-    /// The machine has not named its code, and is not asked any more.
-    Failed {
-        /// Its process ID.
-        pid: i32,
-        /// Reason of the failure.
-        error: JvmError,
-    },
-    /// Detail: the recording or the process has ended.
-    Done {
-        /// Its process ID.
-        pid: i32,
-        /// Number of named pieces of code at the end.
-        names: usize,
-        /// Number of successful requests.
-        times: u32,
-        /// Total duration of the requests.
-        took: Duration,
-    },
-}
 
 /// The virtual machines of a recording.
 pub(crate) struct Jvms {

@@ -6,6 +6,7 @@ mod calls;
 mod capabilities;
 mod counting;
 mod cpu_time;
+mod engine_error;
 mod error;
 mod filters;
 mod goroutines;
@@ -21,22 +22,24 @@ mod places;
 mod plan;
 mod question;
 mod recorder;
+mod sampler;
 mod sched;
 mod targets;
 mod tracing;
 
+pub use calls::{call_number, call_numbers};
 pub use capabilities::capabilities;
 pub use counting::{CountGaps, CountPlan, Counted, CountedRuns, Counting, count_by_turns};
 pub use cpu_time::cpu_time;
-pub use error::Error;
+pub use engine_error::EngineError;
+pub use error::{Error, GoError, PlaceError};
 pub use filters::{Filters, control_group};
-pub use goroutines::GoError;
-pub use in_kernel::{EngineError, kernel_features};
+pub use in_kernel::kernel_features;
 pub use jvm::{JvmError, JvmReport};
 pub use keys::KeyKind;
 pub use message::{EngineReport, Message};
 pub use needed::is_program;
-pub use places::{PlaceError, known_places, known_probes_of};
+pub use places::{known_places, known_probes_of};
 pub use plan::{Engine, Plan};
 pub use pyrograph_event::engine::{Feature, LostBy, TableStats};
 pub use pyrograph_event::interpreter::Language;
@@ -48,9 +51,9 @@ pub use pyrograph_record::{
 };
 pub use pyrograph_resolve::{Resolved, StackMemory};
 pub use question::Question;
-pub use recorder::{Finished, Kept, Progress, Recorder};
+pub use recorder::{Finished, Progress, Recorder};
+pub use sampler::Kept;
 pub use sched::{SchedEnd, SchedKey, SchedPlan, SchedRecording};
 pub use tracing::{
-    CountedTime, PageFaults, TraceEnd, TracePlan, TracedEvent, Tracing, call_number, call_numbers,
-    names_event, traced_names,
+    CountedTime, PageFaults, TraceEnd, TracePlan, TracedEvent, Tracing, names_event, traced_names,
 };

@@ -11,8 +11,7 @@ use pyrograph_event::request::Trigger;
 use pyrograph_record::Target;
 
 use crate::error::Error;
-use crate::needed;
-use crate::question::mapped_files;
+use crate::needed::{self, mapped_files};
 
 /// Returns the trigger for allocations of the process or command: the file whose `malloc` it calls, and its other files, which
 /// may have another allocator; for the whole machine, the C library. `live`: only what is not freed.

@@ -6,8 +6,8 @@ use pyrograph_record::Notice;
 use pyrograph_resolve::{FoundInterpreter, InterpreterVersion, StackMemory};
 use std::time::Duration;
 
-use crate::in_kernel::EngineError;
-use crate::jvm::JvmReport;
+use crate::engine_error::EngineError;
+use crate::jvm::report::JvmReport;
 use crate::memory::Resident;
 use crate::plan::Engine;
 
@@ -88,3 +88,6 @@ pub struct EngineReport {
     /// Memory in the kernel in bytes, including the unwind tables.
     pub kernel_bytes: u64,
 }
+
+/// Callback for messages during a recording.
+pub(crate) type Report = Box<dyn FnMut(Message)>;

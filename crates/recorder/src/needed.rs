@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 
 use pyrograph_elf::{Image, Linked};
 
+use crate::error::Error;
+
 /// Maximum number of files, beyond what any program has.
 const MOST_FILES: usize = 512;
 
@@ -134,6 +136,21 @@ fn is_for_64_bit(path: &Path) -> bool {
     let mut start = [0; 5];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
     read.is_ok() && start == *b"\x7fELF\x02"
+}
+
+/// Returns the files that a process (by its name in `/proc`) has mapped, with their paths in its own mount namespace,
+/// once for each mapping.
+pub(crate) fn mapped_files(process: &str) -> Result<Vec<PathBuf>, Error> {
+    let mappings = pyrograph_record::mappings(process).map_err(|source| {
+        match (source.kind(), process.parse()) {
+            (io::ErrorKind::NotFound, Ok(pid)) => {
+                pyrograph_record::Error::NoSuchProcess { pid }.into()
+            }
+            _ => Error::Mappings { process: process.to_owned(), source },
+        }
+    })?;
+    let files = mappings.into_iter().filter(pyrograph_record::Mapping::is_of_file);
+    Ok(files.map(|mapping| OsString::from_vec(mapping.path).into()).collect())
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! Places in programs and libraries, given by name.
 
 use std::collections::BTreeSet;
-use std::num::ParseIntError;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -12,113 +11,8 @@ use pyrograph_resolve::NATIVE;
 use pyrograph_symbol::{StaticProbe, function_code, function_names, open_image, static_probes};
 use pyrograph_unwind::inside_of_instruction;
 
-use crate::error::{Error, similar};
-use crate::question::mapped_files;
-
-/// Reasons why a place in a program cannot be recorded.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum PlaceError {
-    /// The text is not `FILE:FUNCTION`.
-    #[error(
-        "{prefix}:{place}: use {prefix}:FILE:FUNCTION, for example {prefix}:/bin/bash:readline"
-    )]
-    Function {
-        /// `uprobe` or `uretprobe`.
-        prefix: &'static str,
-        /// The text after the prefix.
-        place: String,
-    },
-    /// The text is not `FILE:PROVIDER:NAME`.
-    #[error("usdt:{place}: use usdt:FILE:PROVIDER:NAME; readelf -n FILE lists a file's probes")]
-    Probe {
-        /// The text after `usdt:`.
-        place: String,
-    },
-    /// The offset in a function is not a number.
-    #[error("{prefix}:{place}: '{offset}' is no offset")]
-    Offset {
-        /// `uprobe` or `uretprobe`.
-        prefix: &'static str,
-        /// The text after the prefix.
-        place: String,
-        /// The offset.
-        offset: String,
-        /// The error of parsing it.
-        source: ParseIntError,
-    },
-    /// An offset was given for the returns of a function.
-    #[error("{prefix}:{place}: a return has no offset in the function: leave it out")]
-    OffsetOfReturn {
-        /// `uretprobe`.
-        prefix: &'static str,
-        /// The text after the prefix.
-        place: String,
-    },
-    /// The file cannot be opened.
-    #[error("{0}")]
-    File(pyrograph_symbol::Error),
-    /// The file has no symbol tables, or none with functions.
-    #[error("no function '{name}' in {}: its symbol tables name none at all", path.display())]
-    NoFunctions {
-        /// The function.
-        name: String,
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file has no function with this name.
-    #[error("no function '{name}' in {}{}", path.display(), similar(.near))]
-    NoFunction {
-        /// The function.
-        name: String,
-        /// The file.
-        path: PathBuf,
-        /// Similar names, nearest first.
-        near: Vec<String>,
-    },
-    /// The offset is beyond the end of the function.
-    #[error("{name}+{offset:#x} is not in the function, which has {len} bytes")]
-    Outside {
-        /// The function.
-        name: String,
-        /// The offset.
-        offset: usize,
-        /// Length of the function in bytes.
-        len: usize,
-    },
-    /// The offset is inside an instruction: a breakpoint there would corrupt the program.
-    #[error(
-        "{name}+{offset:#x} is inside of an instruction, which would break the program: it begins at \
-         {}, and the next at {name}+{next:#x}",
-        if *.start == 0 { name.clone() } else { format!("{name}+{start:#x}") }
-    )]
-    Inside {
-        /// The function.
-        name: String,
-        /// The offset.
-        offset: usize,
-        /// Offset of the start of the instruction.
-        start: usize,
-        /// Offset of the start of the next instruction.
-        next: usize,
-    },
-    /// The file has no probes.
-    #[error("{} has no probes of its own (USDT)", path.display())]
-    NoProbes {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file has no probe with this name.
-    #[error("no probe '{name}' in {}{}", path.display(), similar(.near))]
-    NoProbe {
-        /// Provider and name of the probe.
-        name: String,
-        /// The file.
-        path: PathBuf,
-        /// Similar names, nearest first.
-        near: Vec<String>,
-    },
-}
+use crate::error::{Error, PlaceError};
+use crate::needed::mapped_files;
 
 /// Parses `FILE:FUNCTION` or `FILE:FUNCTION+OFFSET`.
 ///

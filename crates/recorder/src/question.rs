@@ -1,9 +1,5 @@
 //! Questions that a recording answers: CPU time, waits, system calls, memory, any event or place in a program.
 
-use std::ffi::OsString;
-use std::io;
-use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use pyrograph_event::request::{Measure, Trigger, Waits};
@@ -225,19 +221,4 @@ fn unit(measure: Measure, things: &'static str) -> &'static str {
         Measure::Time => "ns",
         Measure::Bytes => "bytes",
     }
-}
-
-/// Returns the files that a process (by its name in `/proc`) has mapped, with their paths in its own mount namespace,
-/// once for each mapping.
-pub(crate) fn mapped_files(process: &str) -> Result<Vec<PathBuf>, Error> {
-    let mappings = pyrograph_record::mappings(process).map_err(|source| {
-        match (source.kind(), process.parse()) {
-            (io::ErrorKind::NotFound, Ok(pid)) => {
-                pyrograph_record::Error::NoSuchProcess { pid }.into()
-            }
-            _ => Error::Mappings { process: process.to_owned(), source },
-        }
-    })?;
-    let files = mappings.into_iter().filter(pyrograph_record::Mapping::is_of_file);
-    Ok(files.map(|mapping| OsString::from_vec(mapping.path).into()).collect())
 }

@@ -9,21 +9,20 @@ mod intervals;
 mod lines;
 mod mappings;
 mod moments;
+mod plan;
+mod text;
+mod tracer;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use pyrograph_event::traced::{self, CallEnd, LostCalls, Traced};
+use pyrograph_event::traced::{CallEnd, LostCalls, Traced};
 use pyrograph_profile::{CallCount, CallCounts, ThreadEvent};
 use pyrograph_record::ptrace::{self, calls_in_progress};
 use pyrograph_record::{
-    Child, Event, Launch, Next, Rate, Recording, Session, StackMode, Stopper, Target, Waiting,
-    Watch, descendants, monotonic_now,
+    Child, Event, Next, Rate, Recording, Session, StackMode, Stopper, Target, Waiting, Watch,
+    descendants, monotonic_now,
 };
-use pyrograph_syscall::Descriptors;
 
 use self::decode::Decoder;
 use self::events::events_of;
@@ -31,67 +30,11 @@ pub use self::events::{TracedEvent, names_event};
 pub use self::intervals::CountedTime;
 use self::intervals::Intervals;
 pub(crate) use self::moments::{Moment, Moments, MomentsPlan, Placed};
+pub use self::plan::{PageFaults, TracePlan};
+use self::tracer::Tracer;
+use crate::calls::call_numbers;
+use crate::engine_error::EngineError;
 use crate::error::Error;
-use crate::filters::Filters;
-use crate::in_kernel::EngineError;
-
-/// A plan of the system calls and events to trace, and for how long.
-#[derive(Clone, Debug)]
-pub struct TracePlan {
-    /// Target to trace.
-    pub target: Target,
-    /// Trace the processes that the target starts, too.
-    pub inherit: bool,
-    /// Filters on the target.
-    pub filters: Filters,
-    /// Numbers of the calls to trace ([`traced_names`]). `None` for all. If the list is empty, signals and ends of
-    /// threads are not returned either.
-    pub calls: Option<Vec<u32>>,
-    /// Events to trace.
-    pub events: Vec<TracedEvent>,
-    /// Page faults to trace.
-    pub faults: PageFaults,
-    /// Take the stack of everything that is traced.
-    pub stacks: bool,
-    /// Trace only calls that fail.
-    pub failed: bool,
-    /// Trace only calls that take at least this long.
-    pub slower: Duration,
-    /// Count calls in the kernel, instead of returning each call and event.
-    pub counts: bool,
-    /// Find the names of control groups for counts. To find one, all control groups are searched.
-    pub name_groups: bool,
-    /// Maximum length of a text in a line, in bytes. Paths are not shortened.
-    pub text: usize,
-    /// Memory in bytes for calls that wait to be read.
-    pub memory: u32,
-    /// A command that runs beside the target. Tracing ends when it does.
-    pub beside: Option<Vec<OsString>>,
-    /// Length of the intervals for which counts are returned.
-    pub interval: Option<Duration>,
-    /// Maximum duration.
-    pub duration: Option<Duration>,
-    /// How the command is started.
-    pub launch: Launch,
-    /// Directory below which the kernel's type information is cached for the next time. `None` to cache nothing.
-    pub cache: Option<PathBuf>,
-}
-
-/// Kinds of page faults to trace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PageFaults {
-    /// Major faults, for which a page had to be read.
-    pub major: bool,
-    /// Minor faults.
-    pub minor: bool,
-}
-
-impl PageFaults {
-    /// Returns true if any kind is traced.
-    pub fn any(self) -> bool {
-        self.major || self.minor
-    }
-}
 
 /// Result of tracing.
 #[derive(Debug)]
@@ -111,101 +54,9 @@ pub struct TraceEnd {
     pub exit_code: Option<u8>,
 }
 
-impl TracePlan {
-    /// Returns a plan to trace all calls of a target and of the processes that it starts, until the target ends.
-    pub fn new(target: Target) -> Self {
-        Self {
-            target,
-            inherit: true,
-            filters: Filters::default(),
-            calls: None,
-            events: Vec::new(),
-            faults: PageFaults::default(),
-            stacks: false,
-            failed: false,
-            slower: Duration::ZERO,
-            counts: false,
-            name_groups: false,
-            text: 32,
-            memory: 64 << 20,
-            beside: None,
-            interval: None,
-            duration: None,
-            launch: Launch::default(),
-            cache: None,
-        }
-    }
-
-    /// Returns true if only some calls are returned, and these may contain file descriptors that need names.
-    fn is_chosen(&self) -> bool {
-        let with_files = pyrograph_syscall::group("desc").unwrap_or_default();
-        let names_files = |calls: &[u32]| calls.iter().any(|call| with_files.contains(call));
-        let is_chosen = self.calls.is_some() || self.failed || !self.slower.is_zero();
-        !self.counts && is_chosen && self.calls.as_deref().is_none_or(names_files)
-    }
-
-    /// Returns the numbers of the calls by which open files are followed, even if these calls are not returned. Empty
-    /// for the whole machine, which has too many of them.
-    #[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "ptrace hands out all calls"))]
-    fn followed(&self) -> Vec<u32> {
-        let of_target = !matches!(self.target, Target::System);
-        if self.is_chosen() && of_target { Descriptors::followed() } else { Vec::new() }
-    }
-
-    fn is_followed_in_part(&self) -> bool {
-        self.is_chosen() && matches!(self.target, Target::System)
-    }
-}
-
 /// Time between two reads of calls, and of counts.
 const LINES_EVERY: Duration = Duration::from_millis(50);
 const COUNTS_EVERY: Duration = Duration::from_millis(500);
-
-/// An engine that traces calls.
-trait Tracer {
-    /// Starts tracing. If the command is the target, it is traced from when it executes its program.
-    fn start(&mut self, command: Option<Waiting>, is_target: bool) -> Result<Option<Child>, Error>;
-
-    /// Returns a function that ends the output of single calls at once, from any thread, before [`Self::stop`] is
-    /// called. `None` if the engine cannot do that.
-    fn end_of_lines(&self) -> Option<Box<dyn FnOnce() + Send>> {
-        None
-    }
-
-    /// Ends tracing. Calls that have not returned are returned as unfinished.
-    fn stop(&mut self) -> Result<(), Error>;
-
-    /// Descriptor that is readable when calls should be taken soon. `None` if they should be taken continuously.
-    fn fd(&self) -> Option<BorrowedFd<'_>>;
-
-    /// Returns true if the engine knows that the target has ended.
-    fn is_done(&self) -> bool;
-
-    /// Returns true if calls are counted in the kernel.
-    fn counts(&self) -> bool;
-
-    /// Passes what has happened since the last call, or a part of it, to `out`. Returns false if there is nothing more.
-    fn take(&mut self, out: &mut dyn FnMut(&Traced<'_>)) -> Result<bool, Error>;
-
-    /// Traces page faults. `events` are the events for one kind of fault, one for each CPU.
-    fn trace_faults(&mut self, _major: bool, _events: &Session) -> Result<(), Error> {
-        Err(Error::NotStarted)
-    }
-
-    /// Passes counts to `out`.
-    fn take_counts(&mut self, out: &mut dyn FnMut(traced::CallCount)) -> Result<(), Error>;
-
-    /// Calls and events that were lost.
-    fn lost(&self) -> LostCalls;
-
-    /// Returns the command, if the engine has followed it and it still runs.
-    fn take_command(&mut self) -> Option<Child> {
-        None
-    }
-
-    /// Exit code of the command, if its end was seen.
-    fn exit_code(&self) -> Option<u8>;
-}
 
 /// A running trace of system calls, events and page faults.
 pub struct Tracing {
@@ -565,63 +416,4 @@ pub fn traced_names(words: &[String]) -> Result<(Option<Vec<u32>>, Vec<TracedEve
     let calls: Vec<String> = calls.into_iter().map(str::to_owned).collect();
     let numbers = call_numbers(&calls)?;
     Ok((if calls.is_empty() && !found.is_empty() { Some(Vec::new()) } else { numbers }, found))
-}
-
-/// Parses names and groups (`%file`) of calls, and returns their numbers, or `None` for all calls. A name or group with
-/// `!` before it is excluded; if all are excluded ones, the result is all other calls.
-///
-/// # Errors
-///
-/// If there is no such call or group.
-pub fn call_numbers(words: &[String]) -> Result<Option<Vec<u32>>, Error> {
-    let mut wanted: Option<Vec<u32>> = None;
-    let mut unwanted = Vec::new();
-    for word in words.iter().flat_map(|words| words.split(',')).map(str::trim) {
-        let (word, is_unwanted) = match word.strip_prefix('!') {
-            Some(word) => (word, true),
-            None => (word, false),
-        };
-        let numbers = numbers_of(word)?;
-        match is_unwanted {
-            true => unwanted.extend(numbers),
-            false => wanted.get_or_insert_default().extend(numbers),
-        }
-    }
-    if unwanted.is_empty() {
-        return Ok(wanted);
-    }
-    let mut wanted =
-        wanted.unwrap_or_else(|| pyrograph_syscall::all().map(|(number, _)| number).collect());
-    wanted.retain(|number| !unwanted.contains(number));
-    Ok(Some(wanted))
-}
-
-/// Returns the number of the call with this name.
-pub fn call_number(name: &str) -> Option<u32> {
-    pyrograph_syscall::number_of(name)
-}
-
-fn numbers_of(word: &str) -> Result<Vec<u32>, Error> {
-    let plain = word.trim_start_matches("sys_");
-    if plain == "all" {
-        return Ok(pyrograph_syscall::all().map(|(number, _)| number).collect());
-    }
-    if let Some(numbers) = plain.strip_prefix('%').and_then(pyrograph_syscall::group) {
-        return Ok(numbers);
-    }
-    if plain.contains(['*', '?']) {
-        let matching: Vec<u32> = pyrograph_syscall::all()
-            .filter(|(_, call)| pyrograph_record::matches_pattern(plain, call.name))
-            .map(|(number, _)| number)
-            .collect();
-        if !matching.is_empty() {
-            return Ok(matching);
-        }
-    }
-    pyrograph_syscall::number_of(plain).map(|number| vec![number]).ok_or_else(|| {
-        let calls = pyrograph_syscall::all().map(|(_, call)| call.name.to_owned());
-        let groups = pyrograph_syscall::GROUPS.iter().map(|name| format!("%{name}"));
-        let near = pyrograph_record::nearest(plain, calls.chain(groups));
-        Error::UnknownCall { name: word.to_owned(), near }
-    })
 }

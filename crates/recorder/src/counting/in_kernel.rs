@@ -8,8 +8,8 @@ use pyrograph_record::{Counters, Target, Unit, descendants, online_cpus, threads
 use super::CountPlan;
 use super::choice::{Choice, InKernelEvent};
 use super::readings::{Of, Reading, together};
+use crate::engine_error::EngineError;
 use crate::error::Error;
-use crate::in_kernel::EngineError;
 use crate::keys::{KeyKind, Keys};
 use crate::plan::Engine;
 

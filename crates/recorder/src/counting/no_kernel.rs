@@ -5,8 +5,8 @@ use pyrograph_record::Counters;
 use super::CountPlan;
 use super::choice::Choice;
 use super::readings::Reading;
+use crate::engine_error::EngineError;
 use crate::error::Error;
-use crate::in_kernel::EngineError;
 use crate::keys::Keys;
 use crate::plan::Engine;
 

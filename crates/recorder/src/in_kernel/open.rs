@@ -12,15 +12,15 @@ use pyrograph_record::{
 };
 use pyrograph_resolve::{LiveFiles, Resolver};
 
-use super::EngineError;
 use super::feed::add_files;
 use super::follower::is_running;
 use super::running::Running;
+use crate::engine_error::EngineError;
 use crate::error::Error;
-use crate::message::Message;
+use crate::message::{Message, Report};
 use crate::needed;
 use crate::plan::{self, Plan};
-use crate::recorder::{Opened, Report};
+use crate::sampler::Opened;
 
 /// Maximum age of records of processes in the ring buffers. The programs themselves learn at once what they need.
 pub const PATIENCE_WITH_RECORDS: Duration = Duration::from_millis(100);

@@ -22,9 +22,9 @@ use crate::cpu_time::cpu_time;
 use crate::error::Error;
 use crate::malloc;
 use crate::memory::{self, Pages};
-use crate::message::Message;
+use crate::message::{Message, Report};
 use crate::plan::Plan;
-use crate::recorder::{Ended, Kept, Report, Sampler};
+use crate::sampler::{Ended, Kept, Sampler};
 
 /// Time between two reads of the counts.
 const DRAIN: Duration = Duration::from_millis(500);

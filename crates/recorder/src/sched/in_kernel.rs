@@ -5,7 +5,7 @@ use pyrograph_bpf::{SchedKey as Key, SchedOptions};
 use pyrograph_record::Target;
 
 use super::{SchedKey, SchedPlan};
-use crate::in_kernel::EngineError;
+use crate::engine_error::EngineError;
 
 pub fn load(plan: &SchedPlan) -> Result<SchedTracer, EngineError> {
     let key = |key| match key {

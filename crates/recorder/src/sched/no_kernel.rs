@@ -6,8 +6,8 @@ use pyrograph_event::sched::{SchedCounts, SchedRecord};
 use pyrograph_event::traced::Stack;
 
 use super::SchedPlan;
+use crate::engine_error::EngineError;
 use crate::error::Error;
-use crate::in_kernel::EngineError;
 
 /// No value of this type exists.
 pub enum SchedTracer {}

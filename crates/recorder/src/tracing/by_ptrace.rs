@@ -11,7 +11,8 @@ use pyrograph_record::ptrace::{self, TracedCall};
 use pyrograph_record::{Child, Target, Waiting, exit_code_of};
 use pyrograph_syscall::Copied;
 
-use super::{TracePlan, Tracer};
+use super::plan::TracePlan;
+use super::tracer::Tracer;
 use crate::error::Error;
 
 /// Returns true if ptrace can carry out the plan: there is a process to stop, and nothing in the plan needs the

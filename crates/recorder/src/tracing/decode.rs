@@ -13,8 +13,10 @@ use pyrograph_syscall::{
     Seen, Written, by_number, compat_alike, compat_name, compat_same, error_name, signal_name,
 };
 
+use super::events::TracedEvent;
 use super::files::OpenFiles;
-use super::{TracePlan, TracedEvent};
+use super::plan::TracePlan;
+use super::text::printable;
 
 /// Formats traced events.
 pub struct Decoder {
@@ -308,18 +310,6 @@ pub fn name_of(number: u32, compat: bool) -> Cow<'static, str> {
         Some(call) => Cow::Borrowed(call.name),
         None => Cow::Owned(format!("syscall_{number}")),
     }
-}
-
-/// Formats a name as text, with control characters such as newlines in octal (`\33`), as in strings.
-pub fn printable(name: &[u8]) -> String {
-    let mut text = String::with_capacity(name.len());
-    for c in String::from_utf8_lossy(name).chars() {
-        match c.is_control() {
-            true => text.push_str(&format!("\\{:o}", u32::from(c))),
-            false => text.push(c),
-        }
-    }
-    text
 }
 
 /// Returns the error number that a call returned, if it failed.

@@ -7,7 +7,7 @@ use std::fs;
 
 use pyrograph_syscall::{Descriptors, Files, Seen};
 
-use super::decode::printable;
+use super::text::printable;
 
 /// Open files of traced processes.
 #[derive(Debug, Default)]

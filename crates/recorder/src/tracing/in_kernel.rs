@@ -1,9 +1,10 @@
 //! Tracing by eBPF programs.
 
-use super::{TracePlan, Tracer};
+use super::plan::TracePlan;
+use super::tracer::Tracer;
+use crate::engine_error::EngineError;
 #[cfg(feature = "bpf")]
 use crate::error::Error;
-use crate::in_kernel::EngineError;
 
 #[cfg(feature = "bpf")]
 pub fn load(plan: &TracePlan, processes: Option<Vec<i32>>) -> Result<Box<dyn Tracer>, EngineError> {

@@ -38,7 +38,7 @@ impl<'a> Lines<'a> {
 }
 
 fn lines(locations: &Locations, location: &Location) -> Vec<Arc<StackLine>> {
-    let printable = |text: &str| crate::tracing::decode::printable(text.as_bytes());
+    let printable = |text: &str| super::text::printable(text.as_bytes());
     let line = |line: StackLine| {
         let (function, module) = (printable(&line.function), printable(&line.module));
         Arc::new(StackLine { function, module, source: printable(&line.source), ..line })

@@ -80,7 +80,7 @@ impl Mappings {
             "[stack]" => "stack".to_owned(),
             "" | "//anon" => "anon".to_owned(),
             name => {
-                let name = super::decode::printable(name.as_bytes());
+                let name = super::text::printable(name.as_bytes());
                 format!("{name}+{:#x}", mapping.offset + (address - start))
             }
         })
