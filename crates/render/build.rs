@@ -18,7 +18,7 @@ const CORE: [&str; 7] = [
 ];
 
 /// Their functions that the page calls.
-const CORE_NAMES: &str = "decode, steps, build, slice, bySecond, sums, layout, findHits, matcherOf, functions, neighbours, reversed, \
+const CORE_NAMES: &str = "decode, steps, build, slice, bySecond, sums, layout, rowsOf, findHits, matcherOf, functions, neighbours, reversed, \
                           callersOf, verdicts, leads, partsOf, nodeOf, defaults, toHash, fromHash, commandLine, regexpOf, \
                           ignoresCase, reasonOf, withoutMark";
 

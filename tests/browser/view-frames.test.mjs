@@ -65,12 +65,34 @@ function stackOf(sample, state, isTimed) {
   }
   return { rows, frames };
 }
+/** What a frame is for the start of a thread, by the words of docs/viewer.md. */
+function startPartOf({ name, module, kind }) {
+  if (kind === "compiled at run time") { return "code"; }
+  if (kind === "kernel") { return "none"; }
+  if (!module) { return kind === "user" ? "row" : "none"; }
+  return name === "_start" ? "always" : name === "main" || name.startsWith("std::") ? "leading" : "none";
+}
+/** Sets the rows that nodes are drawn in: what starts a thread is `folded` into one, which stands for so many `more`. */
+function setRows(root, all) {
+  const is = (node, ...parts) => node.starts.size === 1 && parts.some((part) => node.starts.has(part));
+  const below = (node) => [...node.children.values()];
+  const leads = (node) => below(node).some((child) => is(child, "code") || is(child, "always", "leading") && leads(child));
+  const set = (node, level, goesOn, isIn) => {
+    const isStart = !all && node !== root && goesOn && (is(node, "always") || is(node, "leading") && leads(node));
+    node.folded = isStart && isIn;
+    node.level = level + (node === root || node.folded ? 0 : 1);
+    const isRow = node === root || goesOn && !isIn && is(node, "row");
+    below(node).forEach((child) => set(child, node.level, isRow || isStart, isStart));
+    node.more = Math.max(0, ...below(node).filter((of) => of.folded && of.total > 0).map((of) => of.more + 1));
+  };
+  set(root, 0, false, false);
+}
 /** The tree of names, with the values of the side that gives the widths, and `base` of the other; the functions by name and module. */
 function expectOf(profile, state) {
   const { samples, isTimed } = profile;
   const sides = [[samples, state.range], ...(profile.older ? [[profile.older, null]] : state.base ? [[samples, state.base]] : [])];
   if (state.side === "before") { sides.reverse(); }
-  const make = (name, isRow, parent) => ({ name, isRow, parent, total: 0, base: 0, own: 0, parts: new Map(), names: new Map(), children: new Map() });
+  const make = (name, isRow, parent) => ({ name, isRow, parent, total: 0, base: 0, own: 0, parts: new Map(), names: new Map(), starts: new Set(), children: new Map() });
   const root = make("all", false, null);
   const functions = new Map();
   const all = new Set([...samples, ...(profile.older ?? [])].flatMap((of) => of.frames.map((frame) => frame.label)));
@@ -89,6 +111,7 @@ function expectOf(profile, state) {
         node = node.children.get(name);
         node[column] += sample.value;
         // A process may have the name of a function beside it.
+        node.starts.add(isRow ? "row" : startPartOf(of));
         if (isRow) { node.hasRow = true; continue; }
         const id = JSON.stringify([of.label, of.module]);
         on.add(id);
@@ -111,9 +134,10 @@ function expectOf(profile, state) {
       }
     }
   }
+  setRows(root, state.all);
   // Left to right by name, rows that no function is called like last.
-  const lay = (node, start, depth, nodes) => {
-    Object.assign(node, { start, depth });
+  const lay = (node, start, nodes) => {
+    node.start = start;
     nodes.push(node);
     let at = start + node.own;
     const order = [...node.children.values()].sort((a, b) => {
@@ -121,7 +145,7 @@ function expectOf(profile, state) {
       return last(a) - last(b) || (a.name < b.name ? -1 : 1);
     });
     for (const child of order) {
-      lay(child, at, depth + 1, nodes);
+      lay(child, at, nodes);
       at += child.total;
     }
     return nodes;
@@ -133,7 +157,7 @@ function expectOf(profile, state) {
   for (const { label, name, full } of [...samples, ...(profile.older ?? [])].flatMap((of) => of.frames)) {
     names.set(label, (names.get(label) ?? new Set()).add(shown(name)).add(full));
   }
-  return { root, functions, wholes, names, nodes: lay(root, 0, 0, []) };
+  return { root, functions, wholes, names, nodes: lay(root, 0, []) };
 }
 
 /** The address of a state, by the words of docs/viewer.md. */
@@ -146,6 +170,7 @@ function addressOf(state) {
   for (const name of ["range", "base"]) { if (state[name]) { parts.append(name, state[name].map((time) => time / 1e9).join("..")); } }
   if (state.search) { parts.append("search", state.search); }
   if (state.side) { parts.append("side", state.side); }
+  if (state.all) { parts.append("all", 1); }
   return `#${parts}`;
 }
 const PATTERNS = ["^main$", "^(_start|parse)$", "json", "JSON", "^app$", "module:libc", "module:beta", "naïve|zz", "\\+", "^JS:[*]", "util|std::", "^render$"];
@@ -169,6 +194,7 @@ function stateOf(next, profile) {
   }
   if (profile.older && next() < 0.5) { Object.assign(state, { filters: [], recursion: false }); }
   if ((profile.older || state.base) && next() < 0.3) { state.side = "before"; }
+  state.all = next() < 0.3;
   if (next() < 0.4) { state.search = pick(["main", "json", "JSON", "(?i)Json", "^a", "[x-z]", "\\bread$", "module", "util", "JS:~", "allocator", "app[.]js"]); }
   return state;
 }
@@ -240,6 +266,8 @@ function checkTip(node, { lines, colour }, expect, state, where) {
   const said = known.length > 1 ? `in ${known.length} modules` : known.length ? known[0] + (modules.length > 1 ? ", or not known" : "") : "";
   const full = [...node.names.values()].map((of) => of.full);
   const rest = lines.slice(2).filter((line) => !line.includes("points") && !line.includes("% of "));
+  const more = rest.length && rest[rest.length - 1].startsWith("+") ? rest.pop() : "";
+  assert.equal(more.split(" of the start")[0], ["", "+1 row"][node.more] ?? `+${node.more} rows`, `${where}: the rows that it stands for`);
   if (full.length && !full.includes(lines[0]) && !node.hasRow) { assert.ok(full.includes(rest.shift()), `${where}: the full name`); }
   assert.deepEqual(rest, said ? [said] : [], `${where}: the module`);
   if (expect.isCompared) { checkChange(node, lines, colour, expect, state, where); return; }
@@ -350,6 +378,7 @@ function act([kind, share]) {
     group.dispatchEvent(new Event("change"));
   } else if (kind === "view") { pick([...document.querySelectorAll("button[data-view]")]).click();
   } else if (kind === "filter") { pick([...document.querySelectorAll("#detail .bar button")].filter((of) => /Focus|Ignore|Hide|here/.test(of.textContent)))?.click();
+  } else if (kind === "rows") { document.dispatchEvent(new KeyboardEvent("keydown", { key: "a", bubbles: true }));
   } else if (kind === "off") { document.querySelector("#chips button")?.click();
   } else if (kind === "search") {
     const search = document.getElementById("search");
@@ -376,7 +405,7 @@ async function walk(tab, second, profile, next, where) {
   for (let step = 0; step < 6; step++) {
     await tab.run(choose, next());
     const before = await tab.run(look);
-    await tab.run(act, [pick(["group", "view", "filter", "off", "search", "frame"]), next()]);
+    await tab.run(act, [pick(["group", "view", "filter", "off", "search", "frame", "rows"]), next()]);
     const after = await tab.run(look);
     if (after.hash !== before.hash) { seen.push(before); }
   }
@@ -417,18 +446,18 @@ async function checkStates(open, profile, seed, states, limit) {
     let zoomed = expect.root;
     checkFound(await tab.run(() => document.getElementById("found").textContent), zoomed, expect, state, where);
     const place = (node) => {
-      const isUp = node.depth < zoomed.depth;
+      const isUp = node.level < zoomed.level;
       const [from, size] = [zoomed.start, zoomed.total];
       const x = isUp ? 0 : (node.start - from) / size * width;
       const w = isUp ? width : node.total / size * width;
-      return { x, w, at: [x + w / 2, node.depth * ROW + 9, x, w] };
+      return { x, w, at: [x + w / 2, node.level * ROW + 9, x, w] };
     };
     const drawn = () => expect.nodes.filter((node) => {
       let at = node;
       while (at && at !== zoomed) { at = at.parent; }
       let up = zoomed;
       while (up && up !== node) { up = up.parent; }
-      return (at || up) && node.total > 0 && place(node).w >= 3;
+      return (at || up) && !node.folded && node.total > 0 && place(node).w >= 3;
     });
     const point = async () => {
       const nodes = drawn();

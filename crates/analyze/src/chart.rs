@@ -173,6 +173,7 @@ fn linked(mut drawn: Vec<Drawn>, total: u64) -> Vec<FlameFrame> {
         before: 0,
         own: None,
         self_change: 0,
+        folded: 0,
     };
     let whole = Drawn {
         depth: 0,

@@ -14,6 +14,7 @@ use pyrograph_profile::{
 
 use crate::calls::{self, Calls};
 use crate::chart::time_chart;
+use crate::start::start_nodes;
 
 /// Options of the layout.
 #[derive(Clone, Debug, Default)]
@@ -27,6 +28,9 @@ pub struct FlameOptions {
     /// Total width, if it is more than the sum of the samples. In units of the value type, without regard to its
     /// decimals.
     pub total: Option<f64>,
+    /// Draw the functions that start a thread as one row, the first of them; see [`StartPart`](crate::StartPart). Comparisons,
+    /// reversed graphs and charts have all rows.
+    pub fold_start: bool,
 }
 
 /// Reasons why nothing can be laid out.
@@ -104,6 +108,8 @@ pub struct FlameFrame {
     pub own: Option<u64>,
     /// Change of the self value.
     pub self_change: i64,
+    /// Number of rows that this one stands for in addition: functions that only start a thread.
+    pub folded: u32,
 }
 
 /// Lays out a tree from the root. `profile` is the profile of `tree`.
@@ -116,7 +122,9 @@ pub fn flame(
     tree: &Tree,
     options: &FlameOptions,
 ) -> Result<FlameGraph, FlameError> {
-    lay_out(profile, tree, Order::ByName, true, options)
+    let folds = options.fold_start && options.baseline.is_none();
+    let start = if folds { start_nodes(profile, tree) } else { Vec::new() };
+    lay_out(profile, tree, Order::ByName, true, &start, options)
 }
 
 /// Lays out a tree from its leaves: each function with its callers above it.
@@ -129,7 +137,7 @@ pub fn flame_reversed(
     tree: &Tree,
     options: &FlameOptions,
 ) -> Result<FlameGraph, FlameError> {
-    lay_out(profile, &calls::reversed(tree), Order::ByName, false, options)
+    lay_out(profile, &calls::reversed(tree), Order::ByName, false, &[], options)
 }
 
 /// Lays out samples on a true time axis, with a group of rows per thread, if all samples have times; see
@@ -149,7 +157,7 @@ pub fn flame_chart(
         return Ok(chart);
     }
     let labels = Labels::new(profile, labels);
-    lay_out(profile, &calls::in_order(profile, &labels), Order::AsGiven, true, options)
+    lay_out(profile, &calls::in_order(profile, &labels), Order::AsGiven, true, &[], options)
 }
 
 /// Order of siblings.
@@ -162,11 +170,13 @@ pub(crate) enum Order {
 /// Slot of a node that was left out.
 const LEFT_OUT: u32 = u32::MAX;
 
+/// Lays out calls. Nodes for which `start` is true are drawn in the row of the first of them.
 fn lay_out<C: Calls>(
     profile: &Profile,
     calls: &C,
     order: Order,
     own_known: bool,
+    start: &[bool],
     options: &FlameOptions,
 ) -> Result<FlameGraph, FlameError> {
     let columns = calls.value_types().len();
@@ -223,18 +233,39 @@ fn lay_out<C: Calls>(
         before: before.as_ref().map_or(0, |before| before[0]),
         own: None,
         self_change: 0,
+        folded: 0,
     });
     nodes.push(0);
+    // Callees that are to be placed, the leftmost last, with their left edges and the number of folded rows below them.
+    let mut waiting: Vec<(Child, u64, u32)> = Vec::new();
+    let is_start = |node: usize| start.get(node) == Some(&true);
     let mut at = 0;
     while at < graph.frames.len() {
         let parent = graph.frames[at];
-        // In folded text, the line of the samples that end here sorts before the lines of the callees.
-        let ended = calls.self_values(options.column)[kept[nodes[at] as usize] as usize];
-        let mut start = parent.start.saturating_add(ended);
-        for child in families.children(nodes[at]) {
+        let own = |slot: u32| calls.self_values(options.column)[kept[slot as usize] as usize];
+        let callees = |slot: u32, start: u64, folded: u32, waiting: &mut Vec<(Child, u64, u32)>| {
+            let first = waiting.len();
+            // In folded text, the line of the samples that end here sorts before the lines of the callees.
+            let mut start = start.saturating_add(own(slot));
+            for &child in families.children(slot) {
+                let node = child.node as usize;
+                start = start.saturating_add(child.gap);
+                start = calls.start(options.column, node).unwrap_or(start);
+                waiting.push((child, start, folded));
+                start = start.saturating_add(totals[node]);
+            }
+            waiting[first..].reverse();
+        };
+        callees(nodes[at], parent.start, 0, &mut waiting);
+        while let Some((child, start, folded)) = waiting.pop() {
             let node = child.node as usize;
-            start = start.saturating_add(child.gap);
-            start = calls.start(options.column, node).unwrap_or(start);
+            if is_start(node) && is_start(calls.parent(node)) {
+                let frame = &mut graph.frames[at];
+                frame.folded = frame.folded.max(folded + 1);
+                frame.own = frame.own.map(|sum| sum.saturating_add(own(child.slot)));
+                callees(child.slot, start, folded + 1, &mut waiting);
+                continue;
+            }
             let all = calls.modules(node);
             let module = all.first().map_or(StringId::EMPTY, |&module| {
                 modules.of(module, || graph.names.intern(profile.strings.get(module)))
@@ -251,11 +282,11 @@ fn lay_out<C: Calls>(
                 value: totals[node],
                 guessed: calls.guessed(options.column, node),
                 before: before.as_ref().map_or(0, |before| before[node]),
-                own: own_known.then(|| calls.self_values(options.column)[node]),
+                own: own_known.then(|| own(child.slot)),
                 self_change: 0,
+                folded: 0,
             });
             nodes.push(child.slot);
-            start = start.saturating_add(totals[node]);
         }
         at += 1;
     }

@@ -56,6 +56,7 @@ mod parts;
 mod report;
 mod sched;
 mod shown_names;
+mod start;
 mod top;
 mod view;
 
@@ -102,6 +103,7 @@ pub use sched::{
     sched_latency_table,
 };
 pub use shown_names::{AsOne, ShownFunction, ShownNames};
+pub use start::StartPart;
 pub use top::{TopLine, TopRow, top};
 pub use view::{
     VIEW_STEP, ViewAddress, ViewData, ViewFrame, ViewNames, ViewSample, ViewStack, ViewThread,

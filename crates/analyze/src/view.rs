@@ -13,7 +13,7 @@ use pyrograph_profile::{
     StringId, Strings, Thread,
 };
 
-use crate::{AsOne, ShownNames};
+use crate::{AsOne, ShownNames, StartPart};
 
 /// Step to which the times of samples are rounded down if there are too many, in nanoseconds.
 pub const VIEW_STEP: u64 = 10_000_000;
@@ -73,6 +73,8 @@ pub struct ViewFrame {
     pub kind: FrameKind,
     /// True if the frame was found by a guess.
     pub guessed: bool,
+    /// What it is for the start of a thread.
+    pub start: StartPart,
 }
 
 /// A stack. Its caller is the last stack before it with a depth that is smaller by one.
@@ -275,6 +277,7 @@ fn frames(
             address: frame.address,
             kind: frame.kind,
             guessed: frame.guessed,
+            start: StartPart::of(name, profile.strings.get(frame.module), frame.kind),
         });
     }
     (frames, places)

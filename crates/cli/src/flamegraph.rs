@@ -108,6 +108,10 @@ pub struct Args {
     #[arg(long, help_heading = "Layout")]
     reverse: bool,
 
+    /// Every row: also those of functions that only start a thread, before the program's own code
+    #[arg(long, help_heading = "Layout")]
+    all_rows: bool,
+
     /// In true time, where the input has it: gaps stay gaps, and each thread has rows of its own.
     /// Else one sample after the other. Only neighbours are merged
     #[arg(long, conflicts_with = "reverse", help_heading = "Layout")]
@@ -316,6 +320,7 @@ fn lay_out(args: &Args, profile: &Profile, options: &SvgOptions) -> Result<Flame
         baseline: compared.then_some(0),
         min_share: options.min_width.share(options.frames_width()),
         total: args.total,
+        fold_start: !args.all_rows,
     };
     if args.flamechart {
         return flame_chart(profile, &labels, &flame_options);

@@ -27,14 +27,18 @@ pub struct PictureArgs {
     #[arg(long)]
     inverted: bool,
 
+    /// Flame graphs with every row: also those of functions that only start a thread
+    #[arg(long)]
+    all_rows: bool,
+
     /// Flame graphs for light or dark pages, or for the reader's setting
     #[arg(long, value_name = "THEME", default_value = "auto")]
     theme: Theme,
 }
 
 impl From<PictureArgs> for Picture {
-    fn from(PictureArgs { subtitle, inverted, theme }: PictureArgs) -> Self {
-        Self { subtitle, inverted, theme, ..Self::default() }
+    fn from(PictureArgs { subtitle, inverted, all_rows, theme }: PictureArgs) -> Self {
+        Self { subtitle, inverted, all_rows, theme, ..Self::default() }
     }
 }
 

@@ -65,6 +65,8 @@ pub struct Picture {
     pub subtitle: Option<String>,
     /// The root is at the top.
     pub inverted: bool,
+    /// Draw every row, also those of functions that only start a thread.
+    pub all_rows: bool,
     /// Theme for light or dark pages.
     pub theme: Theme,
     /// Start pages with a map of the samples' times within periods of this many nanoseconds.
@@ -265,7 +267,9 @@ impl Output {
                 let options = WriteOptions { labels: labels.clone(), title: title.to_owned() };
                 write_output(path, |out| writer.write(profile, &options, out))?;
             }
-            Format::Svg => write_output(path, |out| write_svg(profile, labels, &options(), out))?,
+            Format::Svg => write_output(path, |out| {
+                write_svg(profile, labels, &options(), picture.all_rows, out)
+            })?,
             Format::Page => write_output(path, |out| write_page(profile, title, picture, out))?,
             Format::Csv => {
                 let rows = top(profile, labels, profile.shown);
@@ -274,7 +278,9 @@ impl Output {
                 write_output(path, |out| top_csv(&rows, &of, out))?;
             }
             Format::Png => {
-                return write_png(path, |out| write_svg(profile, labels, &options(), out));
+                return write_png(path, |out| {
+                    write_svg(profile, labels, &options(), picture.all_rows, out)
+                });
             }
         }
         Ok(Written::default())
@@ -285,9 +291,11 @@ fn write_svg(
     profile: &Profile,
     labels: &LabelOptions,
     options: &SvgOptions,
+    all_rows: bool,
     mut out: &mut dyn Write,
 ) -> io::Result<()> {
     let layout = FlameOptions {
+        fold_start: !all_rows,
         column: profile.shown,
         min_share: options.min_width.share(options.frames_width()),
         ..FlameOptions::default()
@@ -316,6 +324,7 @@ fn write_page(
         subtitle: picture.subtitle.clone(),
         theme: picture.theme,
         second: picture.second,
+        all_rows: picture.all_rows,
         palette: profile.value_types.get(profile.shown).map(Palette::of).unwrap_or_default(),
         code: &picture.code,
         ..ViewLook::default()

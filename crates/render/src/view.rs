@@ -45,6 +45,8 @@ pub struct ViewLook<'a> {
     pub palette: Palette,
     /// Initially shows the root at the bottom.
     pub upright: bool,
+    /// Initially shows all rows, also those of the start of threads.
+    pub all_rows: bool,
     /// Comparison that the profile was made from, by [`Diff::sides`].
     pub compared: Option<&'a Diff>,
     /// If set, the page opens with the heat map of sample offsets within periods of this many nanoseconds. Otherwise
@@ -108,6 +110,7 @@ fn about(data: &ViewData<'_>, look: &ViewLook<'_>, paints: &Paints) -> Value {
         "title": look.title,
         "subtitle": line.unwrap_or_default(),
         "upright": look.upright,
+        "allRows": look.all_rows,
         "counts": {
             "texts": data.texts.len(),
             "frames": data.frames.len(),

@@ -351,6 +351,7 @@ impl App {
             KeyCode::Char(c @ ('n' | 'N')) => self.flame.next_match(c == 'N'),
             KeyCode::Char('d') => self.flame.change_height(),
             KeyCode::Char('i') => self.flame.invert(),
+            KeyCode::Char('a') => self.flame.change_rows(&self.shown),
             KeyCode::PageUp | KeyCode::PageDown => {
                 self.flame.scroll(code == KeyCode::PageUp);
             }

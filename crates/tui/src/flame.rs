@@ -43,6 +43,8 @@ pub struct Flame {
     inverted: bool,
     /// Two rows of frames in a terminal row, without names.
     dense: bool,
+    /// Rows of functions that only start a thread are shown, too.
+    all_rows: bool,
     /// Current search.
     search: Search,
     matching: Vec<bool>,
@@ -57,7 +59,11 @@ impl Flame {
     pub fn update(&mut self, shown: &Shown) {
         let profile = shown.frames();
         let tree = Tree::new(&profile, &shown.labels());
-        let options = FlameOptions { column: shown.column(), ..FlameOptions::default() };
+        let options = FlameOptions {
+            column: shown.column(),
+            fold_start: !self.all_rows,
+            ..FlameOptions::default()
+        };
         let graph = flame(&profile, &tree, &options).ok();
         let colors = graph
             .as_ref()
@@ -226,6 +232,14 @@ impl Flame {
         self.inverted = !self.inverted;
     }
 
+    /// Shows the rows of functions that only start a thread, or one row in their place; a comparison has all rows.
+    pub fn change_rows(&mut self, shown: &Shown) {
+        self.all_rows = !self.all_rows;
+        if self.compared.is_none() {
+            self.update(shown);
+        }
+    }
+
     pub fn change_height(&mut self) {
         self.dense = !self.dense;
     }
@@ -332,7 +346,12 @@ impl Flame {
             true => format!(", {} of zoom", exact_percent(frame.value, zoom.value)),
             false => String::new(),
         };
-        format!("{name}{module}: {} of all{of_zoom}{own}, {value}", share(frame.value))
+        let more = match frame.folded {
+            0 => String::new(),
+            1 => ", 1 more row of the start in this one".to_owned(),
+            more => format!(", {more} more rows of the start in this one"),
+        };
+        format!("{name}{module}: {} of all{of_zoom}{own}, {value}{more}", share(frame.value))
     }
 
     /// Returns the number of rows beyond the visible ones, away from the root.
@@ -438,7 +457,12 @@ impl Flame {
             name => shown.label(name),
         };
         // The edge separates neighbors of the same colour. Fewer than three letters of a name are not useful.
-        let name = if cells.len() < 4 { String::new() } else { fit(name, cells.len() - 1) };
+        let name = match graph.frames[frame].folded {
+            0 => name.to_owned(),
+            1 => format!("{name} +1 row"),
+            more => format!("{name} +{more} rows"),
+        };
+        let name = if cells.len() < 4 { String::new() } else { fit(&name, cells.len() - 1) };
         let text = format!("▏{name}");
         let mut style = look.frame(self.style(frame, look));
         if !look.has_colors() {
@@ -523,6 +547,7 @@ fn side(compared: &DiffGraph, before: bool) -> FlameGraph {
             before: there.value,
             own: None,
             self_change: 0,
+            folded: 0,
         }
     };
     let mut frames: Vec<FlameFrame> = compared.frames.iter().map(frame).collect();

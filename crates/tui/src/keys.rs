@@ -96,6 +96,7 @@ const KEYS: &[Key] = &[
     key("n N", "next", FLAME),
     key("d", "height", FLAME),
     key("i", "invert", FLAME),
+    only(When::Single, key("a", "all rows", FLAME)),
     key("o x h b", "focus ignore hide from-here", ALL),
     key("-", "filters", ALL),
     key("w", "write SVG", ALL),

@@ -1,5 +1,7 @@
 //! Frames of a flame graph: lines in value coordinates, and their text in pixel coordinates.
 
+use std::borrow::Cow;
+
 use pyrograph_analyze::{FlameFrame, FlameGraph};
 use pyrograph_profile::UnitKind;
 
@@ -100,6 +102,9 @@ impl<'a> Frames<'a> {
             text.push_str(", ");
             write_percent(&mut text, self.graph.total, self.graph.whole);
             text.push_str(" of the whole input");
+        }
+        if self.graph.frames.iter().any(|frame| frame.folded > 0) {
+            text.push_str(", the start of threads in one row");
         }
         if self.graph.narrow == 0 {
             return text;
@@ -219,6 +224,14 @@ impl<'a> Frames<'a> {
         }
     }
 
+    /// Name that is drawn: with the number of rows that the frame stands for in addition.
+    fn label(&self, frame: &FlameFrame) -> Cow<'a, str> {
+        match folded(frame) {
+            Some(more) => format!("{} {more}", self.name(frame)).into(),
+            None => self.name(frame).into(),
+        }
+    }
+
     fn frame(&self, out: &mut String, frame: &FlameFrame, leaf: bool) {
         let name = self.name(frame);
         let attributes = &self.options.attributes;
@@ -235,6 +248,7 @@ impl<'a> Frames<'a> {
             out.push_str(" 0h");
             out.push_str(buffer.format(end.saturating_sub(start).max(1)));
         });
+        path = path.attr_if("data-more", folded(frame));
         for (name, value) in attributes.into_iter().flat_map(|a| &a.others) {
             path = path.attr_text(name, value);
         }
@@ -305,6 +319,9 @@ impl<'a> Frames<'a> {
             escape(out, self.graph.names.get(full));
         }
         write_module(out, self.graph.names.get(frame.module), frame.modules);
+        if let Some(more) = folded(frame) {
+            out.push_str(&format!("\n{more} of the start of threads in this one"));
+        }
     }
 
     /// Writes the gaps between adjacent frames, and names that fit.
@@ -318,7 +335,7 @@ impl<'a> Frames<'a> {
         for (index, frame) in self.graph.frames.iter().enumerate() {
             let (x, width, depth) = place(frame);
             let room = width - 2.0 * PADDING;
-            if let Some(text) = page.metrics().fit(self.name(frame), room) {
+            if let Some(text) = page.metrics().fit(&self.label(frame), room) {
                 self.rows.name(out, index, depth, x + PADDING, &text);
             }
         }
@@ -363,6 +380,15 @@ impl<'a> Frames<'a> {
                 .push('\n');
         }
         end(out, "g");
+    }
+}
+
+/// Number of rows that a frame stands for in addition, as text: `+8 rows`.
+fn folded(frame: &FlameFrame) -> Option<String> {
+    match frame.folded {
+        0 => None,
+        1 => Some("+1 row".to_owned()),
+        more => Some(format!("+{more} rows")),
     }
 }
 

@@ -13,7 +13,7 @@
     const name = or(40, label);
     const frames = {
       label, name, full: or(39, name), tier: list(41, counts.frames, Uint8Array), module: list(6, counts.frames), file: list(7, counts.frames), line: list(8, counts.frames),
-      kind: list(11, counts.frames, Uint8Array), paint: list(13, counts.frames)
+      kind: list(11, counts.frames, Uint8Array), paint: list(13, counts.frames), start: list(42, counts.frames, Uint8Array)
     };
     const up = list(14, counts.stacks - 1);
     const leaf = list(15, counts.stacks - 1);

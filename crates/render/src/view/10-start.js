@@ -143,7 +143,7 @@
     const inGraph = state.view === "flame" && (event.target === flame.keys || event.target === document.body);
     const actions = {
       "/": () => $("search").focus(), n: () => step(1), N: () => step(-1), "?": () => $("keys-help").showModal(),
-      i: () => go({ upright: !state.upright }), t: () => timeline.turnTo("threads"), s: () => timeline.turnTo("seconds"),
+      i: () => go({ upright: !state.upright }), a: () => go({ all: !state.all }), t: () => timeline.turnTo("threads"), s: () => timeline.turnTo("seconds"),
       1: () => go({ view: "flame" }), 2: () => go({ view: "tree" }), 3: () => go({ view: "callers" }),
       c: copyName, C: copyStack, f: () => addFilter("focus"), x: () => addFilter("ignore"), h: () => addFilter("hide"),
       b: () => addFilter("from-frame"), r: () => addFilter("fold-recursion"),
@@ -190,6 +190,8 @@
       if (full !== lines[0]) { lines.push(full); }
       const module = at.last || at.node === 0 ? "" : modulesText(linesOf(at.node));
       if (module) { lines.push(module); }
+      const more = at.last ? 0 : model.rows.more[at.node];
+      if (more) { lines.push("+" + rowsText(more) + " of the start of threads in this one; a shows them"); }
       tip.replaceChildren(...lines.map((line, i) => element(i ? "span" : "b", {}, line)));
       tip.hidden = false;
       tip.style.left = Math.max(4, Math.min(event.clientX + 12, innerWidth - tip.offsetWidth - 4)) + "px";

@@ -53,6 +53,60 @@
     return start;
   }
 
+  // In which row each node is drawn. Functions that only start a thread are `folded` into the row of the first of them, which
+  // stands for so many `more`; with `all`, none are. `analyze/src/start.rs` has the rule.
+  const [ALWAYS, LEADING, LAST, CODE, ROW] = [1, 2, 3, 4, 5];
+  function rowsOf(data, tree, { total, fineTotal, otherTotal }, all) {
+    const { size, parent } = tree;
+    const level = new Uint32Array(size);
+    const folded = new Uint8Array(size);
+    const more = new Uint32Array(size);
+    const isSeen = (i) => fineTotal[i] > 0 || otherTotal && otherTotal[i] > 0;
+    const isStart = all ? folded : startsOf(tree, startParts(data, tree, isSeen));
+    for (let i = 1; i < size; i++) {
+      folded[i] = isStart[i] && isStart[parent[i]] ? 1 : 0;
+      level[i] = level[parent[i]] + 1 - folded[i];
+    }
+    for (let i = size - 1; i > 0; i--) {
+      if (folded[i] && total[i] > 0) { more[parent[i]] = Math.max(more[parent[i]], more[i] + 1); }
+    }
+    return { level, folded, more };
+  }
+  // What each node is for the start of a thread; where its functions are not all the same, nothing.
+  function startParts(data, tree, isSeen) {
+    const { fine } = tree;
+    const { count } = tree.keys;
+    const parts = new Uint8Array(tree.size);
+    const isKnown = new Uint8Array(tree.size);
+    for (let i = 1; i < fine.size; i++) {
+      if (!isSeen(i)) { continue; }
+      const key = fine.key[i];
+      const part = key < count ? data.frames.start[data.functions.first[key]] : ROW;
+      const node = tree.of ? tree.of[i] : i;
+      parts[node] = isKnown[node] && parts[node] !== part ? 0 : part;
+      isKnown[node] = 1;
+    }
+    return parts;
+  }
+  function startsOf({ size, parent }, parts) {
+    const leads = new Uint8Array(size);
+    for (let i = size - 1; i > 0; i--) {
+      const part = parts[i];
+      if (part === LAST || part === CODE || (part === ALWAYS || part === LEADING) && leads[i]) { leads[parent[i]] = 1; }
+    }
+    // Rows at the root come before it.
+    const isRow = new Uint8Array(size);
+    const isStart = new Uint8Array(size);
+    isRow[0] = 1;
+    for (let i = 1; i < size; i++) {
+      const part = parts[i];
+      isRow[i] = isRow[parent[i]] && part === ROW ? 1 : 0;
+      const goesOn = isRow[parent[i]] || isStart[parent[i]];
+      isStart[i] = goesOn && (part === ALWAYS || part === LAST || part === LEADING && leads[i]) ? 1 : 0;
+    }
+    return isStart;
+  }
+
   // Whether an expression matches a label, or one of the names that it stands for: what is left out of a label is found.
   function matcherOf({ texts, names, fullOf }, tree, regexp) {
     const test = (text) => regexp.test(withoutMark(text));

@@ -6,7 +6,7 @@
   function defaults(about) {
     return {
       value: about.shown, group: "name", range: null, base: null, filters: [], view: "flame", key: null, zoom: null, span: null,
-      selected: null, search: "", case: "", upright: about.upright === true, side: "after", up: false,
+      selected: null, search: "", case: "", upright: about.upright === true, all: about.allRows === true, side: "after", up: false,
       sort: about.compared ? "change" : "self", table: "", times: about.second ? "seconds" : "load"
     };
   }
@@ -66,7 +66,7 @@
     const [zoom, selected] = [state.zoom, state.selected].map((place) => place && placeText(place));
     if (zoom) { parts.append("zoom", zoom); }
     if (selected) { parts.append("selected", selected === zoom ? "zoom" : selected); }
-    for (const name of ["upright", "up"]) {
+    for (const name of ["upright", "up", "all"]) {
       if (state[name] !== usual[name]) { parts.append(name, state[name] ? 1 : 0); }
     }
     for (const name of ["range", "base"]) { if (state[name]) { parts.append(name, spanText(state[name])); } }
@@ -96,7 +96,7 @@
       } else if (name === "span") { state.span = partOf(text);
       } else if (name === "search" || name === "table") { state[name] = text;
       } else if (name === "case") { state.case = one(["ignore", "exact"], text, "");
-      } else if (name === "upright" || name === "up") { state[name] = text === "1";
+      } else if (["upright", "up", "all"].includes(name)) { state[name] = text === "1";
       } else if (name === "group") { state.group = one(GROUPS, text, usual.group);
       } else if (name === "times") { state.times = one(TIMES, text, usual.times);
       } else if (name === "view") { state.view = one(VIEWS, text, usual.view);
@@ -152,6 +152,6 @@
     if (state.view === "tree") {
       return "pyrograph report " + (state.up ? "--callers " : "--callees ") + of(state.range);
     }
-    const flags = state.upright ? "" : "--inverted ";
+    const flags = (state.upright ? "" : "--inverted ") + (state.all ? "--all-rows " : "");
     return "pyrograph flamegraph " + flags + of(state.range) + " -o flamegraph.svg";
   }

@@ -117,6 +117,7 @@
     const known = [...modules].filter(Boolean);
     return known.length > 1 ? "in " + known.length + " modules" : (known[0] || "") + (known.length && modules.has("") ? ", or not known" : "");
   }
+  function rowsText(count) { return grouped(count) + (count === 1 ? " row" : " rows"); }
   function isRow(node) { return model.tree.key[node] >= model.tree.keys.count; }
   function placeOf(node) {
     if (node === 0) { return null; }
@@ -256,6 +257,12 @@
     }
     const sumsKey = JSON.stringify([state.value, state.range, state.base, state.side]);
     if (sumsKey !== model.sumsKey) { addUp(sumsKey); }
+    const rowsKey = JSON.stringify([treeKey, sumsKey, state.all]);
+    if (rowsKey !== model.rowsKey) {
+      const [fineTotal, otherTotal] = [model.fineSums.total, model.fineBase && model.fineBase.total];
+      const { total } = model.sums;
+      Object.assign(model, { rowsKey, rows: core.rowsOf(data, model.tree, { total, fineTotal, otherTotal }, state.all) });
+    }
     findPlaces();
     findHits();
     drawAll();

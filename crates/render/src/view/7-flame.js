@@ -22,9 +22,10 @@
     function outermost() { return state.span ? 0 : model.zoom; }
     function deepest() {
       const { tree, sums } = model;
+      const { level } = model.rows;
       let most = 0;
       for (let i = outermost(); i < tree.end[outermost()]; i++) {
-        if (tree.depth[i] > most && sums.total[i] > 0) { most = tree.depth[i]; }
+        if (level[i] > most && sums.total[i] > 0) { most = level[i]; }
       }
       return most + 1;
     }
@@ -64,7 +65,7 @@
     }
     function colourOf(node) {
       const { base, after, hits, largest } = model;
-      if (hits) { return hits.hit[node] ? look.hit : look.plain; }
+      if (hits) { return isHit(node) ? look.hit : look.plain; }
       if (base) {
         // As in the picture of a comparison: by the whole of a frame, and noise has none.
         const by = change(base.total[node], after.total[node]);
@@ -77,6 +78,17 @@
       if (node === 0 || leadOf(node) >= model.tree.keys.count) { return look.whole; }
       if (model.roles && model.roles[node]) { return look.roles[model.roles[node]]; }
       return look.paints[data.frames.paint[data.functions.first[leadOf(node)]]];
+    }
+    // Whether it was found, or one of the rows that it stands for.
+    function isHit(node) {
+      if (model.hits.hit[node]) { return true; }
+      if (!model.rows.more[node]) { return false; }
+      return [...childrenOf(node)].some((child) => model.rows.folded[child] && isHit(child));
+    }
+    // The frame that is drawn for a node.
+    function drawnFor(node) {
+      while (model.rows.folded[node] && node !== outermost()) { node = model.tree.parent[node]; }
+      return node;
     }
     const STEPS = 12;
     let look;
@@ -91,6 +103,7 @@
       const { tree, sums, start, hits } = model;
       const { end } = tree;
       const { total } = sums;
+      const { level: levels, folded, more } = model.rows;
       const shown = view();
       const per = width / shown.size;
       const offset = scroller.scrollTop;
@@ -105,12 +118,12 @@
         if (y > -row && y < height) {
           const [fill, ink] = colourOf(node);
           context.fillStyle = fill;
-          context.globalAlpha = level < tree.depth[outermost()] ? 0.6 : 1;
+          context.globalAlpha = level < levels[outermost()] ? 0.6 : 1;
           context.fillRect(x, y, w >= 3 ? w - 0.7 : w, row - 1);
           if (model.line !== null && node > 0 && lineOf(node) === model.line) { frameOf(context, x, y, w); }
           boxes.push({ node, x, y, w });
           if (w > 24) {
-            const text = fitName(nameOf(node) + verdictMark(node), w - 2 * PADDING, (part) => textWidth(context, part));
+            const text = fitName(nameOf(node) + (more[node] ? " +" + rowsText(more[node]) : "") + verdictMark(node), w - 2 * PADDING, (part) => textWidth(context, part));
             if (text) { context.fillStyle = ink; context.fillText(text, x + PADDING, y + row / 2); }
           }
           context.globalAlpha = 1;
@@ -131,11 +144,14 @@
           boxes.push({ node: first, x, y, w, last });
         }
       }
-      for (const node of [0, ...pathOf(outermost())]) { box(node, tree.depth[node]); }
+      // The zoomed frame itself, also where it is one of those that are drawn as one row.
+      for (const node of [0, ...pathOf(outermost())]) {
+        if (node === outermost() || levels[node] < levels[outermost()] && !folded[node]) { box(node, levels[node]); }
+      }
       const open = [outermost()];
       while (open.length) {
         const node = open.pop();
-        const level = tree.depth[node] + 1;
+        const level = levels[node] + 1;
         let first = 0;
         let last = 0;
         for (let child = node + 1; child < end[node]; child = end[child]) {
@@ -150,7 +166,7 @@
             continue;
           }
           if (first) { tint(first, last, level); first = 0; }
-          if (box(child, level)) { open.push(child); }
+          if (folded[child] || box(child, level)) { open.push(child); }
         }
         if (first) { tint(first, last, level); }
       }
@@ -167,7 +183,7 @@
       if (w > 2) { context.strokeRect(x + 0.5, y + 0.5, w - 1.7, row - 2); }
     }
     function ring(context) {
-      const at = boxes.find((box) => box.node === model.selected);
+      const at = boxes.find((box) => box.node === drawnFor(model.selected));
       if (!at) { return; }
       context.strokeStyle = look.text;
       context.lineWidth = 2;
@@ -207,21 +223,23 @@
     function zoomTo(node) { return go({ zoom: placeOf(node), span: null, ...choice(node) }).then(() => reveal(node)); }
     function select(node) { return go(choice(node), true).then(() => reveal(node)); }
     function reveal(node) {
-      const y = top(model.tree.depth[node]);
+      const y = top(model.rows.level[node]);
       if (y < scroller.scrollTop) { scroller.scrollTop = y; }
       if (y + row > scroller.scrollTop + scroller.clientHeight) { scroller.scrollTop = y + 2 * row - scroller.clientHeight; }
     }
     // Neighbours in view; `up` is towards the root.
     function move(key) {
       const { tree: nodes, sums } = model;
-      const at = model.selected || model.zoom;
+      const { level, folded } = model.rows;
+      const at = drawnFor(model.selected || model.zoom);
       const isUp = key === (state.upright ? "ArrowDown" : "ArrowUp");
-      if (isUp) { return select(nodes.parent[at]); }
+      if (isUp) { return select(drawnFor(nodes.parent[at])); }
       if (key === "ArrowDown" || key === "ArrowUp") {
-        const callees = [...childrenOf(at)].filter((node) => sums.total[node] > 0);
+        const drawnIn = (node) => [...childrenOf(node)].flatMap((child) => folded[child] ? drawnIn(child) : [child]);
+        const callees = drawnIn(at).filter((node) => sums.total[node] > 0);
         return callees.length && select(callees.reduce((best, node) => sums.total[node] > sums.total[best] ? node : best));
       }
-      const row = boxes.filter((box) => nodes.depth[box.node] === nodes.depth[at]).sort((a, b) => a.x - b.x);
+      const row = boxes.filter((box) => level[box.node] === level[at]).sort((a, b) => a.x - b.x);
       const to = row[row.findIndex((box) => box.node === at) + (key === "ArrowLeft" ? -1 : 1)];
       return to && select(to.node);
     }

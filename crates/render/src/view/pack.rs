@@ -90,6 +90,8 @@ enum Column {
     /// Tier of each frame: 0 if unknown, 1 interpreted, 2 baseline compiler, 3 optimizing compiler, 4 compiled ahead
     /// of time.
     Tiers = 41,
+    /// Each frame's [`StartPart`](pyrograph_analyze::StartPart).
+    StartParts = 42,
 }
 
 /// Packs all columns.
@@ -181,6 +183,7 @@ fn frames(data: &ViewData<'_>, out: &mut Columns) -> io::Result<()> {
     column(Column::StartLines, |of| of.start_line.into())?;
     column(Column::Addresses, |of| of.address)?;
     column(Column::Kinds, |of| of.kind.code().into())?;
+    column(Column::StartParts, |of| of.start.code().into())?;
     column(Column::Guessed, |of| of.guessed.into())
 }
 

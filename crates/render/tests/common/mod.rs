@@ -25,7 +25,7 @@ pub fn graph(lines: &str, columns: usize, options: &SvgOptions) -> FlameGraph {
         column: columns - 1,
         baseline: (columns == 2).then_some(0),
         min_share: options.min_width.share(options.frames_width()),
-        total: None,
+        ..FlameOptions::default()
     };
     flame(&profile, &tree, &options).expect("something to draw")
 }

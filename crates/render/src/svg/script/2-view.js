@@ -94,7 +94,8 @@
         if (x > 0) { gaps += "M" + x.toFixed(1) + " " + y + "v" + (rowHeight - 1); }
         if (least > w) { continue; }
         var indent = PADDING + hiddenUnder(depth, x);
-        var shown = fit(nameOf(i), w - PADDING - indent);
+        var more = elements[i].getAttribute("data-more");
+        var shown = fit(nameOf(i) + (more ? " " + more : ""), w - PADDING - indent);
         if (!shown) { continue; }
         var text = document.createElementNS(SVG, "text");
         text.setAttribute("x", (x + indent).toFixed(1));
