@@ -403,7 +403,7 @@ fn a_time_namespace_moves_no_sample() {
     for engine in ["ebpf", "perf"] {
         let outside = first(pyrograph(), engine, "outside.html");
         let mut command = Command::new("unshare");
-        command.args(ahead).arg(pyrograph().get_program());
+        command.args(ahead).arg(pyrograph().get_program()).current_dir(folder.path());
         let inside = first(command, engine, "inside.html");
         let later = inside - outside;
         assert!((0.0..120.0).contains(&later), "{engine}: {later} s later");
