@@ -155,7 +155,7 @@ impl Engine {
         let readers = Arc::default();
         let state = Shared::map(&handle(&object, ".bss")?, "state", 1)?;
         let end = End::new(state.clone(), &object, list_waiting, Arc::clone(&readers))?;
-        let stacks = Stacks::new(text, Rc::clone(&aliases), options.times);
+        let stacks = Stacks::new(text, Rc::clone(&aliases), options.keep_times);
         let seen = stacks.clone();
         let rings = ring(&object, "stacks", move |bytes| seen.add(bytes))?;
         let asked = Rc::new(RefCell::new(Vec::new()));

@@ -74,7 +74,7 @@ fn most_rows(options: &Options, cpus: u64, map: &str) -> Option<u32> {
         return Some(copies::ring_size(hertz, cpus));
     }
     match map {
-        "counts_0" | "counts_1" if options.times => Some(rows_with_times(options, cpus)),
+        "counts_0" | "counts_1" if options.keep_times => Some(rows_with_times(options, cpus)),
         "counts_0" | "counts_1" => Some(rows_of_clock(hertz?, cpus)),
         // Stacks of 126 frames.
         "stacks" => Some(rows_of_clock(hertz?, cpus) << 10),
@@ -150,7 +150,7 @@ pub fn load(
         handle(&object, "blocks")?,
         &handle(&object, "modules")?,
         &handle(&object, "rules")?,
-        options.table_budget,
+        options.table_memory,
     )?;
     Ok(Loaded { object, memory, refused })
 }
@@ -280,8 +280,8 @@ fn config(options: &Options, text: &KernelText, cpus: u64) -> Config {
         } else {
             0
         },
-        no_guess: options.no_guess.into(),
-        fine_rows: if options.times { rows_with_times(options, cpus) / 2 } else { 0 },
+        no_guess: (!options.guessing).into(),
+        fine_rows: if options.keep_times { rows_with_times(options, cpus) / 2 } else { 0 },
         waits_alike: options.counts_events.into(),
         wakers_too: u32::from(options.waits == Waits::WithWakers),
         least_quantum: sampling(options).map_or(0, Sampling::least_quantum),

@@ -55,13 +55,13 @@ pub struct Options {
     pub by_cpu: bool,
     /// Count stacks by time, with a resolution of 16 microseconds. If there are more events than there is room for, the
     /// resolution is a millisecond or a quarter of a second.
-    pub times: bool,
+    pub keep_times: bool,
     /// Limit to the size of unwind tables, in bytes.
-    pub table_budget: usize,
+    pub table_memory: usize,
     /// Take the stacks of waits when threads stop running, even if the kernel has a tracepoint for threads that resume.
     pub at_switches: bool,
-    /// Do not find callers by analysing instructions in code without an unwind table.
-    pub no_guess: bool,
+    /// For code without an unwind table, find callers by analysing its instructions.
+    pub guessing: bool,
     /// Languages whose calls are found.
     pub languages: Vec<Language>,
     /// Take the command line of each program that is executed ([`crate::Engine::command_lines`]).
@@ -90,10 +90,10 @@ impl Default for Options {
             names: Vec::new(),
             group: None,
             by_cpu: false,
-            times: false,
-            table_budget: 256 << 20,
+            keep_times: false,
+            table_memory: 256 << 20,
             at_switches: false,
-            no_guess: false,
+            guessing: true,
             languages: Vec::new(),
             command_lines: false,
             lines: false,

@@ -159,7 +159,7 @@ fn recordings() -> Vec<Case> {
             names: vec!["nobody".to_owned()],
             group: Some(1),
             by_cpu: true,
-            times: true,
+            keep_times: true,
             languages: if languages { Language::ALL.to_vec() } else { Vec::new() },
             lines: languages,
             ..plain.clone()

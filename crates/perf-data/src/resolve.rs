@@ -19,7 +19,7 @@ pub struct ResolveOptions {
     /// Count each sample as one, instead of by its period.
     pub count_samples: bool,
     /// Keep each sample, with its time and CPU, instead of totals per stack.
-    pub keep_samples: bool,
+    pub keep_times: bool,
     /// Level of detail at which threads are distinguished.
     pub threads: ThreadDetail,
     /// Name functions that have no symbol by their address.
@@ -85,7 +85,7 @@ fn resolve(
 ) -> (Resolved, Losses) {
     let event = &recording.events.list[chosen];
     let count_samples = options.count_samples;
-    let single = options.keep_samples && !count_samples;
+    let single = options.keep_times && !count_samples;
     let mut resolver = Resolver::new(
         RecordedFiles::new(recording, options.symbols.locator.clone()),
         pyrograph_resolve::Options {
@@ -119,14 +119,14 @@ pub fn resolver_options(
         value_type: ValueType::samples(),
         count_samples: false,
         number_of: None,
-        keep_time: options.keep_samples,
+        keep_times: options.keep_times,
         stack_memory: None,
         guessing: true,
         languages: Vec::new(),
         monotonic_time,
         threads: options.threads,
         user_only: false,
-        addresses: options.unknown_addresses,
+        unknown_addresses: options.unknown_addresses,
         instructions: options.instructions,
         arch: arch(recording),
         symbols: options.symbols.clone(),

@@ -123,7 +123,7 @@ fn stacks(
 ) -> SampleStacks {
     let files = RecordedFiles::new(recording, options.symbols.locator.clone());
     let monotonic = recording.events.list.iter().all(Event::has_monotonic_time);
-    let options = ResolveOptions { keep_samples: true, ..options.clone() };
+    let options = ResolveOptions { keep_times: true, ..options.clone() };
     let resolver = Resolver::new(files, resolver_options(recording, &options, monotonic));
     let (stacks, ()) = resolver.resolve_stacks(&Kept(recording), workers(&options), |feed| {
         let mut names = Names::default();

@@ -37,7 +37,7 @@ pub use limits::online_cpus;
 pub use options::{Cpus, Options, Rate, StackMode, Target};
 pub use pace::possible_rate;
 pub use permission::{Cause, NotPermitted, Wanted};
-pub use procfs::{Mapping, descendants, mappings, process_of, threads};
+pub use procfs::{Mapping, descendants, family, mappings, process_of, threads};
 pub use pyrograph_event::clock::monotonic_now;
 pub use reader::{Ended, Pacer, Stopper};
 pub use session::{Next, Recording, Session, Summary};

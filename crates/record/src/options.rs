@@ -1,15 +1,17 @@
 //! Options of recordings.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::str::FromStr;
 use std::time::Duration;
 
 use pyrograph_event::proc_text;
 
+use crate::command::Waiting;
 use crate::error::Error;
 use crate::event::Event;
 use crate::launch::Launch;
-use crate::procfs::process_of;
+use crate::procfs::{family, process_of};
 
 /// Options of a session.
 #[derive(Clone, Debug)]
@@ -100,6 +102,47 @@ impl Target {
         pids.sort_unstable();
         pids.dedup();
         Ok(Self::Processes(pids))
+    }
+
+    /// Forks the command of a recording, which then waits: the target, or one that runs beside another target.
+    ///
+    /// # Errors
+    ///
+    /// As [`Waiting::fork`].
+    pub fn fork(
+        &self,
+        beside: Option<&Vec<OsString>>,
+        launch: &Launch,
+    ) -> Result<Option<Waiting>, Error> {
+        let command = match self {
+            Self::Command(command) => Some(command),
+            Self::Processes(_) | Self::System => beside,
+        };
+        command.map(|command| Waiting::fork(command, launch)).transpose()
+    }
+
+    /// Checks that all processes of the target exist.
+    ///
+    /// # Errors
+    ///
+    /// If one does not.
+    pub fn check(&self) -> Result<(), Error> {
+        let Self::Processes(pids) = self else { return Ok(()) };
+        let is_there = |pid: &&i32| Path::new(&format!("/proc/{pid}")).exists();
+        match pids.iter().find(|pid| !is_there(pid)) {
+            Some(pid) => Err(Error::NoSuchProcess { pid: *pid }),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the processes that are recorded from the beginning: none of a command, which has no process of its own yet; `None`
+    /// for all of the machine.
+    pub fn family(&self, inherit: bool) -> Option<Vec<i32>> {
+        match self {
+            Self::Command(_) => Some(Vec::new()),
+            Self::Processes(pids) => Some(family(pids, inherit)),
+            Self::System => None,
+        }
     }
 
     /// Title for pictures: the beginning of the command, or the names of the processes that still run.

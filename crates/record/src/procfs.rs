@@ -90,6 +90,12 @@ impl Initial {
     }
 }
 
+/// Returns these processes and, with `inherit`, all that they have [started](descendants).
+pub fn family(pids: &[i32], inherit: bool) -> Vec<i32> {
+    let started = if inherit { descendants(pids) } else { Vec::new() };
+    pids.iter().copied().chain(started).collect()
+}
+
 /// Returns the processes that these have started, directly or through others, and that still run. Parents come before
 /// their children; the given processes and this one are left out. A process whose parent has ended is not found, since
 /// it is no longer its descendant in `/proc`.

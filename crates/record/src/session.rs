@@ -218,10 +218,7 @@ impl Session {
         let begun = begun.recv().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()));
         let from = begun.map_err(Error::system("enabling the events"))?;
         let inherit = self.inherit && self.threads.is_none();
-        let family = |pids: &[i32]| {
-            let children = if inherit { procfs::descendants(pids) } else { Vec::new() };
-            [pids.to_vec(), children].concat()
-        };
+        let family = |pids: &[i32]| procfs::family(pids, inherit);
         let filter = match &self.target {
             Target::Processes(pids) if self.is_of_cpus => {
                 Filter::of(&family(pids), inherit, &self.plan.layout)
@@ -304,8 +301,8 @@ fn find_plan(options: &Options) -> Result<(Plan, Scope), Error> {
     if options.threads.is_some() {
         return Ok((plan, Scope::Threads));
     }
-    let children = if options.inherit { procfs::descendants(pids) } else { Vec::new() };
-    let threads: usize = pids.iter().chain(&children).map(|pid| procfs::count_threads(*pid)).sum();
+    let family = procfs::family(pids, options.inherit);
+    let threads: usize = family.iter().map(|pid| procfs::count_threads(*pid)).sum();
     let are_there = pids.iter().all(|pid| procfs::count_threads(*pid) > 0);
     let rate = plan.attr.sample_period;
     // Together, the first periods of all threads on a CPU are more than a tenth of a second.

@@ -5,6 +5,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
+use crate::options::Target;
 use crate::reader::{Ended, Stopper};
 use crate::sys;
 
@@ -79,6 +80,21 @@ impl Watch {
     /// If no file descriptor is available.
     pub fn new() -> Result<Self, Error> {
         Ok(Self { watched: Vec::new(), stopper: Stopper::new()?, has_end: false })
+    }
+
+    /// Watches the command, which is a child of this process, or else the processes of the target.
+    ///
+    /// # Errors
+    ///
+    /// As [`Watch::new`].
+    pub fn of(target: &Target, command: Option<i32>) -> Result<Self, Error> {
+        let mut watch = Self::new()?;
+        match (target, command) {
+            (_, Some(command)) => watch.child(command),
+            (Target::Processes(pids), None) => watch.processes(pids),
+            (Target::Command(_) | Target::System, None) => {}
+        }
+        Ok(watch)
     }
 
     /// Handle that ends the wait from any thread or signal handler.

@@ -5,7 +5,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use pyrograph_event::proc_text;
-use pyrograph_record::{Target, descendants};
+use pyrograph_record::{Target, family};
 
 use crate::error::Error;
 
@@ -59,15 +59,10 @@ impl Filters {
             _ if named.is_empty() => return Ok(()),
             Target::System => processes().any(|pid| has_name(pid, &named)),
             Target::Processes(pids) => {
-                let children = if inherit { descendants(pids) } else { Vec::new() };
-                pids.iter().copied().chain(children).any(|pid| has_name(pid, &named))
+                family(pids, inherit).into_iter().any(|pid| has_name(pid, &named))
             }
         };
-        let is_there = |pid: &i32| Path::new(&format!("/proc/{pid}")).exists();
-        let runs = match target {
-            Target::Processes(pids) => pids.iter().all(is_there),
-            _ => true,
-        };
+        let runs = target.check().is_ok();
         // A process that does not exist is reported as another error elsewhere.
         match found || !runs {
             true => Ok(()),

@@ -14,7 +14,6 @@ use crate::plan::Engine;
 /// Messages for the user about a recording that goes on. Those marked "detail" are for users who inspect the recording
 /// itself.
 #[derive(Debug)]
-#[non_exhaustive]
 pub enum Message {
     /// The in-kernel engine cannot be used; `perf_event_open` is used instead.
     FellBack(EngineError),

@@ -174,7 +174,7 @@ impl Plan {
             value_type: self.value_type(event),
             count_samples: self.count_samples,
             number_of: self.number_of(),
-            keep_time: self.keep_times,
+            keep_times: self.keep_times,
             stack_memory: Some(self.stack_memory),
             threads: self.thread_detail,
             // The in-kernel engine uses `CLOCK_MONOTONIC`.
@@ -182,7 +182,7 @@ impl Plan {
             guessing: self.guessing,
             languages: self.languages.clone(),
             user_only: !self.kernel,
-            addresses: true,
+            unknown_addresses: true,
             instructions: self.instructions,
             arch: NATIVE,
             symbols: self.symbols.clone(),

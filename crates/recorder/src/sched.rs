@@ -12,7 +12,7 @@ mod tasks;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ use pyrograph_event::RoundQueue;
 use pyrograph_event::sched::SchedChange;
 use pyrograph_profile::{SchedCount, SchedEvent, SchedTasks};
 use pyrograph_record::{
-    Child, Ended, Launch, Stopper, Target, Waiting, Watch, descendants, monotonic_now, threads,
+    Child, Ended, Launch, Stopper, Target, Waiting, Watch, family, monotonic_now, threads,
 };
 
 use self::counts::Totals;
@@ -174,20 +174,12 @@ impl SchedRecording {
     ///
     /// If the kernel rejects the eBPF programs.
     pub fn open(plan: &SchedPlan) -> Result<Self, Error> {
-        let command = match &plan.target {
-            Target::Command(argv) => Some(argv),
-            Target::Processes(_) | Target::System => plan.beside.as_ref(),
-        };
-        check_processes(&plan.target)?;
+        plan.target.check()?;
         // First of all: Ctrl-C while the programs are loaded ends the command, too.
-        let command = command.map(|argv| Waiting::fork(argv, &plan.launch)).transpose()?;
+        let command = plan.target.fork(plan.beside.as_ref(), &plan.launch)?;
         let mut tracer = in_kernel::load(plan)?;
-        let mut watch = Watch::new()?;
-        match (&plan.target, &command) {
-            (_, Some(command)) => watch.child(command.pid()),
-            (Target::Processes(pids), None) => watch.processes(pids),
-            _ => {}
-        }
+        let pid = command.as_ref().map(Waiting::pid);
+        let watch = Watch::of(&plan.target, pid)?;
         tracer.attach()?;
         match (&plan.target, &command) {
             (Target::Command(_), Some(command)) => tracer.add_threads(&[command.pid()])?,
@@ -200,7 +192,6 @@ impl SchedRecording {
             data_mappings: false,
             cache: plan.cache.as_deref(),
         };
-        let pid = command.as_ref().map(Waiting::pid);
         let has_stacks = plan.stacks && plan.counts.is_none();
         let moments = has_stacks.then(|| Moments::open(&names, pid)).transpose()?;
         let now = (Instant::now(), monotonic_now());
@@ -438,23 +429,12 @@ fn wait_for_last_switch(ended: Option<Ended>) {
     }
 }
 
-/// Checks that all processes of a target run.
-fn check_processes(target: &Target) -> Result<(), Error> {
-    let Target::Processes(pids) = target else { return Ok(()) };
-    let is_there = |pid: &&i32| Path::new(&format!("/proc/{pid}")).exists();
-    match pids.iter().find(|pid| !is_there(pid)) {
-        Some(pid) => Err(pyrograph_record::Error::NoSuchProcess { pid: *pid }.into()),
-        None => Ok(()),
-    }
-}
-
 /// Adds the threads of processes and of their descendants. Threads and processes that these start meanwhile are added
 /// by the eBPF programs, if the one that starts them is known.
 fn follow(tracer: &SchedTracer, pids: &[i32], inherit: bool) -> Result<(), Error> {
     let mut known = BTreeSet::new();
     loop {
-        let children = if inherit { descendants(pids) } else { Vec::new() };
-        let all = pids.iter().chain(&children).flat_map(|pid| threads(*pid));
+        let all = family(pids, inherit).into_iter().flat_map(threads);
         let new: Vec<i32> = all.filter(|thread| known.insert(*thread)).collect();
         if new.is_empty() {
             return Ok(());

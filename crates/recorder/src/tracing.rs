@@ -105,12 +105,9 @@ impl Tracing {
     ///
     /// If the kernel rejects the programs and ptrace cannot be used.
     pub fn open(plan: &TracePlan) -> Result<Self, Error> {
-        let command = match &plan.target {
-            Target::Command(argv) => Some(argv),
-            Target::Processes(_) | Target::System => plan.beside.as_ref(),
-        };
-        let command = command.map(|argv| Waiting::fork(argv, &plan.launch)).transpose()?;
-        let processes = processes_of(plan)?;
+        let command = plan.target.fork(plan.beside.as_ref(), &plan.launch)?;
+        plan.target.check()?;
+        let processes = plan.target.family(plan.inherit);
         let (in_progress, unreadable) = in_progress(plan, processes.as_deref().unwrap_or_default());
         let (mut tracer, not_in_kernel) = match in_kernel::load(plan, processes) {
             Ok(tracer) => (tracer, None),
@@ -119,14 +116,12 @@ impl Tracing {
             }
             Err(error) => return Err(error.into()),
         };
-        let mut watch = Watch::new()?;
-        match (&plan.target, &command) {
+        let command_pid = command.as_ref().map(Waiting::pid);
+        let watch = match not_in_kernel {
             // ptrace reports the ends of threads itself.
-            _ if not_in_kernel.is_some() => {}
-            (_, Some(command)) => watch.child(command.pid()),
-            (Target::Processes(pids), None) => watch.processes(pids),
-            _ => {}
-        }
+            Some(_) => Watch::new()?,
+            None => Watch::of(&plan.target, command_pid)?,
+        };
         let own = match (&plan.target, &command) {
             (Target::Command(_), Some(command)) => vec![command.pid()],
             (Target::Processes(pids), _) => pids.clone(),
@@ -137,7 +132,6 @@ impl Tracing {
             own.iter().for_each(|process| decoder.note_process(*process));
         }
         let needs_names = (plan.stacks || plan.faults.any()) && not_in_kernel.is_none();
-        let command_pid = command.as_ref().map(Waiting::pid);
         let names = MomentsPlan {
             target: &plan.target,
             inherit: plan.inherit,
@@ -325,21 +319,6 @@ impl Tracing {
     }
 }
 
-/// Returns the target processes that run. `None` for all processes.
-fn processes_of(plan: &TracePlan) -> Result<Option<Vec<i32>>, Error> {
-    match &plan.target {
-        Target::Processes(pids) => {
-            if let Some(pid) = pids.iter().find(|pid| !is_there(**pid)) {
-                return Err(pyrograph_record::Error::NoSuchProcess { pid: *pid }.into());
-            }
-            let children = if plan.inherit { descendants(pids) } else { Vec::new() };
-            Ok(Some(pids.iter().copied().chain(children).collect()))
-        }
-        Target::Command(_) => Ok(Some(Vec::new())),
-        Target::System => Ok(None),
-    }
-}
-
 /// Opens the events of page faults, and attaches the programs that report them.
 fn trace_faults(faults: PageFaults, tracer: &mut dyn Tracer) -> Result<Vec<Recording>, Error> {
     let kinds = [(faults.major, true, "major-faults"), (faults.minor, false, "minor-faults")];
@@ -389,10 +368,6 @@ fn unreturned(processes: &[i32], wanted: Option<&[u32]>) -> BTreeMap<String, u64
 fn thread_name(thread: i32) -> Option<Vec<u8>> {
     let text = std::fs::read(format!("/proc/{thread}/comm")).ok()?;
     text.strip_suffix(b"\n").map(<[u8]>::to_vec)
-}
-
-fn is_there(pid: i32) -> bool {
-    std::path::Path::new(&format!("/proc/{pid}")).exists()
 }
 
 /// Parses names of calls, as [`call_numbers`] does, and of events: tracepoints (`sched:sched_switch`, `block:*`) and

@@ -60,12 +60,12 @@ pub struct Row {
     /// Value of the sample.
     pub value: u64,
     /// True if the sample is kept with its time. Otherwise its value is added to the total of its thread and chain.
-    pub keep_time: bool,
+    pub keep_times: bool,
 }
 
 impl Row {
     fn thread(&self) -> u32 {
-        if self.keep_time { ANY } else { self.sample.thread.0 }
+        if self.keep_times { ANY } else { self.sample.thread.0 }
     }
 }
 
@@ -100,8 +100,8 @@ impl Chains {
         self.samples
     }
 
-    /// Converts the chains to a tree. `keep_time`: all samples are kept one by one, also those without a time.
-    pub fn into_stacks(self, keep_time: bool) -> RawStacks {
+    /// Converts the chains to a tree. `keep_times`: all samples are kept one by one, also those without a time.
+    pub fn into_stacks(self, keep_times: bool) -> RawStacks {
         let mut raw = RawStacks::default();
         let mut frames = Vec::new();
         let stacks: Vec<StackId> = (0..self.len())
@@ -114,7 +114,7 @@ impl Chains {
         for (row, sample) in self.samples.iter().enumerate() {
             let weight = Weight::at(&self.samples, row);
             let sample = Sample { stack: stacks[sample.stack.index()], ..sample };
-            match keep_time || sample.time.is_some() {
+            match keep_times || sample.time.is_some() {
                 true => raw.push(sample, weight),
                 false => raw.add(sample, weight),
             }
@@ -181,7 +181,7 @@ impl Builder {
         let stack = StackId::from_index(number);
         let samples = &mut self.chains.samples;
         let weight = Weight::one(row.value);
-        if row.keep_time {
+        if row.keep_times {
             samples.push(Sample { stack, ..row.sample }, &weight.columns());
         } else if is_new {
             let sample = Sample { stack, cpu: None, time: None, ..row.sample };
@@ -256,11 +256,11 @@ mod tests {
     use pyrograph_profile::ThreadId;
 
     use super::*;
-    use crate::modules::ModuleId;
+    use crate::module_ids::ModuleId;
 
     fn row(thread: u32, len: usize, value: u64, time: Option<u64>) -> Row {
         let sample = Sample { thread: ThreadId(thread), time, ..Sample::default() };
-        Row { sample, len, value, keep_time: time.is_some() }
+        Row { sample, len, value, keep_times: time.is_some() }
     }
 
     /// As many as a test needs.

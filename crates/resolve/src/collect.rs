@@ -8,24 +8,11 @@ use crate::beyond::Beyond;
 use crate::cut::{cut_of, marker_of_cut};
 use crate::files::Files;
 use crate::jit_code::Walker;
-use crate::modules::ModuleId;
+use crate::module_ids::{ModuleId, module_of_tag};
 use crate::stacks::{Marker, RawFrame};
 
 /// Limit to the frames of a stack, larger than any useful stack: runaway recursion is cut here.
 pub const MAX_FRAMES: usize = 1 << 16;
-
-/// Flag in a mapping's tag: addresses in the mapping are kept as file offsets.
-const FILE_TAG: u32 = 1 << 31;
-
-/// Tag of a module's mapping. With it, frames can be made from the mappings alone.
-pub fn mapping_tag(module: ModuleId, is_file: bool) -> u32 {
-    module.0 | if is_file { FILE_TAG } else { 0 }
-}
-
-/// Splits a [`mapping_tag`] into the module and the file flag.
-pub fn module_of_tag(tag: u32) -> (ModuleId, bool) {
-    (ModuleId(tag & !FILE_TAG), tag & FILE_TAG != 0)
-}
 
 /// Collects the frames of samples, one after the other. Each thread has a collector of its own.
 pub struct Collector {

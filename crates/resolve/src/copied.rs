@@ -2,21 +2,14 @@
 
 use std::sync::Arc;
 
-use pyrograph_event::counted::{Cut, UserFrame};
+use pyrograph_event::counted::Cut;
 use pyrograph_unwind::{
-    AddressSpace, Arch, Frame, LiveMemory, Registers, StackCopy, StackEnd, UnreadCode, UnwindInfo,
-    Unwinder, Unwound,
+    AddressSpace, Arch, Frame, LiveMemory, Registers, StackCopy, StackEnd, UnwindInfo, Unwinder,
+    Unwound,
 };
 
-use crate::beyond::CHECKED;
-use crate::collect::{MAX_FRAMES, user_frame};
-use crate::cut::cut_of;
-use crate::files::Files;
-use crate::jit_code::{Code, Walker};
-use crate::resolver::{Options, Resolver};
-
-/// Number of bytes that are read of a stack above its copy: deeper recursion is cut.
-const MOST_READ: u64 = 8 << 20;
+use crate::collect::MAX_FRAMES;
+use crate::jit_code::Walker;
 
 /// Copy of a user stack, made at the event to be counted.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +26,7 @@ pub struct CopiedStack<'a> {
     pub root: Option<(u64, &'a [u8])>,
     /// Number of stack bytes above the copied ones.
     pub missing: u64,
-    /// The part of the missing bytes that was read ([`Resolver::read_missing`]).
+    /// The part of the missing bytes that was read ([`Resolver::read_missing`](crate::Resolver::read_missing)).
     pub rest: &'a [u8],
 }
 
@@ -41,7 +34,8 @@ impl CopiedStack<'_> {
     /// DWARF number of `rsp`.
     const SP: usize = 7;
 
-    fn start(&self) -> u64 {
+    /// Address of the first byte.
+    pub(crate) fn start(&self) -> u64 {
         self.registers[Self::SP]
     }
 
@@ -92,7 +86,7 @@ pub(crate) struct CopiedStacks {
 /// Mappings of a process in which a stack leads to code that has no unwind table and whose instructions were not read
 /// yet.
 #[derive(Debug)]
-pub struct Unread(AddressSpace);
+pub struct Unread(pub(crate) AddressSpace);
 
 impl Unread {
     /// Unwind information of the files that the process has mapped.
@@ -128,7 +122,7 @@ impl CodeReader {
 pub enum UnwoundCopy {
     /// Frames were found. Holds the reason for an early end, if any, and true if a frame was guessed.
     Frames(Option<Cut>, bool),
-    /// No frames: code has to be read first ([`UnreadCode::Stop`]).
+    /// No frames: code has to be read first ([`UnreadCode::Stop`](pyrograph_unwind::UnreadCode::Stop)).
     Unread(Unread),
 }
 
@@ -148,102 +142,25 @@ impl CopiedStacks {
             stopped_in: None,
         }
     }
-}
 
-impl<F: Files> Resolver<F> {
-    /// Reads the stack above a copy from the process, if the copied bytes are unchanged. Call this soon after the copy
-    /// was made. Returns no bytes if the stack can be unwound without them, as far as is known. If code has to be read
-    /// first, that is not known: the bytes are read, and the mappings returned, too.
-    pub fn read_missing(
-        &mut self,
-        stack: &CopiedStack<'_>,
-        unread: UnreadCode,
-    ) -> (Vec<u8>, Option<Unread>) {
-        if stack.missing == 0 {
-            return (Vec::new(), None);
-        }
-        if !self.processes.runs(stack.pid) {
-            return (self.read_above(stack), None);
-        }
-        match self.walk(stack, None, unread).end {
-            StackEnd::Truncated | StackEnd::OffStack => (self.read_above(stack), None),
-            StackEnd::Unread => {
-                let unread = self.copied.stopped_in.take().map(Unread);
-                (self.read_above(stack), unread)
-            }
-            _ => (Vec::new(), None),
-        }
+    /// Unwinds a stack with the mappings of its process.
+    pub fn unwind(&mut self, stack: &CopiedStack<'_>, space: &AddressSpace) -> Unwound {
+        let registers = stack.registers(self.unwinder.arch());
+        self.frames.clear();
+        let (copy, frames) = (stack.copy(), &mut self.frames);
+        let unwound = self.unwinder.unwind_live(space, &registers, copy, stack, MAX_FRAMES, frames);
+        self.end = unwound.end;
+        self.stopped_in = (self.end == StackEnd::Unread).then(|| space.clone());
+        unwound
     }
 
-    fn read_above(&mut self, stack: &CopiedStack<'_>) -> Vec<u8> {
-        let from = stack.bytes.len().saturating_sub(CHECKED);
-        let (before, missing) = (stack.bytes.len() - from, stack.missing.min(MOST_READ) as usize);
-        let mut bytes = vec![0; before + missing];
-        let start = stack.start().wrapping_add(from as u64);
-        let is_read = self.files.read_memory(stack.tid, start, &mut bytes);
-        if !is_read || bytes[..before] != stack.bytes[from..] {
-            return Vec::new();
-        }
-        bytes.drain(..before);
-        bytes
+    /// Frames of the last stack, leaf first.
+    pub fn frames(&self) -> &[Frame] {
+        &self.frames
     }
 
-    /// Current mappings of a process.
-    pub fn space(&self, pid: i32) -> AddressSpace {
-        self.processes.space(pid).clone()
-    }
-
-    /// Unwinds a copied stack with the current or earlier ([`space`](Self::space)) mappings of its process. Appends its
-    /// frames to `out`, leaf first.
-    pub fn unwind_copied(
-        &mut self,
-        stack: &CopiedStack<'_>,
-        space: Option<&AddressSpace>,
-        unread: UnreadCode,
-        out: &mut Vec<UserFrame>,
-    ) -> UnwoundCopy {
-        let Unwound { end, beyond_copy, guessed, recursion_goes_beyond, .. } =
-            self.walk(stack, space, unread);
-        if let Some(stopped_in) = self.copied.stopped_in.take() {
-            return UnwoundCopy::Unread(Unread(stopped_in));
-        }
-        let process = space.unwrap_or_else(|| self.processes.space(stack.pid));
-        out.extend(self.copied.frames.iter().map(|frame| {
-            let frame = user_frame(process, frame.lookup_address());
-            let module = (!frame.module.is_jit()).then_some(frame.module.0);
-            UserFrame { module, address: frame.address }
-        }));
-        if end == StackEnd::Root && beyond_copy > 0 {
-            self.stats.completed += 1;
-            self.stats.of_recursions += u64::from(recursion_goes_beyond);
-        }
-        let cut = cut_of(end, stack.missing > stack.rest.len() as u64);
-        UnwoundCopy::Frames(cut, guessed > 0)
-    }
-
-    /// Unwinds a stack; the frames are put into `copied.frames`.
-    fn walk(
-        &mut self,
-        stack: &CopiedStack<'_>,
-        space: Option<&AddressSpace>,
-        unread: UnreadCode,
-    ) -> Unwound {
-        let Options { arch, guessing, .. } = self.options;
-        let (registers, copy) = (stack.registers(arch), stack.copy());
-        // The time of the copy is unknown.
-        let (dump, thread) = (self.dump(stack.pid), (stack.pid, stack.tid));
-        let code = Code { dump: dump.as_ref(), time: None, thread, guessing };
-        self.copied.unwinder.set_guessing(guessing);
-        self.copied.unwinder.set_unread(unread);
-        let bare = space.unwrap_or_else(|| self.processes.space(stack.pid));
-        let (live, copied) = (Some(&mut self.files as &mut dyn Files), &mut self.copied);
-        self.jit_code.walk(live, &code, bare, copied, |copied, space, _| {
-            let CopiedStacks { unwinder, frames, end, stopped_in } = copied;
-            frames.clear();
-            let unwound = unwinder.unwind_live(space, &registers, copy, stack, MAX_FRAMES, frames);
-            *end = unwound.end;
-            *stopped_in = (*end == StackEnd::Unread).then(|| space.clone());
-            unwound
-        })
+    /// Takes the mappings with which the last stack ended at code whose instructions were not read yet.
+    pub fn take_unread(&mut self) -> Option<Unread> {
+        self.stopped_in.take().map(Unread)
     }
 }

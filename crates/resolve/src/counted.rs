@@ -9,10 +9,10 @@ use pyrograph_profile as profile;
 use pyrograph_profile::ThreadId;
 use pyrograph_unwind::UnwindInfo;
 
-use crate::collect::{Collected, module_of_tag};
+use crate::collect::Collected;
 use crate::cut::marker_of_cut;
 use crate::files::{Files, Identity, MappedFile};
-use crate::modules::{FileKey, ModuleId, is_anonymous, is_memory_file};
+use crate::module_ids::{FileKey, ModuleId, is_anonymous, is_memory_file, module_of_tag};
 use crate::resolver::Resolver;
 use crate::settle::Unnamed;
 use crate::stacks::{Marker, RawFrame, Weight};
@@ -169,7 +169,7 @@ impl<F: Files> Resolver<F> {
             cut = self.push_code(counted.pid, counted.kernel, counted.user);
         }
         let is_jit = Unnamed::is_jit(&self.frames);
-        let keeps_time = self.options.keep_time || is_jit && self.keeps_time(counted.pid);
+        let keeps_time = self.options.keep_times || is_jit && self.keeps_time(counted.pid);
         let time = counted.time.filter(|_| keeps_time);
         let raw = self.unnamed.table(is_jit);
         let stack = raw.intern(&self.frames);
@@ -210,7 +210,7 @@ impl<F: Files> Resolver<F> {
         let user = user?;
         // The kernel flags a whole stack, not a frame, as guessed: the guess was made at the code that has no table.
         let mut is_guess = false;
-        let mut frames = self.take_native_room();
+        let mut frames = self.languages.take_native_room();
         for (depth, UserFrame { module, address }) in user.frames.enumerate() {
             let module = match module.map(ModuleId) {
                 Some(module) if self.modules.is_known_file(module) => module,

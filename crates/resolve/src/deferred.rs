@@ -395,7 +395,7 @@ impl<'a> Worker<'a> {
             ..profile::Sample::new(StackId::ROOT)
         };
         let (len, value) = (places.len(), item.value);
-        Row { sample, len, value, keep_time: present.keep_time }
+        Row { sample, len, value, keep_times: present.keep_times }
     }
 
     /// Fills in the missing numbers: all at once, because most lookups are cache misses.

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use pyrograph_event::proc_text;
 use pyrograph_symbol::{BuildId, running_kernel_build_id};
 
-use crate::modules::{FileKey, is_memory_file};
+use crate::module_ids::{FileKey, is_memory_file};
 
 /// A mapping of code, as an event describes it.
 #[derive(Clone, Debug)]

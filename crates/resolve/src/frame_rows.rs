@@ -11,8 +11,9 @@ use pyrograph_profile::{
 use pyrograph_symbol::inlined_names;
 use pyrograph_unwind::UnwindInfo;
 
-use crate::languages::FunctionLabel;
-use crate::modules::{Held, Module, ModuleId, ModuleKind};
+use crate::language_frames::FunctionLabel;
+use crate::module_ids::ModuleId;
+use crate::modules::{Held, Module, ModuleKind};
 use crate::names::{Name, Naming};
 use crate::stacks::RawFrame;
 
@@ -289,7 +290,7 @@ impl<'a> FrameRows<'a> {
             let text = self.function(text, profile);
             return self.rows(&[profile.frames.intern(Frame::named(text, kind))]);
         }
-        let addresses = self.options.addresses;
+        let addresses = self.options.unknown_addresses;
         let unwind = self.held.get(&raw.module).and_then(|module| unwind_of(module));
         let module = self.module(raw.module, profile);
         let address = unwind.and_then(|unwind| unwind.svma(raw.address));

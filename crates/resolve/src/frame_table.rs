@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::modules::ModuleId;
+use crate::module_ids::ModuleId;
 use crate::stacks::RawFrame;
 
 /// Numbers of frames, shared by several threads. The assignment depends on the timing of the threads.

@@ -5,7 +5,7 @@ use std::io::{BufReader, Read, Seek};
 
 use pyrograph_symbol::{JitDump, PerfMap, Warning};
 
-use crate::modules::DumpFile;
+use crate::jit_tables::DumpFile;
 
 /// Number of bytes that are read of a perf map: a process could write one without end.
 const MAP_LIMIT: u64 = 1 << 30;

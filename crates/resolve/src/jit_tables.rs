@@ -15,8 +15,25 @@ use hashbrown::HashMap;
 use pyrograph_symbol::JitDump;
 use pyrograph_unwind::{AddressSpace, Arch, Frame, UnwindInfo};
 
-use crate::collect::module_of_tag;
-use crate::modules::DumpFile;
+use crate::module_ids::module_of_tag;
+
+/// A jitdump file. Its writer maps one page of it as executable, so that recordings notice it; there is no other sign.
+#[derive(Debug)]
+pub struct DumpFile {
+    /// Path of the file, as the process sees it.
+    pub path: String,
+    /// The file.
+    pub file: File,
+    /// Unwind tables in the file.
+    pub tables: Tables,
+}
+
+impl DumpFile {
+    /// Wraps an open file.
+    pub fn new(path: &str, file: File) -> Self {
+        Self { path: path.to_owned(), file, tables: Tables::default() }
+    }
+}
 
 /// Number of tables that are added for one stack; the next one with the same frames goes on from there.
 pub const MOST_LAID: usize = 64;
@@ -217,8 +234,7 @@ mod tests {
     use pyrograph_unwind::{Registers, StackCopy, Unwinder};
 
     use super::*;
-    use crate::collect::mapping_tag;
-    use crate::modules::ModuleId;
+    use crate::module_ids::{ModuleId, mapping_tag};
 
     const CODE: u64 = 0x10000;
     const CALLER: u64 = 0x20000;

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use hashbrown::{HashMap, HashSet};
 use pyrograph_elf::Image;
 use pyrograph_event::interpreter::{Call, Calls, Function, Interpreter, Language};
-use pyrograph_language::{Chunks, Found, InnerCall, Lines, Memory, Name, Runtime, Unknown};
-use pyrograph_profile::Marker;
+use pyrograph_language::{Chunks, Found, InnerCall, Lines, Memory, Runtime, Unknown};
+use pyrograph_profile::{Marker, Strings};
 use pyrograph_unwind::UnwindInfo;
 
 use crate::files::Files;
-use crate::modules::{ModuleId, ModuleKind};
-use crate::resolver::Resolver;
-use crate::splice::{self, Spliced};
+use crate::language_frames::{FunctionLabel, RawCall};
+use crate::module_ids::ModuleId;
+use crate::modules::{Module, ModuleKind};
+use crate::splice;
 use crate::stacks::{FunctionCode, RawFrame};
 
 /// An interpreter that was found in a file.
@@ -79,22 +80,6 @@ struct Known {
     lines: Lines,
 }
 
-/// A call, as it is put into a stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RawCall {
-    /// Start of a new interpreter's calls.
-    Interpreter(ModuleId),
-    Frame(RawFrame),
-    /// An evaluated string or block, and the index of the native frame that control returns to when it fails.
-    Eval(RawFrame, u32),
-    /// The main program.
-    Main(RawFrame),
-    /// Calls are missing; the frame is shown in their place.
-    Truncated(RawFrame),
-    /// End of one run of the interpreter's loop, which runs in the native frame with this index.
-    End(Option<u32>),
-}
-
 /// Memory of a process that may still run.
 struct Live<'a, F> {
     files: &'a F,
@@ -112,7 +97,18 @@ impl<F: Files> Memory for Live<'_, F> {
 }
 
 impl Languages {
-    /// Adds a file, if it holds an interpreter of a wanted language.
+    /// Searches an opened file for an interpreter of a wanted language, once.
+    pub fn look_at(&mut self, id: ModuleId, module: Option<&Module>, wanted: &[Language]) {
+        if wanted.is_empty() || !self.looked_at.insert(id) {
+            return;
+        }
+        if let Some(module) = module
+            && let ModuleKind::Elf { symbols: Some(symbols), unwind } = &module.kind
+        {
+            self.add_file(id, &module.path, (&**symbols.image(), unwind.as_deref()), wanted);
+        }
+    }
+
     fn add_file(
         &mut self,
         module: ModuleId,
@@ -148,84 +144,17 @@ impl Languages {
     pub fn take_found(&mut self) -> Vec<FoundInterpreter> {
         std::mem::take(&mut self.found)
     }
-}
-
-/// Text of a label: name, file and first line of a function, and the current line in it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct FunctionLabel<'a> {
-    pub function: &'a str,
-    pub file: &'a str,
-    pub start_line: u32,
-    pub line: u32,
-}
-
-/// Separator of a label's parts: names hold no control characters.
-const SEPARATOR: char = '\0';
-
-impl<'a> FunctionLabel<'a> {
-    fn text(name: &Name) -> Box<str> {
-        let file = name.file.as_deref().unwrap_or_default();
-        format!("{}{SEPARATOR}{file}{SEPARATOR}{}", name.function, name.start_line).into()
-    }
-
-    /// Appends a line to the text of a label, if it is known.
-    fn with_line(text: &str, line: u32) -> Cow<'_, str> {
-        match line {
-            0 => Cow::Borrowed(text),
-            line => Cow::Owned(format!("{text}{SEPARATOR}{line}")),
-        }
-    }
-
-    /// Parses the text of a label, with or without a line.
-    pub fn parse(text: &'a str) -> Self {
-        let mut parts = text.split(SEPARATOR);
-        let mut next = || parts.next().unwrap_or_default();
-        let (function, file) = (next(), next());
-        let (start_line, line) = (next(), next());
-        let number = |text: &str| text.parse().unwrap_or(0);
-        Self { function, file, start_line: number(start_line), line: number(line) }
-    }
-}
-
-impl<F: Files> Resolver<F> {
-    /// Returns the interpreters that were found in files since the last call.
-    pub fn found_interpreters(&mut self) -> Vec<FoundInterpreter> {
-        self.languages.take_found()
-    }
-
-    /// Searches an opened file for an interpreter, once.
-    pub(crate) fn find_interpreter(&mut self, id: ModuleId) {
-        if self.options.languages.is_empty() || !self.languages.looked_at.insert(id) {
-            return;
-        }
-        if let Some(module) = self.modules.get(id)
-            && let ModuleKind::Elf { symbols: Some(symbols), unwind } = &module.kind
-        {
-            let file = (&**symbols.image(), unwind.as_deref());
-            self.languages.add_file(id, &module.path, file, &self.options.languages);
-        }
-    }
-
-    /// Interpreters of wanted languages in which samples were taken, one of each version.
-    pub fn sampled_interpreters(&mut self) -> Vec<InterpreterVersion> {
-        if self.options.languages.is_empty() {
-            return Vec::new();
-        }
-        let modules: HashSet<ModuleId> =
-            self.unnamed.frames().map(|frame| frame.module).filter(|id| !id.is_jit()).collect();
-        modules.into_iter().for_each(|id| self.find_interpreter(id));
-        let found = self.languages.take_found().into_iter();
-        let mut known: Vec<_> = found.filter_map(|found| found.interpreter.ok()).collect();
-        known.sort_unstable_by(|a, b| (a.language, &a.version).cmp(&(b.language, &b.version)));
-        known.dedup();
-        known
-    }
 
     /// Names a function that the BPF programs have found. The rest of the process's memory is read if the process still
     /// runs.
-    pub fn add_function(&mut self, function: &Function) {
-        let Some(runtime) = self.languages.runtimes.get(&ModuleId(function.module)) else { return };
-        let rest = Live { files: &self.files, pid: function.pid };
+    pub fn add_function(
+        &mut self,
+        function: &Function,
+        files: &impl Files,
+        runs: impl Fn(i32) -> bool,
+    ) {
+        let Some(runtime) = self.runtimes.get(&ModuleId(function.module)) else { return };
+        let rest = Live { files, pid: function.pid };
         let memory = Chunks { chunks: &function.chunks, rest };
         // Java frees code at run time.
         if !runtime.is_same(&memory, function.function, function.identity) {
@@ -240,21 +169,20 @@ impl<F: Files> Resolver<F> {
             },
             lines: runtime.lines(&memory, function.function),
         };
-        if self.languages.functions.len() >= MOST_FUNCTIONS {
-            let processes = &self.processes;
-            self.languages.functions.retain(|(pid, ..), _| processes.runs(*pid));
-            if self.languages.functions.len() >= MOST_FUNCTIONS {
-                self.languages.functions.clear();
+        if self.functions.len() >= MOST_FUNCTIONS {
+            self.functions.retain(|(pid, ..), _| runs(*pid));
+            if self.functions.len() >= MOST_FUNCTIONS {
+                self.functions.clear();
             }
         }
         let key = (function.pid, function.function, function.identity);
-        self.languages.functions.insert(key, known);
+        self.functions.insert(key, known);
     }
 
-    /// Reads the calls of a stack into `languages.calls`.
-    fn read_calls(&mut self, calls: &Calls<'_>) {
+    /// Reads the calls of a stack into `calls`.
+    fn read_calls(&mut self, calls: &Calls<'_>, labels: &mut Strings, stats: &mut LanguageStats) {
         let pid = calls.pid();
-        let mut read = std::mem::take(&mut self.languages.calls);
+        let mut read = std::mem::take(&mut self.calls);
         read.clear();
         let mut language = None;
         let mut is_native = false;
@@ -262,7 +190,7 @@ impl<F: Files> Resolver<F> {
             let (text, line, code) = match call {
                 Call::Interpreter(module) => {
                     let module = ModuleId(module);
-                    language = self.languages.runtimes.get(&module).map(|known| known.language());
+                    language = self.runtimes.get(&module).map(|known| known.language());
                     read.push(RawCall::Interpreter(module));
                     continue;
                 }
@@ -272,13 +200,13 @@ impl<F: Files> Resolver<F> {
                     continue;
                 }
                 Call::Truncated => {
-                    let text = self.unnamed.labels.intern("[truncated]");
+                    let text = labels.intern("[truncated]");
                     read.push(RawCall::Truncated(RawFrame::label(text, false)));
                     continue;
                 }
                 Call::Frozen => {
-                    self.stats.languages.frozen += self.languages.samples;
-                    let text = self.unnamed.labels.intern(Marker::Frozen.label());
+                    stats.frozen += self.samples;
+                    let text = labels.intern(Marker::Frozen.label());
                     read.push(RawCall::Frame(RawFrame::label(text, false)));
                     continue;
                 }
@@ -287,14 +215,14 @@ impl<F: Files> Resolver<F> {
                     (Cow::Borrowed("(eval)"), line, FunctionCode::Interpreted)
                 }
                 Call::Function { function, identity, offset } => {
-                    match self.languages.functions.get(&(pid, function, identity)) {
+                    match self.functions.get(&(pid, function, identity)) {
                         Some(Known { lines, .. }) if let Some(calls) = lines.calls(offset) => {
                             // The last one is the compiled function; the others were inlined into it.
                             let compiled = calls.len().saturating_sub(1);
                             for (at, InnerCall { name, line }) in calls.into_iter().enumerate() {
                                 let text = FunctionLabel::text(name);
                                 let text = FunctionLabel::with_line(&text, line);
-                                let label = self.unnamed.labels.intern(&text);
+                                let label = labels.intern(&text);
                                 let code = match at == compiled {
                                     true => FunctionCode::Compiled,
                                     false => FunctionCode::Inlined,
@@ -314,7 +242,7 @@ impl<F: Files> Resolver<F> {
                             continue;
                         }
                         None => {
-                            self.stats.languages.nameless += self.languages.samples;
+                            stats.nameless += self.samples;
                             let language = language.map_or("interpreted", Language::name);
                             let text = Cow::Owned(format!("[{language} function]"));
                             (text, 0, FunctionCode::Interpreted)
@@ -322,7 +250,7 @@ impl<F: Files> Resolver<F> {
                     }
                 }
             };
-            let label = self.unnamed.labels.intern(&FunctionLabel::with_line(&text, line));
+            let label = labels.intern(&FunctionLabel::with_line(&text, line));
             let frame = RawFrame::function(label, code);
             read.push(match call {
                 Call::Main(_) => RawCall::Main(frame),
@@ -330,43 +258,42 @@ impl<F: Files> Resolver<F> {
                 _ => RawCall::Frame(frame),
             });
         }
-        self.languages.calls = read;
+        self.calls = read;
     }
 
-    /// Adds the native frames of a stack, leaf first, with the calls of interpreters among them. Returns true if the
+    /// Puts the calls of interpreters among the native frames of a stack, leaf first, and appends it to `out`. Returns true if the
     /// stack is whole then.
-    pub(crate) fn push_spliced(
+    pub fn splice(
         &mut self,
         native: Vec<RawFrame>,
         calls: &Calls<'_>,
         whole: bool,
+        labels: &mut Strings,
+        stats: &mut LanguageStats,
+        out: &mut Vec<RawFrame>,
     ) -> bool {
+        let mut began = false;
         if calls.is_empty() {
-            self.frames.extend(&native);
-            self.languages.native = native;
-            self.languages.native.clear();
-            return whole;
+            out.extend(&native);
+        } else {
+            self.read_calls(calls, labels, stats);
+            let files = splice::FilesOfCode {
+                interpreter: &|module| self.runtimes.get(&module).map(|runtime| &runtime.native),
+                switches_stacks: &|module| self.switching.contains(&module),
+            };
+            let spliced = splice::splice(&native, &self.calls, whole, &files);
+            stats.stacks += self.samples;
+            stats.unpaired += if spliced.paired { 0 } else { self.samples };
+            out.extend(spliced.frames);
+            began = spliced.began;
         }
-        self.read_calls(calls);
-        let languages = &mut self.languages;
-        let runtimes = &languages.runtimes;
-        let files = splice::FilesOfCode {
-            interpreter: &|module| runtimes.get(&module).map(|runtime| &runtime.native),
-            switches_stacks: &|module| languages.switching.contains(&module),
-        };
-        let spliced = splice::splice(&native, &languages.calls, whole, &files);
-        let Spliced { frames, paired, began } = spliced;
-        let stats = &mut self.stats.languages;
-        stats.stacks += languages.samples;
-        stats.unpaired += if paired { 0 } else { languages.samples };
-        self.frames.extend(frames);
-        languages.native = native;
-        languages.native.clear();
+        self.native = native;
+        self.native.clear();
         whole || began
     }
 
     /// Takes the reusable buffer for the native frames of a stack.
-    pub(crate) fn take_native_room(&mut self) -> Vec<RawFrame> {
-        std::mem::take(&mut self.languages.native)
+    pub fn take_native_room(&mut self) -> Vec<RawFrame> {
+        std::mem::take(&mut self.native)
     }
 }

@@ -4,8 +4,7 @@ use std::ops::Range;
 
 use pyrograph_unwind::AddressSpace;
 
-use crate::collect::module_of_tag;
-use crate::modules::ModuleId;
+use crate::module_ids::{ModuleId, module_of_tag};
 use crate::stacks::RawFrame;
 
 /// Cache of frames by address space and address. It is small enough for the CPU's near caches; a new entry replaces the

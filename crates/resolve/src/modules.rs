@@ -1,8 +1,8 @@
 //! Mapped files: each is opened when it is first seen, stays open, and is stored once.
 
 use std::collections::BTreeSet;
-use std::fs::{File, Metadata};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,8 @@ use pyrograph_symbol::{BuildId, Locator, Source};
 use pyrograph_unwind::UnwindInfo;
 
 use crate::files::{Files, Identity, MappedFile};
-use crate::jit_tables::Tables;
+use crate::jit_tables::DumpFile;
+use crate::module_ids::{FileKey, ModuleId, is_anonymous, is_memory_file};
 use crate::stacks::RawFrame;
 
 /// Name of the kernel in perf's records.
@@ -21,36 +22,6 @@ const KERNEL: &str = "[kernel.kallsyms]";
 mod jit;
 
 pub use self::jit::JitModules;
-
-/// Number of a module, an index into [`Modules`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ModuleId(pub u32);
-
-impl ModuleId {
-    /// The kernel and its modules; addresses are absolute.
-    pub const KERNEL: Self = Self(0);
-    /// Addresses without a known mapping; they are absolute.
-    pub const UNKNOWN: Self = Self(1);
-    /// The kernel of a virtual machine that runs on this one; addresses are the guest's.
-    pub const GUEST_KERNEL: Self = Self(2);
-    /// Programs of a virtual machine.
-    pub const GUEST: Self = Self(3);
-    /// The hypervisor of this machine.
-    pub const HYPERVISOR: Self = Self(4);
-
-    /// First number for JIT-compiled code. Files have small numbers, because the in-kernel engine has tables that are
-    /// indexed by them.
-    pub(crate) const JIT: u32 = 1 << 30;
-
-    /// Returns true if the module is JIT-compiled code.
-    pub(crate) fn is_jit(self) -> bool {
-        (Self::JIT..2 * Self::JIT).contains(&self.0)
-    }
-
-    pub(crate) fn index(self) -> usize {
-        self.0 as usize
-    }
-}
 
 /// Modules that some frames refer to, by number.
 pub type Held = HashMap<ModuleId, Arc<Module>>;
@@ -105,44 +76,6 @@ pub enum ModuleKind {
         /// Jitdump file with symbols, times and lines, if the process wrote one.
         dump: Option<Arc<DumpFile>>,
     },
-}
-
-/// A jitdump file. Its writer maps one page of it as executable, so that recordings notice it; there is no other sign.
-#[derive(Debug)]
-pub struct DumpFile {
-    /// Path of the file, as the process sees it.
-    pub path: String,
-    /// The file.
-    pub file: File,
-    /// Unwind tables in the file.
-    pub tables: Tables,
-}
-
-impl DumpFile {
-    /// Wraps an open file.
-    pub fn new(path: &str, file: File) -> Self {
-        Self { path: path.to_owned(), file, tables: Tables::default() }
-    }
-}
-
-/// Fields of `fstat` that change whenever a file's contents do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct FileKey {
-    /// Number of the device.
-    pub device: u64,
-    /// Number of the inode.
-    pub inode: u64,
-    /// Size in bytes.
-    pub size: u64,
-    /// Seconds and nanoseconds of the last change of the inode.
-    pub changed: (i64, i64),
-}
-
-impl FileKey {
-    pub(crate) fn new(data: &Metadata) -> Self {
-        let changed = (data.ctime(), data.ctime_nsec());
-        Self { device: data.dev(), inode: data.ino(), size: data.size(), changed }
-    }
 }
 
 /// Result of opening a mapped file; the vDSO has no key.
@@ -483,28 +416,6 @@ impl Modules {
     pub fn is_file(&self, id: ModuleId) -> bool {
         self.get(id).is_some_and(|module| matches!(module.kind, ModuleKind::Elf { .. }))
     }
-}
-
-/// Returns true if a mapping's name means memory with code that is in no file.
-pub fn is_anonymous(path: &str) -> bool {
-    const PREFIXES: [&str; 9] = [
-        "//anon",
-        "[anon",
-        "[heap]",
-        "[stack",
-        "/memfd:",
-        "/dev/zero",
-        "/SYSV",
-        "anon_inode:",
-        // With `MAP_HUGETLB`.
-        "/anon_hugepage",
-    ];
-    path.is_empty() || PREFIXES.iter().any(|prefix| path.starts_with(prefix))
-}
-
-/// Returns true if a mapping's name is the name of a memory file (`memfd_create`), which has no path.
-pub fn is_memory_file(path: &str) -> bool {
-    path.starts_with("/memfd:")
 }
 
 /// Returns true if a mapped file has the name of a jitdump file: `jit-1234.dump`. The number is the process's ID in its

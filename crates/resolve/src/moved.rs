@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use pyrograph_unwind::{AddressSpace, Mapping};
 
-use crate::collect::module_of_tag;
+use crate::module_ids::module_of_tag;
 
 /// Size of a huge page, in bytes. Moved code begins and ends at multiples of it. This tells it apart from memory of a
 /// JIT compiler in place of an unloaded library whose mapping is still in the records: that is hardly ever so aligned.
@@ -70,8 +70,7 @@ fn is_file(mapping: &Mapping) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collect::mapping_tag;
-    use crate::modules::ModuleId;
+    use crate::module_ids::{ModuleId, mapping_tag};
 
     const FILE: u64 = 0x40_0000;
 

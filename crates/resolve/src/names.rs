@@ -15,7 +15,8 @@ use pyrograph_symbol::{
 use crate::chains::Chains;
 use crate::frame_rows::{FrameRows, Names};
 use crate::jit::{JitName, name_jit};
-use crate::modules::{Held, Module, ModuleId, ModuleKind};
+use crate::module_ids::ModuleId;
+use crate::modules::{Held, Module, ModuleKind};
 use crate::stacks::{Marker, RawFrame, RawStacks};
 
 /// Function that maps the name of a symbol to another name.
@@ -27,7 +28,7 @@ pub struct Naming {
     /// Options for finding symbols.
     pub symbols: pyrograph_symbol::Options,
     /// True if functions without a symbol keep their address.
-    pub addresses: bool,
+    pub unknown_addresses: bool,
     /// True if samples keep the address of their leaf.
     pub instructions: bool,
     /// Replacement for names of functions.
@@ -42,7 +43,7 @@ pub struct Naming {
     /// that compiled it.
     pub by_time: bool,
     /// True if samples keep their times.
-    pub keep_time: bool,
+    pub keep_times: bool,
     /// Names that are kept for the next pass, if one will come soon.
     pub kept: Option<Arc<KeptNames>>,
 }
@@ -60,14 +61,14 @@ impl Naming {
         let symbols = pyrograph_symbol::Options::default();
         Self {
             symbols,
-            addresses: true,
+            unknown_addresses: true,
             instructions: false,
             rename: None,
             kallsyms: None,
             kernel_build_id: None,
             threads: 1,
             by_time: false,
-            keep_time: false,
+            keep_times: false,
             kept: None,
         }
     }

@@ -12,13 +12,14 @@ use pyrograph_unwind::{AddressSpace, Arch};
 
 use crate::announced::Announced;
 use crate::chains::Chains;
-use crate::collect::{Collected, Collector, Extra, Spaces, mapping_tag};
+use crate::collect::{Collected, Collector, Extra, Spaces};
 use crate::copied::CopiedStacks;
 use crate::cut::Cuts;
 use crate::files::{Files, as_command_line};
 use crate::jit_code::{Code, JitCode};
 use crate::jit_tables::Dump;
 use crate::languages::{LanguageStats, Languages};
+use crate::module_ids::mapping_tag;
 use crate::modules::Modules;
 use crate::names::{KeptNames, NameStats, Naming, Rename, name_chains};
 use crate::processes::Processes;
@@ -26,7 +27,10 @@ use crate::run_time_code::Watch;
 use crate::settle::{MOST_OPENED, Order, Part, Settler, StackMemory, Unnamed};
 use crate::stacks::{Marker, RawFrame, Weight};
 
+mod copied;
+mod languages;
 mod records;
+mod run_time_code;
 
 /// Number of control groups whose paths are kept. A damaged file must not use memory without bound.
 const MOST_CGROUPS: usize = 1 << 16;
@@ -45,7 +49,7 @@ pub struct Options {
     pub number_of: Option<String>,
     /// Keep each sample with its time and CPU. Otherwise only a total for each stack and thread is
     /// kept, so that a long recording needs no more memory than a short one.
-    pub keep_time: bool,
+    pub keep_times: bool,
     /// Limit to the size of stacks in bytes, raw and symbolized, if no times are kept. At the limit, new stacks are cut
     /// where they depart from known ones ([`Stats::left_out`]). `None` for no limit. See [`Resolver::settle`].
     pub stack_memory: Option<usize>,
@@ -57,7 +61,7 @@ pub struct Options {
     /// Leave out the kernel's frames.
     pub user_only: bool,
     /// Distinguish functions without a symbol by their addresses; otherwise they are named by their module alone.
-    pub addresses: bool,
+    pub unknown_addresses: bool,
     /// Keep the address of each sample's leaf, which identifies the instruction.
     pub instructions: bool,
     /// Find the callers of code without an unwind table by analysing its instructions.
@@ -130,7 +134,7 @@ pub(crate) struct Present {
     /// The jitdump file of the process.
     pub dump: Option<Dump>,
     /// True if each sample is kept with its time.
-    pub keep_time: bool,
+    pub keep_times: bool,
 }
 
 /// Turns records into a profile.
@@ -174,7 +178,7 @@ impl<F: Files> Resolver<F> {
             profile: Profile::new(vec![value_type, ValueType::new(number, "count")]),
             collector: Collector::new(options.arch, user_only).guessing(options.guessing),
             modules: Modules::new(options.symbols.locator.clone()),
-            settler: Settler::new(options.stack_memory.filter(|_| !options.keep_time)),
+            settler: Settler::new(options.stack_memory.filter(|_| !options.keep_times)),
             options,
             processes: Processes::default(),
             announced: Announced::default(),
@@ -279,14 +283,14 @@ impl<F: Files> Resolver<F> {
     pub(crate) fn naming(&mut self, threads: usize) -> Naming {
         Naming {
             symbols: self.options.symbols.clone(),
-            addresses: self.options.addresses,
+            unknown_addresses: self.options.unknown_addresses,
             instructions: self.options.instructions,
             rename: self.rename,
             kallsyms: self.files.kallsyms(),
             kernel_build_id: self.files.kernel_build_id(),
             threads,
             by_time: self.options.monotonic_time && self.modules.jit.has_dumps(),
-            keep_time: self.options.keep_time,
+            keep_times: self.options.keep_times,
             kept: None,
         }
     }
@@ -382,7 +386,7 @@ impl<F: Files> Resolver<F> {
     pub(crate) fn finish_with(mut self, chains: Chains, stats: &Stats) -> Resolved {
         self.stats.add(stats);
         if self.options.monotonic_time && self.modules.jit.has_dumps() {
-            self.unnamed.files = chains.into_stacks(self.options.keep_time);
+            self.unnamed.files = chains.into_stacks(self.options.keep_times);
             return self.finish();
         }
         self.modules.jit.refresh_all(&mut self.files);
@@ -404,7 +408,7 @@ impl<F: Files> Resolver<F> {
             process: self.processes.space(pid).clone(),
             kernel: self.kernel.clone(),
             dump: self.dump(pid),
-            keep_time: self.keeps_time(pid),
+            keep_times: self.keeps_time(pid),
         };
         (self.thread(pid, tid), present)
     }
@@ -425,8 +429,8 @@ impl<F: Files> Resolver<F> {
     /// Returns true if times of the process's samples are kept, if only until the end: the function at an address may
     /// depend on them.
     pub(crate) fn keeps_time(&self, pid: i32) -> bool {
-        let Options { keep_time, monotonic_time, .. } = self.options;
-        keep_time || monotonic_time && self.modules.jit.has_dump(pid)
+        let Options { keep_times, monotonic_time, .. } = self.options;
+        keep_times || monotonic_time && self.modules.jit.has_dump(pid)
     }
 
     fn sample(&mut self, sample: &Sample<'_>) {
@@ -437,7 +441,7 @@ impl<F: Files> Resolver<F> {
         let value = if self.options.count_samples { 1 } else { sample.period.unwrap_or(1) };
         let weight = Weight::one(value);
         let thread = self.thread(pid, tid);
-        let (all_times, keeps_time) = (self.options.keep_time, self.keeps_time(pid));
+        let (all_times, keeps_time) = (self.options.keep_times, self.keeps_time(pid));
         let is_jit = Unnamed::is_jit(&self.frames);
         // If all times are kept, samples stay in the order of time, in one table.
         let raw = self.unnamed.table(is_jit && !all_times);

@@ -1,14 +1,10 @@
 //! JIT-compiled code of processes, for callers that request its names from the processes.
 
-use std::fs::File;
-
-use crate::files::Files;
-use crate::modules::ModuleId;
-use crate::resolver::Resolver;
+use crate::module_ids::ModuleId;
 
 /// JIT-compiled code of one process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RunTimeCode(ModuleId);
+pub struct RunTimeCode(pub(crate) ModuleId);
 
 /// Processes that have mapped a file with a certain name.
 #[derive(Debug, Default)]
@@ -19,42 +15,21 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
+    /// Starts to watch for files whose path ends with `suffix`.
+    pub fn start(&mut self, suffix: &str) {
+        self.suffix = Some(suffix.to_owned());
+    }
+
+    /// Takes the processes that have mapped such a file.
+    pub fn take(&mut self) -> Vec<i32> {
+        std::mem::take(&mut self.pids)
+    }
+
     pub fn mapped(&mut self, pid: i32, path: &str) {
         let path = path.strip_suffix(" (deleted)").unwrap_or(path);
         if self.suffix.as_ref().is_some_and(|suffix| path.ends_with(suffix)) {
             self.pids.push(pid);
         }
-    }
-}
-
-impl<F: Files> Resolver<F> {
-    /// Starts to watch for processes that map code of a file whose path ends with `suffix`.
-    pub fn watch_for(&mut self, suffix: &str) {
-        self.watch.suffix = Some(suffix.to_owned());
-    }
-
-    /// Returns the processes that have mapped such a file since the last call. One may be listed several times.
-    pub fn take_watched(&mut self) -> Vec<i32> {
-        std::mem::take(&mut self.watch.pids)
-    }
-
-    /// JIT-compiled code of the program that a process currently runs.
-    pub fn run_time_code(&mut self, pid: i32) -> RunTimeCode {
-        RunTimeCode(self.modules.jit.of_process(&mut self.files, pid))
-    }
-
-    /// Sets the perf map that symbolizes a program's code from now on, in place of one that the program writes. Frames
-    /// that are symbolized already keep their names.
-    pub fn set_perf_map(&mut self, code: RunTimeCode, map: File) {
-        self.modules.jit.set_map(code.0, map);
-    }
-
-    /// Addresses in a program's JIT-compiled code in stacks that are not symbolized yet, in any order.
-    pub fn run_time_addresses(&self, code: RunTimeCode) -> impl Iterator<Item = u64> {
-        // If times are kept, all stacks are in one table.
-        let files = self.options.keep_time.then(|| self.unnamed.files.frames());
-        let frames = self.unnamed.jit.frames().iter().chain(files.into_iter().flatten());
-        frames.filter(move |frame| frame.module == code.0).map(|frame| frame.address)
     }
 }
 
@@ -67,7 +42,7 @@ mod tests {
         let mut watch = Watch::default();
         watch.mapped(1, "/a/libjvm.so");
         assert!(watch.pids.is_empty(), "nobody asked");
-        watch.suffix = Some("/libjvm.so".to_owned());
+        watch.start("/libjvm.so");
         for (pid, path) in [
             (2, "/a/libjvm.so"),
             (3, "/a/notlibjvm.so"),
@@ -77,6 +52,6 @@ mod tests {
         ] {
             watch.mapped(pid, path);
         }
-        assert_eq!(watch.pids, [2, 4]);
+        assert_eq!(watch.take(), [2, 4]);
     }
 }

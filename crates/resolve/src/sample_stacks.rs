@@ -76,7 +76,7 @@ pub(crate) fn as_chains(raw: &mut RawStacks) -> Chains {
         frames.clear();
         frames.extend(raw.stacks.leaf_first(row.sample.stack).map(|frame| frame.0));
         let (sample, len, value) = (row.sample, frames.len(), row.weight.value);
-        builder.add(&[Row { sample, len, value, keep_time: true }], &frames);
+        builder.add(&[Row { sample, len, value, keep_times: true }], &frames);
     }
     builder.finish(raw.frames())
 }
@@ -109,7 +109,7 @@ mod tests {
     use pyrograph_profile::{Sample, ThreadId};
 
     use super::*;
-    use crate::modules::ModuleId;
+    use crate::module_ids::ModuleId;
     use crate::stacks::{RawFrame, Weight};
 
     #[test]

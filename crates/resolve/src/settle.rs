@@ -112,7 +112,7 @@ impl Unnamed {
         if naming.by_time {
             for raw in [&mut self.files, &mut self.jit] {
                 *raw = split_versions(std::mem::take(raw), modules);
-                if !naming.keep_time {
+                if !naming.keep_times {
                     raw.forget_times();
                 }
             }

@@ -7,9 +7,10 @@ use pyrograph_event::interpreter::Calls;
 use pyrograph_profile::{Sample, ThreadId};
 use pyrograph_unwind::UnreadCode;
 
-use crate::collect::{Place, Spaces, mapping_tag};
+use crate::collect::{Place, Spaces};
 use crate::copied::{CopiedStack, UnwoundCopy};
 use crate::files::Files;
+use crate::module_ids::mapping_tag;
 use crate::names::{NameStats, name_addresses};
 use crate::resolver::{Resolver, Stats, available_threads};
 use crate::sample_stacks::{SampleStacks, as_chains, locate};

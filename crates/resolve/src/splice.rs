@@ -6,8 +6,8 @@
 
 use pyrograph_language::Native;
 
-use crate::languages::RawCall;
-use crate::modules::ModuleId;
+use crate::language_frames::RawCall;
+use crate::module_ids::ModuleId;
 use crate::stacks::RawFrame;
 
 /// A native stack with interpreter calls in it, leaf first.

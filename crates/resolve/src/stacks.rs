@@ -7,7 +7,7 @@ use hashbrown::HashTable;
 pub use pyrograph_profile::Marker;
 use pyrograph_profile::{FrameId, FrameKind, Sample, Samples, StackId, Stacks, StringId};
 
-use crate::modules::ModuleId;
+use crate::module_ids::ModuleId;
 
 /// One frame before symbolization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -77,7 +77,7 @@ impl RawFrame {
     }
 
     /// Frame of a function of a language that is interpreted or JIT-compiled. `text` is its
-    /// [`FunctionLabel`](crate::languages::FunctionLabel).
+    /// [`FunctionLabel`](crate::language_frames::FunctionLabel).
     pub fn function(text: StringId, code: FunctionCode) -> Self {
         Self::new(LABEL, u64::from(text.0) << 3 | code as u64)
     }

@@ -9,7 +9,8 @@ use hashbrown::HashMap;
 use pyrograph_profile::StackId;
 use pyrograph_symbol::JitDump;
 
-use crate::modules::{Held, ModuleId, ModuleKind};
+use crate::module_ids::ModuleId;
+use crate::modules::{Held, ModuleKind};
 use crate::stacks::RawStacks;
 
 /// Assigns versions to frames of samples whose times are known and on `CLOCK_MONOTONIC`, the clock that jitdump files
@@ -72,7 +73,8 @@ mod tests {
     use pyrograph_profile::{Profile, Sample, Strings, ThreadId, ValueType};
 
     use super::*;
-    use crate::modules::{DumpFile, Module};
+    use crate::jit_tables::DumpFile;
+    use crate::modules::Module;
     use crate::names::{Naming, name_stacks};
     use crate::stacks::{RawFrame, Weight};
 

@@ -88,7 +88,13 @@ pub fn print(message: &Message, verbose: bool) {
         Message::StillRun(processes) => say!("{}", still_run(processes)),
         Message::Memory(resident) if verbose => say!("{}", memory(resident)),
         Message::Stacks(memory) if verbose => say!("{}", stacks_held(memory)),
-        _ => {}
+        Message::Engine(_)
+        | Message::Lacks(_)
+        | Message::Started(_)
+        | Message::InKernel(_)
+        | Message::GoroutinesLeftOut(0)
+        | Message::Memory(_)
+        | Message::Stacks(_) => {}
     }
 }
 
@@ -180,7 +186,7 @@ fn java(report: &JvmReport, verbose: bool) {
         JvmReport::Failed { pid, error } if verbose || !error.is_expected() => {
             say!("java (PID {pid}) does not name the code that it compiles: {error}");
         }
-        _ => {}
+        JvmReport::Named { .. } | JvmReport::Done { .. } | JvmReport::Failed { .. } => {}
     }
 }
 

@@ -154,7 +154,7 @@ const CIRCLES: &[(&str, usize)] = &[
     ("record", 3),
     ("recorder", 3),
     ("render", 5),
-    ("resolve", 9),
+    ("resolve", 2),
     ("symbol", 12),
     ("syscall", 5),
     ("unwind", 10),

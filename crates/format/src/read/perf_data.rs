@@ -56,7 +56,7 @@ impl Reader for PerfData {
         };
         let options = ResolveOptions {
             count_samples: options.count == Count::Samples,
-            keep_samples: options.detail == Detail::Samples,
+            keep_times: options.detail == Detail::Samples,
             threads: options.threads,
             unknown_addresses: options.unknown_addresses,
             instructions: options.instructions,

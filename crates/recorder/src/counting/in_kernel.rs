@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pyrograph_bpf::{CountKey, CountedEvent, EventCount, EventCounter, EventOptions};
-use pyrograph_record::{Counters, Target, Unit, descendants, online_cpus, threads};
+use pyrograph_record::{Counters, Target, Unit, family, online_cpus, threads};
 
 use super::CountPlan;
 use super::choice::{Choice, InKernelEvent};
@@ -121,8 +121,7 @@ impl InKernel {
     fn follow(&mut self, pids: &[i32], inherit: bool) -> Result<(), Error> {
         let mut known: BTreeMap<i32, u32> = BTreeMap::new();
         loop {
-            let children = if inherit { descendants(pids) } else { Vec::new() };
-            let all = pids.iter().chain(&children).flat_map(|pid| threads(*pid));
+            let all = family(pids, inherit).into_iter().flat_map(threads);
             let mut new: Vec<(i32, u32)> = Vec::new();
             for thread in all {
                 let index = u32::try_from(known.len()).unwrap_or(u32::MAX);

@@ -7,8 +7,7 @@ use pyrograph_bpf::{Engine, RefusedLanguages, prefer_this_thread};
 use pyrograph_event::request::Trigger;
 use pyrograph_profile::ThreadDetail;
 use pyrograph_record::{
-    Error as RecordError, Event, Options, Rate, Session, StackMode, Target, Unit, Waiting,
-    descendants,
+    Error as RecordError, Event, Options, Rate, Session, StackMode, Target, Unit,
 };
 use pyrograph_resolve::{LiveFiles, Resolver};
 
@@ -43,11 +42,7 @@ fn open_with(mut engine: Engine, plan: &Plan, report: &mut Report) -> Result<Ope
         return Err(RecordError::NoSuchProcess { pid: *pid }.into());
     }
     // The child is forked before limits are raised, so that it has the limits of its user.
-    let command = match &plan.target {
-        Target::Command(argv) => Some(argv),
-        Target::Processes(_) | Target::System => plan.beside.as_ref(),
-    };
-    let command = command.map(|argv| Waiting::fork(argv, &plan.launch)).transpose()?;
+    let command = plan.target.fork(plan.beside.as_ref(), &plan.launch)?;
     let session = Session::open(&events(plan)?)?;
     session.notices().iter().for_each(|notice| report(Message::Notice(notice.clone())));
     let event = session.event().clone();
@@ -74,14 +69,9 @@ fn open_with(mut engine: Engine, plan: &Plan, report: &mut Report) -> Result<Ope
 
 /// Loads the programs.
 fn load(plan: &Plan) -> Result<Engine, pyrograph_bpf::Error> {
-    let processes = match &plan.target {
-        Target::Processes(pids) => Some(pids.iter().copied().chain(started_by(plan)).collect()),
-        Target::Command(_) => Some(Vec::new()),
-        Target::System => None,
-    };
     let question = &plan.question;
     Engine::load(&pyrograph_bpf::Options {
-        processes,
+        processes: plan.target.family(plan.inherit),
         inherit: plan.inherit,
         user: plan.user,
         kernel: plan.kernel,
@@ -95,10 +85,10 @@ fn load(plan: &Plan) -> Result<Engine, pyrograph_bpf::Error> {
         names: plan.filters.names.clone(),
         group: plan.filters.group,
         by_cpu: plan.filters.by_cpu || plan.keep_times,
-        times: plan.keep_times,
-        table_budget: plan.table_memory,
+        keep_times: plan.keep_times,
+        table_memory: plan.table_memory,
         at_switches: plan.at_switches,
-        no_guess: !plan.guessing,
+        guessing: plan.guessing,
         languages: if plan.user { plan.languages.clone() } else { Vec::new() },
         command_lines: plan.thread_detail != ThreadDetail::Name,
         lines: plan.lines,
@@ -141,14 +131,6 @@ fn events(plan: &Plan) -> Result<Options, Error> {
         duration: None,
         ..plan.events()
     })
-}
-
-/// Returns the processes that the target processes have started, if these are recorded.
-fn started_by(plan: &Plan) -> Vec<i32> {
-    match &plan.target {
-        Target::Processes(pids) if plan.inherit => descendants(pids),
-        _ => Vec::new(),
-    }
 }
 
 /// Measures the time of a call that allocates memory while such calls are probed. The calls of this process are probed

@@ -6,7 +6,6 @@ use super::error::JvmError;
 
 /// Reports about a virtual machine.
 #[derive(Debug)]
-#[non_exhaustive]
 pub enum JvmReport {
     /// Detail: the machine has named its code for the first time.
     Named {

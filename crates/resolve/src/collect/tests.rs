@@ -5,6 +5,7 @@ use pyrograph_event::{Attr, Layout, Record, kind, misc, regs, sample_type};
 use pyrograph_unwind::UnwindInfo;
 
 use super::*;
+use crate::module_ids::mapping_tag;
 
 const IP: u64 = 0x1234;
 const STACK: u64 = 0x7000;

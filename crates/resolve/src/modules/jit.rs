@@ -6,10 +6,11 @@ use std::sync::Arc;
 use hashbrown::HashMap;
 use pyrograph_unwind::AddressSpace;
 
-use crate::collect::module_of_tag;
 use crate::files::Files;
+use crate::module_ids::{ModuleId, module_of_tag};
 
-use super::{DumpFile, Held, Module, ModuleId, ModuleKind};
+use super::{Held, Module, ModuleKind};
+use crate::jit_tables::DumpFile;
 
 /// Weight of a module with an open file, compared with one without: a process may have only a thousand open files.
 const OPEN_IS_AS_MANY: usize = 16;

@@ -3,8 +3,8 @@
 use pyrograph_event::{Comm, FileId, Ksymbol, Mmap, Mmap2, Task};
 
 use super::Resolver;
-use crate::collect::{mapping_tag, module_of_tag};
 use crate::files::{Files, Identity, MappedFile};
+use crate::module_ids::{mapping_tag, module_of_tag};
 use crate::moved::{self, Moved};
 use crate::processes::Start;
 

@@ -42,7 +42,7 @@ fn resolver(memory: Option<usize>, threads: ThreadDetail) -> Resolver<WithMap> {
         value_type: ValueType::new("cpu", "ns"),
         count_samples: false,
         number_of: None,
-        keep_time: false,
+        keep_times: false,
         instructions: false,
         stack_memory: memory,
         guessing: true,
@@ -50,7 +50,7 @@ fn resolver(memory: Option<usize>, threads: ThreadDetail) -> Resolver<WithMap> {
         monotonic_time: false,
         threads,
         user_only: false,
-        addresses: true,
+        unknown_addresses: true,
         arch: Arch::X86_64,
         symbols: pyrograph_symbol::Options { locator, ..Default::default() },
     };
