@@ -353,35 +353,48 @@ fn waits_have_their_shares_under_the_functions_that_wait() {
     }
     const SCRIPT: &str = "
 import os, threading, time
-def waited(): return time.perf_counter_ns() - time.thread_time_ns()
-def clock(name, f):
-    start = waited(); f(); os.write(1, f'{name} {waited() - start}\\n'.encode())
+def waited():
+    while True:
+        start = time.perf_counter_ns(); ran = time.thread_time_ns()
+        if time.perf_counter_ns() - start < 500000: return start - ran
 def naps():
+    start = waited()
     for i in range(40): time.sleep(0.02)
+    return waited() - start
 def reads():
+    start = waited()
     while os.read(r, 1): pass
+    return waited() - start
+def say(name, f): os.write(1, f'{name} {f()}\\n'.encode())
 r, w = os.pipe()
-reader = threading.Thread(target=lambda: clock('reads', reads)); reader.start()
-clock('naps', naps)
+reader = threading.Thread(target=lambda: say('reads', reads)); reader.start()
+say('naps', naps)
 for i in range(20): time.sleep(0.02); os.write(w, b'x')
 os.close(w); reader.join()
 def compute():
     end = time.perf_counter() + 0.5
     while time.perf_counter() < end: pass
-def first(): compute()
-def second(): compute()
-other = threading.Thread(target=lambda: clock('first', first)); other.start()
-clock('second', second); other.join()
+def first(): start = waited(); compute(); return waited() - start
+def second(): start = waited(); compute(); return waited() - start
+other = threading.Thread(target=lambda: say('first', first)); other.start()
+say('second', second); other.join()
 ";
     const PERL_SCRIPT: &str = "
 use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC CLOCK_THREAD_CPUTIME_ID);
-sub naps { select undef, undef, undef, 0.02 for 1 .. 40 }
-sub reads { 1 while sysread $r, my $b, 1 }
-sub waited { clock_gettime(CLOCK_MONOTONIC) - clock_gettime(CLOCK_THREAD_CPUTIME_ID) }
-sub clock { my ($name, $f) = @_; my $start = waited(); $f->(); printf \"%s %d\\n\", $name, (waited() - $start) * 1e9 }
+sub waited {
+    my ($start, $ran);
+    do {
+        $start = clock_gettime(CLOCK_MONOTONIC);
+        $ran = clock_gettime(CLOCK_THREAD_CPUTIME_ID);
+    } while clock_gettime(CLOCK_MONOTONIC) - $start > 0.0005;
+    $start - $ran
+}
+sub naps { my $start = waited(); select undef, undef, undef, 0.02 for 1 .. 40; waited() - $start }
+sub reads { my $start = waited(); 1 while sysread $r, my $b, 1; waited() - $start }
+sub say { my ($name, $f) = @_; printf \"%s %d\\n\", $name, $f->() * 1e9 }
 $| = 1; pipe $r, $w;
 if (!fork) { close $r; for (1 .. 20) { select undef, undef, undef, 0.02; syswrite $w, 'x' } exit }
-close $w; clock('reads', \\&reads); clock('naps', \\&naps);
+close $w; say('reads', \\&reads); say('naps', \\&naps);
 ";
     let folder = tempfile::tempdir().expect("a folder");
     let scripts = [
@@ -397,8 +410,8 @@ close $w; clock('reads', \\&reads); clock('naps', \\&naps);
             let (function, measured) = line.split_once(' ').expect("a name and a time");
             let measured: f64 = measured.parse().expect("nanoseconds");
             let found = value_of(&folded, &format!("{prefix}{function}"));
-            // The clocks are read, one after the other, some microseconds before and after; on a busy machine a thread may lose its
-            // CPU in between.
+            // A function reads the clocks itself, first and last: what it waits for meanwhile is within it. On a busy machine a thread may
+            // lose its CPU after it.
             let most = 0.02 * measured + sharp(20e6, 1e6);
             assert!(
                 (found - measured).abs() < most,
