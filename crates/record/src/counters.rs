@@ -15,12 +15,14 @@ use crate::error::Error;
 use crate::event::{Event, Refusal};
 use crate::launch::Launch;
 use crate::limits;
-use crate::options::{Options, Rate, StackMode, Target};
+use crate::options::{Options, Rate};
 use crate::permission::{Rights, Wanted};
 use crate::plan::Plan;
 use crate::procfs;
 use crate::reader::{Ended, Stopper};
+use crate::stack_mode::StackMode;
 use crate::sys;
+use crate::target::Target;
 use crate::watch::Watch;
 
 /// Options of counters.

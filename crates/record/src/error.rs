@@ -5,8 +5,8 @@ use std::io;
 use std::time::Duration;
 
 use crate::event::EventError;
-use crate::options::StackMode;
 use crate::permission::NotPermitted;
+use crate::stack_mode::StackMode;
 
 /// Reasons why a recording cannot be made or go on.
 #[derive(Debug, thiserror::Error)]

@@ -20,7 +20,9 @@ pub mod ptrace;
 mod reader;
 mod ring;
 mod session;
+mod stack_mode;
 mod sys;
+mod target;
 mod watch;
 mod weights;
 
@@ -34,11 +36,13 @@ pub use event::{
 };
 pub use launch::{Launch, User};
 pub use limits::online_cpus;
-pub use options::{Cpus, Options, Rate, StackMode, Target};
+pub use options::{Cpus, Options, Rate};
 pub use pace::possible_rate;
 pub use permission::{Cause, NotPermitted, Wanted};
 pub use procfs::{Mapping, descendants, family, mappings, process_of, threads};
 pub use pyrograph_event::clock::monotonic_now;
 pub use reader::{Ended, Pacer, Stopper};
 pub use session::{Next, Recording, Session, Summary};
+pub use stack_mode::StackMode;
+pub use target::Target;
 pub use watch::Watch;

@@ -5,10 +5,11 @@ use std::io;
 
 use crate::error::{Error, Notice};
 use crate::event::Event;
-use crate::options::{Options, StackMode};
+use crate::options::Options;
 use crate::permission::sysctl;
 use crate::plan::Plan;
 use crate::ring::Ring;
+use crate::stack_mode::StackMode;
 use crate::sys;
 
 /// Maximum total size of all ring buffers in bytes, unless each of them would be smaller than the minimum.
@@ -126,7 +127,7 @@ fn open_all(cpus: &[u32], bytes: usize, clock: Option<i32>) -> io::Result<Vec<Ri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::options::Target;
+    use crate::target::Target;
 
     #[test]
     fn cpu_lists() {

@@ -8,10 +8,12 @@ use pyrograph_event::{Attr, Layout, flag, read_format, regs, sample_type};
 use crate::error::{Error, Notice};
 use crate::event::{Event, Modifiers};
 use crate::limits;
-use crate::options::{Options, Rate, StackMode, Target};
+use crate::options::{Options, Rate};
 use crate::pace;
 use crate::permission::{Rights, Wanted, sysctl};
+use crate::stack_mode::StackMode;
 use crate::sys;
+use crate::target::Target;
 use crate::weights::Weights;
 
 /// Attributes of the event that is opened for each thread and CPU.

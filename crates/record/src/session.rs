@@ -19,11 +19,13 @@ use crate::error::{Error, Notice};
 use crate::event::Event;
 use crate::filter::Filter;
 use crate::limits;
-use crate::options::{Options, Rate, StackMode, Target};
+use crate::options::{Options, Rate};
 use crate::plan::Plan;
 use crate::procfs::{self, Initial};
 use crate::reader::{Ended, Outcome, Pacer, Reader, Round, Stopper};
 use crate::ring::Ring;
+use crate::stack_mode::StackMode;
+use crate::target::Target;
 use crate::watch::Watched;
 
 /// Events that are open and not yet started.

@@ -5,9 +5,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::error::Error;
-use crate::options::Target;
 use crate::reader::{Ended, Stopper};
 use crate::sys;
+use crate::target::Target;
 
 /// A process whose end may end the recording.
 #[derive(Debug)]

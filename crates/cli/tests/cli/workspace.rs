@@ -151,7 +151,7 @@ const CIRCLES: &[(&str, usize)] = &[
     ("language", 8),
     ("perf-data", 2),
     ("profile", 4),
-    ("record", 3),
+    ("record", 2),
     ("recorder", 3),
     ("render", 5),
     ("resolve", 2),
