@@ -28,8 +28,15 @@ pub enum StartPart {
 }
 
 impl StartPart {
-    /// Returns what a frame is, given its label, module and kind.
-    pub fn of(name: &str, module: &str, kind: FrameKind) -> Self {
+    /// Returns what a frame is, given its label, its full name if the label is a shorter form, its module and kind.
+    pub fn of(name: &str, full: Option<&str>, module: &str, kind: FrameKind) -> Self {
+        match (Self::by_name(name, module, kind), full) {
+            (Self::None, Some(full)) => Self::by_name(full, module, kind),
+            (part, _) => part,
+        }
+    }
+
+    fn by_name(name: &str, module: &str, kind: FrameKind) -> Self {
         match kind {
             FrameKind::Interpreted | FrameKind::Jit => return Self::Code,
             FrameKind::Kernel | FrameKind::Marker(_) => return Self::None,
@@ -171,7 +178,10 @@ pub(crate) fn start_nodes(profile: &Profile, calls: &impl Calls) -> Vec<bool> {
 
 /// What a node is; one with functions of several modules is what all of them are.
 fn part_of(profile: &Profile, calls: &impl Calls, node: usize) -> StartPart {
-    let part = |module: &str| StartPart::of(calls.name(node), module, calls.kind(node));
+    let name = calls.name(node);
+    let full = profile.strings.find(name).and_then(|name| profile.full_names.get(name));
+    let full = full.map(|full| profile.strings.get(full));
+    let part = |module: &str| StartPart::of(name, full, module, calls.kind(node));
     let modules = calls.modules(node);
     let mut parts = modules.iter().map(|&module| part(profile.strings.get(module)));
     let first = parts.next().unwrap_or_else(|| part(""));

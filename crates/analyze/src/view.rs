@@ -277,7 +277,7 @@ fn frames(
             address: frame.address,
             kind: frame.kind,
             guessed: frame.guessed,
-            start: StartPart::of(name, profile.strings.get(frame.module), frame.kind),
+            start: StartPart::of(name, Some(&full), profile.strings.get(frame.module), frame.kind),
         });
     }
     (frames, places)

@@ -130,6 +130,23 @@ fn text_without_modules_has_no_start() {
     );
 }
 
+/// As on the terminal, where names are short.
+#[test]
+fn short_names_are_known_by_the_full_ones() {
+    let lines = "_start%app __libc_start_main%libc.so.6 main%app std::rt::lang_start%app \
+                 std::sys::backtrace::__rust_begin_short_backtrace%app core::ops::function::FnOnce::call_once%app \
+                 app::main%app app::work%app 5";
+    let profile = profile(lines);
+    let profile = crate::ShownNames::new(&profile, crate::AsOne::Tiers).rename(profile);
+    let tree = Tree::new(&profile, &LabelOptions::default());
+    let options = FlameOptions { fold_start: true, ..FlameOptions::default() };
+    let graph = flame(&profile, &tree, &options).expect("samples");
+    let names: Vec<&str> =
+        graph.frames[1..].iter().map(|frame| graph.names.get(frame.name)).collect();
+    assert_eq!(names, ["_start", "app::main", "app::work"]);
+    assert_eq!(graph.frames[1].folded, 5);
+}
+
 #[test]
 fn all_rows_are_drawn_unless_it_is_asked_for() {
     let lines = "_start%app __libc_start_main%libc.so.6 main%app 1";
