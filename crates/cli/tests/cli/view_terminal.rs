@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use crate::common::terminal::Terminal;
 use crate::common::{pyrograph, run, text, wait_until};
@@ -41,12 +42,20 @@ fn view(folder: &Path, arguments: &[&str], columns: u16, rows: u16) -> Terminal 
 /// Compares the screen with the one that is kept.
 fn check(terminal: &Terminal, name: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/screens/{name}.txt"));
-    let screen: String =
-        terminal.text().lines().map(|line| format!("{}\n", line.trim_end())).collect();
+    let screen = || -> String {
+        terminal.text().lines().map(|line| format!("{}\n", line.trim_end())).collect()
+    };
     if std::env::var_os("PYROGRAPH_BLESS").is_some() {
-        std::fs::write(&path, &screen).expect("the screen can be written");
+        std::thread::sleep(Duration::from_secs(1));
+        std::fs::write(&path, screen()).expect("the screen can be written");
     }
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    // What was waited for may stand above what is still being written.
+    let until = Instant::now() + Duration::from_secs(10);
+    while screen() != kept && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let screen = screen();
     assert_eq!(screen, kept, "{name}: PYROGRAPH_BLESS=1 if that is meant");
 }
 
