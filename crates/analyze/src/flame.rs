@@ -112,6 +112,17 @@ pub struct FlameFrame {
     pub folded: u32,
 }
 
+impl FlameFrame {
+    /// Number of rows that it stands for in addition, as text: `+8 rows`.
+    pub fn folded_text(&self) -> Option<String> {
+        match self.folded {
+            0 => None,
+            1 => Some("+1 row".to_owned()),
+            more => Some(format!("+{more} rows")),
+        }
+    }
+}
+
 /// Lays out a tree from the root. `profile` is the profile of `tree`.
 ///
 /// # Errors
@@ -169,6 +180,13 @@ pub(crate) enum Order {
 
 /// Slot of a node that was left out.
 const LEFT_OUT: u32 = u32::MAX;
+
+/// A callee with its left edge, and the number of folded rows between it and the frame below.
+struct Placed {
+    child: Child,
+    start: u64,
+    folded: u32,
+}
 
 /// Lays out calls. Nodes for which `start` is true are drawn in the row of the first of them.
 fn lay_out<C: Calls>(
@@ -236,14 +254,14 @@ fn lay_out<C: Calls>(
         folded: 0,
     });
     nodes.push(0);
-    // Callees that are to be placed, the leftmost last, with their left edges and the number of folded rows below them.
-    let mut waiting: Vec<(Child, u64, u32)> = Vec::new();
+    // The leftmost is the last.
+    let mut waiting: Vec<Placed> = Vec::new();
     let is_start = |node: usize| start.get(node) == Some(&true);
     let mut at = 0;
     while at < graph.frames.len() {
         let parent = graph.frames[at];
         let own = |slot: u32| calls.self_values(options.column)[kept[slot as usize] as usize];
-        let callees = |slot: u32, start: u64, folded: u32, waiting: &mut Vec<(Child, u64, u32)>| {
+        let place_callees = |slot: u32, start: u64, folded: u32, waiting: &mut Vec<Placed>| {
             let first = waiting.len();
             // In folded text, the line of the samples that end here sorts before the lines of the callees.
             let mut start = start.saturating_add(own(slot));
@@ -251,19 +269,19 @@ fn lay_out<C: Calls>(
                 let node = child.node as usize;
                 start = start.saturating_add(child.gap);
                 start = calls.start(options.column, node).unwrap_or(start);
-                waiting.push((child, start, folded));
+                waiting.push(Placed { child, start, folded });
                 start = start.saturating_add(totals[node]);
             }
             waiting[first..].reverse();
         };
-        callees(nodes[at], parent.start, 0, &mut waiting);
-        while let Some((child, start, folded)) = waiting.pop() {
+        place_callees(nodes[at], parent.start, 0, &mut waiting);
+        while let Some(Placed { child, start, folded }) = waiting.pop() {
             let node = child.node as usize;
             if is_start(node) && is_start(calls.parent(node)) {
                 let frame = &mut graph.frames[at];
                 frame.folded = frame.folded.max(folded + 1);
                 frame.own = frame.own.map(|sum| sum.saturating_add(own(child.slot)));
-                callees(child.slot, start, folded + 1, &mut waiting);
+                place_callees(child.slot, start, folded + 1, &mut waiting);
                 continue;
             }
             let all = calls.modules(node);

@@ -9,7 +9,7 @@ use pyrograph_profile::{FrameKind, Profile};
 
 use crate::calls::Calls;
 
-/// What a frame is for the start, if all its callers belong to it.
+/// Role of a frame in the start of a thread, given that all its callers belong to the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StartPart {
     /// Not a part of it.
@@ -28,11 +28,17 @@ pub enum StartPart {
 }
 
 impl StartPart {
-    /// Returns what a frame is, given its label, its full name if the label is a shorter form, its module and kind.
-    pub fn of(name: &str, full: Option<&str>, module: &str, kind: FrameKind) -> Self {
-        match (Self::by_name(name, module, kind), full) {
-            (Self::None, Some(full)) => Self::by_name(full, module, kind),
-            (part, _) => part,
+    /// Returns the role of a frame by its label, module and kind. `full` returns its full name, if the label is a shorter form; it
+    /// is called if the label is not enough.
+    pub fn of<'a>(
+        name: &str,
+        full: impl FnOnce() -> Option<&'a str>,
+        module: &str,
+        kind: FrameKind,
+    ) -> Self {
+        match Self::by_name(name, module, kind) {
+            Self::None => full().map_or(Self::None, |full| Self::by_name(full, module, kind)),
+            part => part,
         }
     }
 
@@ -176,11 +182,13 @@ pub(crate) fn start_nodes(profile: &Profile, calls: &impl Calls) -> Vec<bool> {
     is_start
 }
 
-/// What a node is; one with functions of several modules is what all of them are.
+/// Role of a node. Functions of one name in several modules have a role if it is the same for all.
 fn part_of(profile: &Profile, calls: &impl Calls, node: usize) -> StartPart {
     let name = calls.name(node);
-    let full = profile.strings.find(name).and_then(|name| profile.full_names.get(name));
-    let full = full.map(|full| profile.strings.get(full));
+    let full = || {
+        let full = profile.full_names.get(profile.strings.find(name)?)?;
+        Some(profile.strings.get(full))
+    };
     let part = |module: &str| StartPart::of(name, full, module, calls.kind(node));
     let modules = calls.modules(node);
     let mut parts = modules.iter().map(|&module| part(profile.strings.get(module)));

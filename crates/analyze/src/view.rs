@@ -73,7 +73,7 @@ pub struct ViewFrame {
     pub kind: FrameKind,
     /// True if the frame was found by a guess.
     pub guessed: bool,
-    /// What it is for the start of a thread.
+    /// Role in the start of a thread.
     pub start: StartPart,
 }
 
@@ -277,7 +277,12 @@ fn frames(
             address: frame.address,
             kind: frame.kind,
             guessed: frame.guessed,
-            start: StartPart::of(name, Some(&full), profile.strings.get(frame.module), frame.kind),
+            start: StartPart::of(
+                name,
+                || Some(&full),
+                profile.strings.get(frame.module),
+                frame.kind,
+            ),
         });
     }
     (frames, places)

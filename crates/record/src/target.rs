@@ -1,4 +1,4 @@
-//! What is recorded: a command, processes, or the whole machine.
+//! Targets of recordings: a command, processes, or the whole machine.
 
 use std::ffi::OsString;
 use std::path::Path;

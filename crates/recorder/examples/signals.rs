@@ -43,7 +43,7 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Who sent which signal to whom: the thread that ran, and fields of `signal_generate` (`sig=10 … comm=sleep pid=12 …`).
+/// Sender, receiver and number of a signal: the thread that ran, and fields of `signal_generate` (`sig=10 … comm=sleep pid=12 …`).
 fn sent(event: ThreadEvent) -> Option<Sent> {
     let ThreadAction::Event { text, .. } = event.action else { return None };
     let field = |name: &str| {

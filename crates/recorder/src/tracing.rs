@@ -21,7 +21,7 @@ use pyrograph_profile::{CallCount, CallCounts, ThreadEvent};
 use pyrograph_record::ptrace::{self, calls_in_progress};
 use pyrograph_record::{
     Child, Event, Next, Rate, Recording, Session, StackMode, Stopper, Target, Waiting, Watch,
-    descendants, monotonic_now,
+    family, monotonic_now,
 };
 
 use self::decode::Decoder;
@@ -352,10 +352,8 @@ fn in_progress(plan: &TracePlan, processes: &[i32]) -> (Vec<ptrace::TracedCall>,
 
 /// Counts the threads of processes, and of their descendants, by the call that they are in.
 fn unreturned(processes: &[i32], wanted: Option<&[u32]>) -> BTreeMap<String, u64> {
-    let mut all = processes.to_vec();
-    all.extend(descendants(processes));
     let mut counts = BTreeMap::new();
-    for call in calls_in_progress(&all, 0).0 {
+    for call in calls_in_progress(&family(processes, true), 0).0 {
         if wanted.is_none_or(|wanted| wanted.contains(&call.number)) {
             let name = decode::name_of(call.number, call.number == u32::MAX).into_owned();
             *counts.entry(name).or_default() += 1;

@@ -1,7 +1,9 @@
-//! Table of functions of a comparison: before, after, and which changes exceed noise.
+//! Comparisons: the table of functions, with values before and after and the changes that exceed noise; the sides of a graph.
 
-use pyrograph_analyze::{Diff, FunctionChange, Verdict};
-use pyrograph_profile::FrameKind;
+use pyrograph_analyze::{
+    Diff, DiffFrame, DiffGraph, FlameFrame, FlameGraph, FunctionChange, Verdict,
+};
+use pyrograph_profile::{FrameKind, StringId};
 use pyrograph_render::{exact_percent, file_labels};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -125,6 +127,67 @@ impl Changes<'_> {
 /// Markers are not functions.
 fn kind_style(kind: FrameKind, look: Look) -> Style {
     if matches!(kind, FrameKind::Marker(_)) { look.faint() } else { Style::new() }
+}
+
+/// Returns one side of a comparison as a graph. Frames keep their indexes; frames that are not on this side have no
+/// width.
+pub fn side(compared: &DiffGraph, before: bool) -> FlameGraph {
+    let (of, total) = match before {
+        true => (&compared.before, compared.widths.0),
+        false => (&compared.after, compared.widths.1),
+    };
+    let frame = |frame: &DiffFrame| {
+        let (here, there) = match before {
+            true => (frame.before, frame.after),
+            false => (frame.after, frame.before),
+        };
+        FlameFrame {
+            name: frame.name,
+            module: frame.module,
+            modules: frame.modules,
+            kind: frame.kind,
+            depth: frame.depth,
+            parent: frame.parent,
+            start: here.start,
+            value: here.value,
+            guessed: 0,
+            before: there.value,
+            own: None,
+            self_change: 0,
+            folded: 0,
+        }
+    };
+    let mut frames: Vec<FlameFrame> = compared.frames.iter().map(frame).collect();
+    if let Some(whole) = frames.first_mut() {
+        (whole.name, whole.start, whole.value) = (StringId::EMPTY, 0, total.max(1));
+    }
+    FlameGraph {
+        names: compared.names.clone(),
+        value_type: of.value_type.clone(),
+        frames,
+        total: total.max(1),
+        whole: of.total.max(1),
+        rows: compared.rows,
+        narrow: compared.narrow,
+        narrow_below: 0,
+        comparison: None,
+        full_names: Default::default(),
+        threads: Vec::new(),
+    }
+}
+
+/// Formats `before 12.50%, after 17.10%, +4.60 points ▲ more`.
+pub fn change(compared: &DiffGraph, frame: &DiffFrame) -> String {
+    let before = (frame.before.value, compared.before.total);
+    let after = (frame.after.value, compared.after.total);
+    let share = |(value, whole)| exact_percent(value, whole);
+    let verdict = match frame.verdict {
+        Verdict::Noise => "no more than noise",
+        Verdict::More => "more, beyond noise",
+        Verdict::Less => "less, beyond noise",
+    };
+    let (was, is, points) = (share(before), share(after), points(before, after));
+    format!("before {was}, after {is}, {points} points {} {verdict}", mark(frame.verdict).trim())
 }
 
 #[cfg(test)]

@@ -3,10 +3,8 @@
 //! One terminal row shows one row of frames with names, whose edges have a resolution of half a cell. Optionally it
 //! shows two rows of frames without names, so that twice as many are visible.
 
-use pyrograph_analyze::{
-    DiffFrame, DiffGraph, FlameFrame, FlameGraph, FlameOptions, Verdict, flame,
-};
-use pyrograph_profile::{StringId, Tree};
+use pyrograph_analyze::{DiffGraph, FlameFrame, FlameGraph, FlameOptions, flame};
+use pyrograph_profile::Tree;
 use pyrograph_render::{
     FrameColors, Palette, change_colors, exact_percent, frame_colors, value_text,
 };
@@ -14,7 +12,7 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier, Style};
 
-use crate::changes::{mark, points};
+use crate::changes::{change, side};
 use crate::frame_rows::FrameRows;
 use crate::look::Look;
 use crate::search::Search;
@@ -457,10 +455,9 @@ impl Flame {
             name => shown.label(name),
         };
         // The edge separates neighbors of the same colour. Fewer than three letters of a name are not useful.
-        let name = match graph.frames[frame].folded {
-            0 => name.to_owned(),
-            1 => format!("{name} +1 row"),
-            more => format!("{name} +{more} rows"),
+        let name = match graph.frames[frame].folded_text() {
+            None => name.to_owned(),
+            Some(more) => format!("{name} {more}"),
         };
         let name = if cells.len() < 4 { String::new() } else { fit(&name, cells.len() - 1) };
         let text = format!("▏{name}");
@@ -520,67 +517,6 @@ pub struct Matches {
     /// The same for the frame that fills the width.
     pub in_zoom: u64,
     pub zoom: u64,
-}
-
-/// Returns one side of a comparison as a graph. Frames keep their indexes; frames that are not on this side have no
-/// width.
-fn side(compared: &DiffGraph, before: bool) -> FlameGraph {
-    let (of, total) = match before {
-        true => (&compared.before, compared.widths.0),
-        false => (&compared.after, compared.widths.1),
-    };
-    let frame = |frame: &DiffFrame| {
-        let (here, there) = match before {
-            true => (frame.before, frame.after),
-            false => (frame.after, frame.before),
-        };
-        FlameFrame {
-            name: frame.name,
-            module: frame.module,
-            modules: frame.modules,
-            kind: frame.kind,
-            depth: frame.depth,
-            parent: frame.parent,
-            start: here.start,
-            value: here.value,
-            guessed: 0,
-            before: there.value,
-            own: None,
-            self_change: 0,
-            folded: 0,
-        }
-    };
-    let mut frames: Vec<FlameFrame> = compared.frames.iter().map(frame).collect();
-    if let Some(whole) = frames.first_mut() {
-        (whole.name, whole.start, whole.value) = (StringId::EMPTY, 0, total.max(1));
-    }
-    FlameGraph {
-        names: compared.names.clone(),
-        value_type: of.value_type.clone(),
-        frames,
-        total: total.max(1),
-        whole: of.total.max(1),
-        rows: compared.rows,
-        narrow: compared.narrow,
-        narrow_below: 0,
-        comparison: None,
-        full_names: Default::default(),
-        threads: Vec::new(),
-    }
-}
-
-/// Formats `before 12.50%, after 17.10%, +4.60 points ▲ more`.
-fn change(compared: &DiffGraph, frame: &DiffFrame) -> String {
-    let before = (frame.before.value, compared.before.total);
-    let after = (frame.after.value, compared.after.total);
-    let share = |(value, whole)| exact_percent(value, whole);
-    let verdict = match frame.verdict {
-        Verdict::Noise => "no more than noise",
-        Verdict::More => "more, beyond noise",
-        Verdict::Less => "less, beyond noise",
-    };
-    let (was, is, points) = (share(before), share(after), points(before, after));
-    format!("before {was}, after {is}, {points} points {} {verdict}", mark(frame.verdict).trim())
 }
 
 /// Selects the wider of two frames, and the first if both are equal.

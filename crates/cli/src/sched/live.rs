@@ -8,7 +8,7 @@ use std::time::Duration;
 use pyrograph_analyze::SchedFilter;
 use pyrograph_cache::user_folder;
 use pyrograph_profile::{SchedCount, SchedTasks};
-use pyrograph_record::{descendants, monotonic_now};
+use pyrograph_record::{family, monotonic_now};
 use pyrograph_recorder::{
     Error, Filters, SchedEnd, SchedKey, SchedPlan, SchedRecording, Target, control_group,
 };
@@ -118,9 +118,7 @@ impl Live {
         let _stops = interrupt.on_signal(move || stopper.stop())?;
         filter.families = match &self.plan.target {
             Target::Command(_) => recording.command().into_iter().collect(),
-            Target::Processes(pids) if self.plan.inherit => {
-                [pids.clone(), descendants(pids)].concat()
-            }
+            Target::Processes(pids) if self.plan.inherit => family(pids, true),
             Target::Processes(pids) => {
                 filter.pids.clone_from(pids);
                 Vec::new()

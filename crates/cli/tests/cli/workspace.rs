@@ -1,7 +1,7 @@
 //! Rules of the workspace as a whole: which crate may use which, under which licences, and how large circles of files are.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -179,40 +179,43 @@ fn circles_of_files_do_not_grow() {
     assert_eq!(sizes, CIRCLES, "{found:#?}");
 }
 
+/// All files in a folder and in those below it.
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() { folders.push(path) } else { files.push(path) }
+        }
+    }
+    files
+}
+
 /// The files of a crate as modules: `a::b`, with the source of each, without tests.
 struct Files(BTreeMap<String, String>);
 
 impl Files {
     fn read(source: &Path) -> Self {
         let mut files = BTreeMap::new();
-        let mut folders = vec![source.to_owned()];
-        while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-                let path = entry.path();
-                if path.is_dir() {
-                    folders.push(path);
-                    continue;
-                }
-                let is_test = path.components().any(|part| part.as_os_str() == "tests")
-                    || path
-                        .file_stem()
-                        .is_some_and(|stem| stem.to_string_lossy().ends_with("tests"));
-                if is_test || path.extension().is_none_or(|ending| ending != "rs") {
-                    continue;
-                }
-                let name = path.strip_prefix(source).expect("below it").with_extension("");
-                let name = name.to_string_lossy().replace('/', "::");
-                let text = std::fs::read_to_string(&path).expect("a source");
-                let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-                let is_code = |line: &&str| !line.trim_start().starts_with("//");
-                let text: Vec<&str> = text.lines().filter(is_code).collect();
-                files.insert(name, text.join("\n"));
+        for path in files_below(source) {
+            let is_test = path.components().any(|part| part.as_os_str() == "tests")
+                || path.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with("tests"));
+            if is_test || path.extension().is_none_or(|ending| ending != "rs") {
+                continue;
             }
+            let name = path.strip_prefix(source).expect("below it").with_extension("");
+            let name = name.to_string_lossy().replace('/', "::");
+            let text = std::fs::read_to_string(&path).expect("a source");
+            let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+            let is_code = |line: &&str| !line.trim_start().starts_with("//");
+            let text: Vec<&str> = text.lines().filter(is_code).collect();
+            files.insert(name, text.join("\n"));
         }
         Self(files)
     }
 
-    /// The modules that a module names by `crate::`, `self::` or `super::`; what the root hands on is of whence it has it.
+    /// The modules that a module names by `crate::`, `self::` or `super::`; an item that the root re-exports counts for its module.
     fn imports(&self, module: &str) -> BTreeSet<&str> {
         let text = &self.0[module];
         let mut found = BTreeSet::new();
@@ -326,16 +329,8 @@ fn ways_through_the_code_lead_to_files() {
     let ways = text.split("## Four ways through the code").nth(1).expect("the chapter");
     let ways = ways.split("\n## ").next().expect("its end");
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the folder of the crates");
-    let mut all = Vec::new();
-    let mut folders = vec![crates.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-            match entry.path() {
-                path if path.is_dir() => folders.push(path),
-                path => all.push(path.to_string_lossy().into_owned()),
-            }
-        }
-    }
+    let all = files_below(crates);
+    let all: Vec<_> = all.iter().map(|path| path.to_string_lossy()).collect();
     let mut seen = 0;
     for name in ways.split('`').skip(1).step_by(2) {
         let (start, ending) = name.rsplit_once('.').unwrap_or((name, ""));

@@ -30,6 +30,8 @@ mod languages_order;
 mod languages_php_ruby;
 #[cfg(all(feature = "bpf", target_arch = "x86_64"))]
 mod languages_threads;
+#[cfg(all(feature = "bpf", target_arch = "x86_64"))]
+mod languages_waits;
 mod lines;
 mod mapped_files;
 mod names;

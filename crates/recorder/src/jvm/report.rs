@@ -1,4 +1,4 @@
-//! What is reported about a virtual machine.
+//! Reports about Java virtual machines.
 
 use std::time::Duration;
 

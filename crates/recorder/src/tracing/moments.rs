@@ -170,11 +170,8 @@ impl<T: Placed> Moments<T> {
             Target::Command(_) => Some(command.into_iter().collect()),
             Target::System => None,
         };
-        let pids = pids.map(|mut pids| {
-            if plan.inherit {
-                pids.extend(pyrograph_record::descendants(&pids));
-            }
-            pids.into_iter().collect()
+        let pids = pids.map(|pids: Vec<i32>| {
+            pyrograph_record::family(&pids, plan.inherit).into_iter().collect()
         });
         let layout = session.layout();
         let mut resolver = Resolver::new(LiveFiles, options(plan));

@@ -226,7 +226,7 @@ impl<'a> Frames<'a> {
 
     /// Name that is drawn: with the number of rows that the frame stands for in addition.
     fn label(&self, frame: &FlameFrame) -> Cow<'a, str> {
-        match folded(frame) {
+        match frame.folded_text() {
             Some(more) => format!("{} {more}", self.name(frame)).into(),
             None => self.name(frame).into(),
         }
@@ -248,7 +248,7 @@ impl<'a> Frames<'a> {
             out.push_str(" 0h");
             out.push_str(buffer.format(end.saturating_sub(start).max(1)));
         });
-        path = path.attr_if("data-more", folded(frame));
+        path = path.attr_if("data-more", frame.folded_text());
         for (name, value) in attributes.into_iter().flat_map(|a| &a.others) {
             path = path.attr_text(name, value);
         }
@@ -319,7 +319,7 @@ impl<'a> Frames<'a> {
             escape(out, self.graph.names.get(full));
         }
         write_module(out, self.graph.names.get(frame.module), frame.modules);
-        if let Some(more) = folded(frame) {
+        if let Some(more) = frame.folded_text() {
             out.push_str(&format!("\n{more} of the start of threads in this one"));
         }
     }
@@ -380,15 +380,6 @@ impl<'a> Frames<'a> {
                 .push('\n');
         }
         end(out, "g");
-    }
-}
-
-/// Number of rows that a frame stands for in addition, as text: `+8 rows`.
-fn folded(frame: &FlameFrame) -> Option<String> {
-    match frame.folded {
-        0 => None,
-        1 => Some("+1 row".to_owned()),
-        more => Some(format!("+{more} rows")),
     }
 }
 

@@ -39,10 +39,10 @@ struct Block {
     first: u32,
     /// Time of the last one that was read, in microseconds.
     time: u32,
-    /// What was read after the first: records and bytes.
+    /// Number of records read after the first, and of their bytes.
     records: usize,
     bytes: usize,
-    /// What there is to read, modulo 65,536.
+    /// Numbers of records and bytes after the first record, as its header has them: modulo 65,536.
     count: u16,
     size: u16,
 }
