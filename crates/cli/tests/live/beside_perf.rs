@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::in_kernel::Running;
+use crate::common::in_kernel::{Running, wait_for_programs};
 use crate::common::perf::with_perf_as_root;
 use crate::common::{Folded, pyrograph, slice, wait_until};
 
@@ -23,6 +23,13 @@ fn perf_records(folder: &Path) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Returns true if a recording by perf events has begun to read them.
+fn has_reader(pid: u32) -> bool {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let mut names = threads.flat_map(|thread| std::fs::read_to_string(thread.path().join("comm")));
+    names.any(|name| name == "reader\n")
 }
 
 /// An event that asks for build IDs makes Linux write device and inode in place of build IDs into records of
@@ -48,10 +55,10 @@ fn perf_record_ends_well_beside_a_recording() {
                         .spawn()
                         .expect("pyrograph runs"),
                 );
-                let fds = format!("/proc/{}/fdinfo", recording.0.id());
-                wait_until("events are open", || {
-                    std::fs::read_dir(&fds).is_ok_and(|fds| fds.count() > 6)
-                });
+                match engine {
+                    "ebpf" => drop(wait_for_programs(recording.0.id())),
+                    _ => wait_until("events are enabled", || has_reader(recording.0.id())),
+                }
                 let beside = perf_records(folder);
                 // SAFETY: it is a child that was not waited for yet.
                 unsafe { libc::kill(recording.0.id().cast_signed(), libc::SIGINT) };
