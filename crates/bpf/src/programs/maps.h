@@ -9,11 +9,6 @@
 const volatile struct config config = {};
 struct state state = {};
 
-static __always_inline void increment(u64 *counter)
-{
-	__sync_fetch_and_add(counter, 1);
-}
-
 // The files that are mapped, as far as they were seen.
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

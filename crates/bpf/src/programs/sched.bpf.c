@@ -42,11 +42,6 @@ struct {
 	__type(value, struct spans);
 } spans SEC(".maps");
 
-static __always_inline void increment(u64 *counter)
-{
-	__sync_fetch_and_add(counter, 1);
-}
-
 // User space is woken once when enough waits for it.
 static __always_inline u64 wakeup(void)
 {
@@ -54,16 +49,6 @@ static __always_inline u64 wakeup(void)
 		return BPF_RB_NO_WAKEUP;
 	state.is_woken = 1;
 	return BPF_RB_FORCE_WAKEUP;
-}
-
-// The state in which a task stops to run, as the tracepoint has it since Linux 5.18.
-static __always_inline u32 state_at_switch(u64 *ctx, struct task_struct *task)
-{
-	if (ctx[0])
-		return TASK_RUNNING;
-	if (bpf_core_type_matches(btf_trace_sched_switch))
-		return ctx[3];
-	return NUMBER_IN(task, __state);
 }
 
 // Returns true if a task is counted, or its events are handed out.

@@ -83,11 +83,6 @@ struct {
 	__type(value, struct row);
 } empty SEC(".maps");
 
-static __always_inline void increment(u64 *counter)
-{
-	__sync_fetch_and_add(counter, 1);
-}
-
 // User space is woken when enough waits for it.
 static __always_inline u64 wakeup(void)
 {

@@ -477,6 +477,27 @@ static __always_inline void leave_out(struct scratch *s)
 	push(s, (u64)MODULE_END << FRAME_SHIFT | END_NOT_TAKEN);
 }
 
+// Registers with which a thread has entered the kernel.
+static __always_inline void read_registers(u64 *registers, struct pt_regs *regs)
+{
+	registers[RAX] = regs->ax;
+	registers[RDX] = regs->dx;
+	registers[RCX] = regs->cx;
+	registers[RBX] = regs->bx;
+	registers[RSI] = regs->si;
+	registers[RDI] = regs->di;
+	registers[RBP] = regs->bp;
+	registers[RSP] = regs->sp;
+	registers[R8] = regs->r8;
+	registers[R9] = regs->r9;
+	registers[R10] = regs->r10;
+	registers[R11] = regs->r11;
+	registers[R12] = regs->r12;
+	registers[R13] = regs->r13;
+	registers[R14] = regs->r14;
+	registers[R15] = regs->r15;
+}
+
 // Unwinds the user stack of a thread, the current one or another that does not run, into `s->user`.
 // Wherever it was interrupted, its registers are where it entered the kernel. Returns 0 if it has no user
 // stack.
@@ -495,22 +516,7 @@ static __always_inline int unwind_user(struct scratch *s, struct task_struct *ta
 	s->end = END_NO_MAPPING;
 	s->returns = last_probed_call(task);
 	s->ip = regs->ip;
-	registers[RAX] = regs->ax;
-	registers[RDX] = regs->dx;
-	registers[RCX] = regs->cx;
-	registers[RBX] = regs->bx;
-	registers[RSI] = regs->si;
-	registers[RDI] = regs->di;
-	registers[RBP] = regs->bp;
-	registers[RSP] = regs->sp;
-	registers[R8] = regs->r8;
-	registers[R9] = regs->r9;
-	registers[R10] = regs->r10;
-	registers[R11] = regs->r11;
-	registers[R12] = regs->r12;
-	registers[R13] = regs->r13;
-	registers[R14] = regs->r14;
-	registers[R15] = regs->r15;
+	read_registers(registers, regs);
 	s->known = ALL_REGISTERS;
 	// In a system call, the instruction that made it is before the address to return to.
 	s->called = (s64)regs->orig_ax >= 0 && !is_new_program(regs);

@@ -29,18 +29,6 @@ static __always_inline int waits_count(struct task_struct *task)
 	return is_target(task) && has_program(task);
 }
 
-// The state in which a thread stops to run, as the tracepoint `sched_switch` has it. Before Linux 5.18 it
-// has none: a thread that another CPU has woken meanwhile is in none of the states that differ here.
-static __always_inline u32 state_at_switch(u64 *ctx, struct task_struct *prev)
-{
-	// It was preempted.
-	if (ctx[0])
-		return TASK_RUNNING;
-	if (bpf_core_type_matches(btf_trace_sched_switch))
-		return ctx[3];
-	return NUMBER_IN(prev, __state);
-}
-
 // Waits of this length and longer have a stack of their own each.
 #define OWN_STACK_NS 1000000
 // But for more than so many on a CPU in a window of time: then this length is doubled.
