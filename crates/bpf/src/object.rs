@@ -1,6 +1,9 @@
 //! Access to the maps and programs of a loaded object by name.
 
-use libbpf_rs::{MapCore, MapHandle, Object, ProgramInput, RingBuffer, RingBufferBuilder};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+use libbpf_rs::{MapCore, MapHandle, Object, RingBuffer, RingBufferBuilder, libbpf_sys};
 
 use crate::error::Error;
 
@@ -45,13 +48,23 @@ pub fn run_on_cpus(object: &Object, name: &'static str, cpus: u32) -> Result<(),
     /// include/uapi/linux/bpf.h
     const TEST_RUN_ON_CPU: u32 = 1;
     let program = program(object, name)?;
+    let mut options = libbpf_sys::bpf_test_run_opts {
+        sz: size_of::<libbpf_sys::bpf_test_run_opts>() as libbpf_sys::size_t,
+        flags: TEST_RUN_ON_CPU,
+        ..libbpf_sys::bpf_test_run_opts::default()
+    };
     for cpu in 0..cpus {
-        let input = ProgramInput { cpu, flags: TEST_RUN_ON_CPU, ..ProgramInput::default() };
-        match program.test_run(input) {
-            Ok(_) => {}
-            // ENXIO: the CPU is offline.
-            Err(error) if cpu > 0 && error.to_string().contains("No such device") => {}
-            Err(error) => return Err(Error::attach(name)(error)),
+        options.cpu = cpu;
+        // libbpf_rs does not return the error number.
+        // SAFETY: the descriptor is open, and the options have their size and no pointers.
+        let result = unsafe {
+            libbpf_sys::bpf_prog_test_run_opts(program.as_fd().as_raw_fd(), &raw mut options)
+        };
+        match -result {
+            0 => {}
+            // The CPU is offline.
+            libc::ENXIO if cpu > 0 => {}
+            errno => return Err(Error::attach(name)(io::Error::from_raw_os_error(errno).into())),
         }
     }
     Ok(())
