@@ -8,8 +8,8 @@ use pyrograph_analyze::{
     Annotation, FlameError, FlameOptions, ViewNames, flame, origin, top, view_data,
 };
 use pyrograph_format::{
-    Detail, NotWritable, PERFETTO_ENDINGS, WRITERS, Warnings, WriteOptions, Writer, check_writable,
-    counts_of_folded, not_held, similar_endings, writer_for, writer_named,
+    Capabilities, Detail, NotWritable, PERFETTO_ENDINGS, WRITERS, Warnings, WriteOptions, Writer,
+    check_writable, counts_of_folded, not_held, similar_endings, writer_for, writer_named,
 };
 use pyrograph_profile::{LabelOptions, Profile, ThreadDetail, Tree, ValueType};
 use pyrograph_render::{
@@ -21,17 +21,65 @@ use crate::destination::{WriteError, Written, check_png, write_output, write_png
 /// Format of a file.
 #[derive(Clone, Copy, Debug)]
 enum Format {
-    /// A flame graph.
-    Svg,
-    /// A flame graph as pixels.
-    Png,
-    /// A table of functions.
-    Csv,
-    /// A page with all views.
-    Page,
+    /// A view of the profile.
+    View(&'static View),
     /// A profile that can be read again.
     Profile(&'static dyn Writer),
 }
+
+/// A format that shows a profile: a picture, a page or a table.
+#[derive(Debug)]
+struct View {
+    kind: ViewKind,
+    /// Ending of file names, which is also its name.
+    ending: &'static str,
+    /// What a file contains, for the list of formats.
+    content: &'static str,
+    /// The detail that it shows.
+    shows: Capabilities,
+}
+
+/// Kinds of views.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ViewKind {
+    Svg,
+    Png,
+    Page,
+    Csv,
+}
+
+/// All views.
+static VIEWS: [View; 4] = [
+    View {
+        kind: ViewKind::Svg,
+        ending: "svg",
+        content: "a flame graph",
+        shows: Capabilities::NAMES,
+    },
+    View {
+        kind: ViewKind::Png,
+        ending: "png",
+        content: "a flame graph",
+        shows: Capabilities::NAMES,
+    },
+    View {
+        kind: ViewKind::Page,
+        ending: "html",
+        content: "a page with all views, for browsers",
+        shows: Capabilities {
+            times: true,
+            thread_ids: true,
+            instructions: true,
+            ..Capabilities::NAMES
+        },
+    },
+    View {
+        kind: ViewKind::Csv,
+        ending: "csv",
+        content: "the table of functions",
+        shows: Capabilities::NAMES,
+    },
+];
 
 /// Reason why an output is rejected.
 #[derive(Debug, thiserror::Error)]
@@ -41,7 +89,7 @@ pub enum OutputError {
     #[error("{}: unknown format; use a name that ends in {}", .0.display(), endings())]
     UnknownEnding(PathBuf),
     /// No format has this name.
-    #[error("{0}: unknown format; these can be written: {names}, svg, png, html, csv", names = names())]
+    #[error("{0}: unknown format; these can be written: {names}", names = names())]
     UnknownFormat(String),
     /// PNG pictures are not supported.
     #[error(transparent)]
@@ -118,8 +166,7 @@ impl Output {
 
     /// Returns true if it is a file that has everything of a recording that can be read again, except source lines.
     pub fn is_data(&self) -> bool {
-        self.path.is_some()
-            && matches!(self.format, Format::Profile(writer) if writer.name() == "pprof")
+        self.path.is_some() && self.writer().is_some_and(|writer| writer.name() == "pprof")
     }
 
     /// Creates an output to a file, or to standard output, in a named format.
@@ -136,16 +183,38 @@ impl Output {
 
     /// Checks that it can be written.
     fn checked(self) -> Result<Self, OutputError> {
-        if matches!(self.format, Format::Png) {
+        if self.view() == Some(ViewKind::Png) {
             check_png(self.path.as_deref())?;
         }
         self.path.as_deref().map_or(Ok(()), check_writable)?;
         Ok(self)
     }
 
+    fn view(&self) -> Option<ViewKind> {
+        match self.format {
+            Format::View(view) => Some(view.kind),
+            Format::Profile(_) => None,
+        }
+    }
+
+    fn writer(&self) -> Option<&'static dyn Writer> {
+        match self.format {
+            Format::View(_) => None,
+            Format::Profile(writer) => Some(writer),
+        }
+    }
+
+    /// Returns the detail that the format can represent.
+    fn capabilities(&self) -> Capabilities {
+        match self.format {
+            Format::View(view) => view.shows,
+            Format::Profile(writer) => writer.capabilities(),
+        }
+    }
+
     /// Returns the path of a picture or page that a browser can show.
     pub fn picture(&self) -> Option<&Path> {
-        let is_shown = matches!(self.format, Format::Svg | Format::Png | Format::Page);
+        let is_shown = self.view().is_some_and(|view| view != ViewKind::Csv);
         self.path.as_deref().filter(|_| is_shown)
     }
 
@@ -161,68 +230,52 @@ impl Output {
 
     /// Returns the detail that the format can represent: single samples if it has their times.
     pub fn detail(&self) -> Detail {
-        match self.format {
-            Format::Page => Detail::Samples,
-            Format::Profile(writer) if writer.capabilities().times && !self.kept => Detail::Samples,
-            _ => Detail::Totals,
-        }
+        let has_times = self.capabilities().times && !self.kept;
+        if has_times { Detail::Samples } else { Detail::Totals }
     }
 
     /// Returns true if it is a page with all views.
     pub fn is_page(&self) -> bool {
-        matches!(self.format, Format::Page)
+        self.view() == Some(ViewKind::Page)
     }
 
     /// Returns true if the format has the instruction at which each sample was taken.
     pub fn holds_instructions(&self) -> bool {
-        match self.format {
-            Format::Page => true,
-            Format::Profile(writer) => writer.capabilities().instructions,
-            Format::Svg | Format::Png | Format::Csv => false,
-        }
+        self.capabilities().instructions
     }
 
     /// Returns the level of detail at which the format distinguishes threads.
     pub fn threads(&self) -> ThreadDetail {
-        match self.format {
-            Format::Page => ThreadDetail::Thread,
-            Format::Profile(writer) if writer.capabilities().thread_ids => ThreadDetail::Thread,
-            _ => ThreadDetail::Name,
-        }
+        let has_ids = self.capabilities().thread_ids;
+        if has_ids { ThreadDetail::Thread } else { ThreadDetail::Name }
     }
 
     /// Returns true if the format has source lines, as all do except pictures and plain text.
     pub fn holds_sources(&self) -> bool {
-        matches!(self.format, Format::Profile(writer) if writer.capabilities().files && !self.kept)
+        self.capabilities().files && !self.kept
     }
 
-    /// Returns the parts of the profile that the format cannot represent.
+    /// Returns the parts of the profile that the format cannot represent. Nothing is expected of views.
     pub fn not_held(&self, profile: &Profile) -> Warnings {
-        match self.format {
-            Format::Profile(writer) => not_held(profile, writer),
-            Format::Svg | Format::Png | Format::Csv | Format::Page => Warnings::default(),
-        }
+        self.writer().map_or_else(Warnings::default, |writer| not_held(profile, writer))
     }
 
     /// Returns true if the format has only one of the profile's values.
     pub fn leaves_out_values(&self, profile: &Profile) -> bool {
-        matches!(self.format, Format::Profile(writer)
-            if !writer.capabilities().values_left_out(profile).is_empty())
+        let left_out = self.writer().map(|writer| writer.capabilities().values_left_out(profile));
+        left_out.is_some_and(|left_out| !left_out.is_empty())
     }
 
     /// Returns a description of the counts, if the format does not have one.
     pub fn counts(&self, profile: &Profile) -> Option<String> {
-        match self.format {
-            Format::Profile(writer) if writer.name() == "folded" => counts_of_folded(profile),
-            _ => None,
-        }
+        let is_folded = self.writer().is_some_and(|writer| writer.name() == "folded");
+        is_folded.then(|| counts_of_folded(profile))?
     }
 
     /// Returns a message about the format written, and how to get others, if several formats share the extension, such
     /// as `.json`.
     pub fn which(&self) -> Option<String> {
-        let (Format::Profile(chosen), Some(path), false) = (self.format, &self.path, self.named)
-        else {
+        let (Some(chosen), Some(path), false) = (self.writer(), &self.path, self.named) else {
             return None;
         };
         let others = similar_endings(path.file_name()?.to_str()?);
@@ -259,6 +312,8 @@ impl Output {
             theme: picture.theme,
             ..SvgOptions::default()
         };
+        let svg =
+            |out: &mut dyn Write| write_svg(profile, labels, &options(), picture.all_rows, out);
         match self.format {
             Format::Profile(writer) => {
                 if let Some(reason) = writer.refuses(profile) {
@@ -267,21 +322,19 @@ impl Output {
                 let options = WriteOptions { labels: labels.clone(), title: title.to_owned() };
                 write_output(path, |out| writer.write(profile, &options, out))?;
             }
-            Format::Svg => write_output(path, |out| {
-                write_svg(profile, labels, &options(), picture.all_rows, out)
-            })?,
-            Format::Page => write_output(path, |out| write_page(profile, title, picture, out))?,
-            Format::Csv => {
-                let rows = top(profile, labels, profile.shown);
-                let of = profile.value_types.get(profile.shown).cloned();
-                let of = of.unwrap_or_else(ValueType::samples);
-                write_output(path, |out| top_csv(&rows, &of, out))?;
-            }
-            Format::Png => {
-                return write_png(path, |out| {
-                    write_svg(profile, labels, &options(), picture.all_rows, out)
-                });
-            }
+            Format::View(view) => match view.kind {
+                ViewKind::Svg => write_output(path, svg)?,
+                ViewKind::Png => return write_png(path, svg),
+                ViewKind::Page => {
+                    write_output(path, |out| write_page(profile, title, picture, out))?
+                }
+                ViewKind::Csv => {
+                    let rows = top(profile, labels, profile.shown);
+                    let of = profile.value_types.get(profile.shown).cloned();
+                    let of = of.unwrap_or_else(ValueType::samples);
+                    write_output(path, |out| top_csv(&rows, &of, out))?;
+                }
+            },
         }
         Ok(Written::default())
     }
@@ -335,47 +388,39 @@ fn write_page(
 
 /// Returns the format for a file name.
 fn format_of(name: &str) -> Option<Format> {
-    match name.rsplit_once('.') {
-        Some((_, "svg")) => Some(Format::Svg),
-        Some((_, "png")) => Some(Format::Png),
-        Some((_, "csv")) => Some(Format::Csv),
-        Some((_, "html")) => Some(Format::Page),
-        _ => writer_for(name).map(Format::Profile),
-    }
+    let (_, last) = name.rsplit_once('.')?;
+    let view = VIEWS.iter().find(|view| view.ending == last).map(Format::View);
+    view.or_else(|| writer_for(name).map(Format::Profile))
 }
 
 /// Returns the usual extension of each format, for messages.
 fn endings() -> String {
-    let endings: Vec<String> = [".svg", ".png", ".html", ".csv"]
-        .map(str::to_owned)
-        .into_iter()
-        .chain(WRITERS.iter().filter_map(|writer| Some(format!(".{}", writer.endings().first()?))))
-        .collect();
+    let views = VIEWS.iter().map(|view| view.ending);
+    let profiles = WRITERS.iter().filter_map(|writer| writer.endings().first().copied());
+    let endings: Vec<String> = views.chain(profiles).map(|ending| format!(".{ending}")).collect();
     match endings.split_last() {
         Some((last, others)) => format!("{} or {last}", others.join(", ")),
         None => String::new(),
     }
 }
 
-/// Returns the names of profile formats, for messages.
+/// Returns the names of all formats, for messages.
 fn names() -> String {
-    WRITERS.iter().map(|writer| writer.name()).collect::<Vec<_>>().join(", ")
+    let profiles = WRITERS.iter().map(|writer| writer.name());
+    profiles.chain(VIEWS.iter().map(|view| view.ending)).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the formats that can be written, each with its extensions and purpose.
 pub fn formats() -> Vec<(&'static str, String)> {
-    let profile = |writer: &&dyn Writer| {
+    let profiles = WRITERS.iter().map(|writer| {
         let endings = writer.endings().iter().map(|ending| format!(".{ending}"));
         let endings = endings.collect::<Vec<_>>().join(" ");
         (writer.name(), format!("{endings}: for {}", writer.opened_by()))
-    };
-    let mut formats: Vec<_> = WRITERS.iter().map(profile).collect();
-    formats.extend(["svg", "png"].map(|name| (name, format!(".{name}: a flame graph"))));
-    formats.push(("html", ".html: a page with all views, for browsers".to_owned()));
-    formats.push(("csv", ".csv: the table of functions".to_owned()));
+    });
+    let view = |view: &View| (view.ending, format!(".{}: {}", view.ending, view.content));
     let endings = PERFETTO_ENDINGS.map(|ending| format!(".{ending}")).join(" ");
-    formats.push(("Perfetto", format!("{endings}: events of the scheduler, for ui.perfetto.dev")));
-    formats
+    let perfetto = format!("{endings}: events of the scheduler, for ui.perfetto.dev");
+    profiles.chain(VIEWS.iter().map(view)).chain([("Perfetto", perfetto)]).collect()
 }
 
 impl fmt::Display for Output {
