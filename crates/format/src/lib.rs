@@ -49,7 +49,7 @@ pub use perfetto::{PERFETTO_ENDINGS, PerfettoTrace, is_perfetto};
 pub use points::{Points, TimeUnit, read_points};
 pub use pyrograph_profile::{FieldValue, TraceEvent, TraceField};
 pub use pyrograph_symbol::{Locator, Options as SymbolOptions};
-pub use read::{Described, READERS, describe, read, read_each, reader_named};
+pub use read::{Described, READERS, describe, read, read_each, read_path, reader_named};
 pub use reader::{
     Advice, Count, Detail, FoldedOptions, Options, ReadError, Reader, Reading, ThreadDetail,
 };

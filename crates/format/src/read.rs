@@ -91,6 +91,7 @@ mod xctrace;
 mod xdebug;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use pyrograph_profile::{Profile, RecordingInfo, ThreadDetail, ValueType};
 
@@ -224,6 +225,29 @@ pub(crate) fn read_with(
 /// it; if the requested event is in none of them, or if nothing is in the requested format.
 pub fn read(inputs: Vec<Input>, options: &Options) -> Result<(Profile, Warnings), ReadError> {
     read_each(inputs, options, &mut |_| {})
+}
+
+/// Reads a file of any known format into a profile. A directory is read if `perf record --threads` has written it.
+///
+/// ```no_run
+/// use pyrograph_format::{Options, read_path};
+///
+/// let (profile, warnings) = read_path("perf.data", &Options::default())?;
+/// println!("{} samples; {} warnings", profile.samples.len(), warnings.lines().count());
+/// # Ok::<(), pyrograph_format::ReadError>(())
+/// ```
+///
+/// # Errors
+///
+/// If the file cannot be opened; otherwise as [`read`].
+pub fn read_path(
+    path: impl AsRef<Path>,
+    options: &Options,
+) -> Result<(Profile, Warnings), ReadError> {
+    let path = path.as_ref();
+    let name = path.display().to_string();
+    let input = Input::open(path).map_err(|source| ReadError::Io { name, source })?;
+    read(vec![input], options)
 }
 
 /// Same as [`read`]; calls `each` with the profile of each input before it is merged.
