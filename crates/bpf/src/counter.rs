@@ -6,16 +6,15 @@ mod point;
 use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
-use std::path::PathBuf;
 
-use libbpf_rs::{Iter, Link, MapCore, MapFlags, Object, ProgramInput, libbpf_sys};
+use libbpf_rs::{Iter, Link, MapCore, MapFlags, Object, libbpf_sys};
 
 use self::layout::{Config, Owner, RowKey, State};
 use crate::error::{Error, Reason};
 use crate::load::{Packed, with_types};
-use crate::loader_log;
 use crate::object::{handle, program, run_on_cpus};
 use crate::rows::{Row as RowBytes, all_rows};
+use crate::scope::Scope;
 use crate::shared::Shared;
 
 static PROGRAMS: Packed = Packed(include_bytes!("programs/counter.bpf.o.gz"));
@@ -52,23 +51,14 @@ pub enum CountKey {
 /// Options of an [`EventCounter`].
 #[derive(Clone, Debug, Default)]
 pub struct EventOptions {
-    /// Count only threads that [`EventCounter::add_threads`] and [`EventCounter::expect_command`] name, and threads
-    /// that they start.
-    pub members: bool,
-    /// Count processes that these start, too.
-    pub inherit: bool,
-    /// Count only threads with these names, or of processes with these names; empty for all.
-    pub names: Vec<String>,
-    /// Count only threads in the control group with this ID, or in one below it.
-    pub group: Option<u64>,
+    /// Tasks to count. Targets are named by [`EventCounter::add_threads`] and [`EventCounter::expect_command`].
+    pub scope: Scope,
     /// Key by which counts are separated.
     pub key: CountKey,
     /// Events that are counted by BPF programs.
     pub events: Vec<CountedEvent>,
     /// For each counter of `perf_event_open`: true if it counts time, which idle CPUs do not have.
     pub counters: Vec<bool>,
-    /// Folder (such as `~/.cache`) below which the kernel's types are kept for the next time; `None` to keep none.
-    pub cache: Option<PathBuf>,
 }
 
 /// A count.
@@ -110,18 +100,9 @@ impl EventCounter {
     ///
     /// If the user lacks permission, or the kernel lacks a feature.
     pub fn load(options: EventOptions) -> Result<Self, Error> {
-        if !cfg!(target_arch = "x86_64") {
-            return Err(Error::UnsupportedArch);
-        }
-        loader_log::start();
         let cpus = libbpf_rs::num_possible_cpus().map_err(Error::load)?;
         let cpus = u32::try_from(cpus).unwrap_or(u32::MAX);
-        let object = load(&options, cpus)?;
-        program(&object, "prepare")?
-            .test_run(ProgramInput::default())
-            .map_err(Error::attach("prepare"))?;
-        let state = Shared::map(&handle(&object, ".bss")?, "state", 1)?;
-        crate::targets::set_names(&handle(&object, "names")?, &options.names)?;
+        let (object, state) = options.scope.prepare(|| load(&options, cpus))?;
         let counter = Self { links: Vec::new(), points: Vec::new(), state, options, cpus, object };
         counter.set_calls()?;
         Ok(counter)
@@ -174,11 +155,11 @@ impl EventCounter {
     ///
     /// If a program cannot be attached.
     pub fn attach(&mut self) -> Result<Vec<usize>, Error> {
-        let EventOptions { members, counters, events, key, .. } = &self.options;
+        let EventOptions { scope, counters, events, key } = &self.options;
         let has = |is_it: &dyn Fn(&CountedEvent) -> bool| events.iter().any(is_it);
-        let follows = *members || !counters.is_empty();
+        let follows = scope.only_targets || !counters.is_empty();
         let before = [
-            (*members, "on_new_task"),
+            (scope.only_targets, "on_new_task"),
             (follows || matches!(key, CountKey::Thread | CountKey::Process), "on_rename"),
             (has(&|event| matches!(event, CountedEvent::Call(_))), "on_call"),
             (has(&|event| matches!(event, CountedEvent::Return(_))), "on_return"),
@@ -352,53 +333,58 @@ fn load(options: &EventOptions, cpus: u32) -> Result<Object, Error> {
         ("on_fork", true),
         ("on_switch", options.counters.is_empty()),
         ("on_reading", options.counters.is_empty()),
-        ("on_named", !options.members),
-        ("on_new_task", !options.members),
+        ("on_named", !options.scope.only_targets),
+        ("on_new_task", !options.scope.only_targets),
     ]
     .into_iter()
     .filter_map(|(name, is_unused)| is_unused.then_some(name))
     .collect();
     let keyed = !matches!(options.key, CountKey::None | CountKey::Cpu);
     let (events, counters) = (options.events.len(), options.counters.len());
-    with_types(&PROGRAMS, "types of counters", options.cache.as_deref(), |mut open, as_needed| {
-        for mut map in open.maps_mut() {
-            let name = map.name().to_string_lossy().into_owned();
-            let entries = match &*name {
-                "counts" if !keyed => Some(events),
-                "rows" if !keyed => Some(1),
-                "targets" if !options.members => Some(1),
-                "counters" => Some(counters * cpus as usize),
-                _ => None,
-            };
-            if let Some(entries) = entries {
-                let entries = u32::try_from(entries.max(1)).unwrap_or(u32::MAX);
-                map.set_max_entries(entries).map_err(Error::load)?;
+    with_types(
+        &PROGRAMS,
+        "types of counters",
+        options.scope.cache.as_deref(),
+        |mut open, as_needed| {
+            for mut map in open.maps_mut() {
+                let name = map.name().to_string_lossy().into_owned();
+                let entries = match &*name {
+                    "counts" if !keyed => Some(events),
+                    "rows" if !keyed => Some(1),
+                    "targets" if !options.scope.only_targets => Some(1),
+                    "counters" => Some(counters * cpus as usize),
+                    _ => None,
+                };
+                if let Some(entries) = entries {
+                    let entries = u32::try_from(entries.max(1)).unwrap_or(u32::MAX);
+                    map.set_max_entries(entries).map_err(Error::load)?;
+                }
+                if as_needed && matches!(&*name, "rows" | "owners" | "targets") {
+                    map.set_map_flags(libbpf_sys::BPF_F_NO_PREALLOC).map_err(Error::load)?;
+                }
+                if name.ends_with(".rodata") {
+                    let config = config(options, cpus);
+                    map.set_initial_value(bytemuck::bytes_of(&config)).map_err(Error::load)?;
+                }
             }
-            if as_needed && matches!(&*name, "rows" | "owners" | "targets") {
-                map.set_map_flags(libbpf_sys::BPF_F_NO_PREALLOC).map_err(Error::load)?;
+            for mut program in open.progs_mut() {
+                let name = program.name().to_string_lossy().into_owned();
+                program.set_autoload(!unused.contains(&*name));
             }
-            if name.ends_with(".rodata") {
-                let config = config(options, cpus);
-                map.set_initial_value(bytemuck::bytes_of(&config)).map_err(Error::load)?;
-            }
-        }
-        for mut program in open.progs_mut() {
-            let name = program.name().to_string_lossy().into_owned();
-            program.set_autoload(!unused.contains(&*name));
-        }
-        open.load().map_err(Error::load)
-    })
+            open.load().map_err(Error::load)
+        },
+    )
 }
 
 fn config(options: &EventOptions, cpus: u32) -> Config {
     let clocks = (0..).zip(&options.counters).filter(|(_, is_time)| **is_time);
     Config {
-        group: options.group.unwrap_or(0),
+        group: options.scope.group.unwrap_or(0),
         // `members` takes the place of this.
         filter: 0,
-        inherit: options.inherit.into(),
-        names: (!options.names.is_empty()).into(),
-        members: options.members.into(),
+        inherit: options.scope.inherit.into(),
+        names: (!options.scope.names.is_empty()).into(),
+        members: options.scope.only_targets.into(),
         key: options.key as u32,
         values: u32::try_from(options.counters.len()).unwrap_or(u32::MAX),
         clocks: clocks.fold(0, |all, (index, _): (u32, _)| all | 1 << (index & 31)),

@@ -32,14 +32,13 @@ use crate::interpreters::{Interpreters, read_function};
 use crate::kernel_text::KernelText;
 use crate::layout::{FileKey, MAX_INTERPRETERS, State};
 use crate::load::{self, Loaded, RefusedLanguages};
-use crate::loader_log;
 use crate::object::{handle, program, ring};
 use crate::options::{
-    Options, copies_stacks, counts_at_once, follows_forks, lists_waiting, sampling, wait_programs,
+    Options, copies_stacks, counts_at_once, lists_waiting, sampling, wait_programs,
 };
+use crate::scope::check_machine;
 use crate::shared::Shared;
 use crate::tables::Tables;
-use crate::targets;
 use crate::trigger::{Programs, attach_allocators};
 
 mod counts;
@@ -116,15 +115,12 @@ impl Engine {
     ///
     /// If the user lacks permission, or the kernel lacks a feature.
     pub fn load(options: &Options) -> Result<Self, Error> {
-        if !cfg!(target_arch = "x86_64") {
-            return Err(Error::UnsupportedArch);
-        }
-        loader_log::start();
+        check_machine()?;
         if let Some(what) = options.trigger.missing() {
             return Err(Error::Lacks { what });
         }
         let needs_text = options.waits != Waits::None || options.trigger.is_traced();
-        let cache = options.cache.as_deref();
+        let cache = options.scope.cache.as_deref();
         let text = match needs_text {
             true => KernelText::of_this_kernel(cache),
             false => KernelText::default(),
@@ -142,7 +138,7 @@ impl Engine {
         let live = matches!(options.trigger, Trigger::Allocations { live: true, .. });
         let programs = [options.trigger.programs(), wait_programs(options.waits, resumes)].concat();
         let needed = |name: &str| match name {
-            ON_FORK => follows_forks(options),
+            ON_FORK => options.scope.follows_forks(),
             ON_EXEC | LOOK_UP => true,
             ON_TASK | ON_ABSENT | ON_REST => list_waiting == Some(name),
             ON_EXIT => samples,
@@ -201,7 +197,7 @@ impl Engine {
             built: HashSet::new(),
             searched: HashSet::new(),
             targets: handle(&object, "targets")?,
-            follows_forks: follows_forks(options),
+            follows_forks: options.scope.follows_forks(),
             unfinished: [handle(&object, "blocked")?, handle(&object, "pending")?],
             sites: live.then(|| handle(&object, "sites")).transpose()?,
             trigger: options.trigger.clone(),
@@ -221,10 +217,7 @@ impl Engine {
         if options.hertz.is_some() && options.waits == Waits::None {
             engine.keep_times();
         }
-        for pid in options.processes.iter().flatten() {
-            engine.add_target(*pid)?;
-        }
-        targets::set_names(&handle(&engine.object, "names")?, &options.names)?;
+        options.scope.set_names(&handle(&engine.object, "names")?)?;
         Ok(engine)
     }
 

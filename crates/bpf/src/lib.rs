@@ -33,9 +33,9 @@ mod options;
 mod probes;
 mod rows;
 mod scheduler;
+mod scope;
 mod shared;
 mod tables;
-mod targets;
 mod tracer;
 mod trigger;
 
@@ -63,4 +63,5 @@ pub use layout::FileKey;
 pub use load::RefusedLanguages;
 pub use options::Options;
 pub use scheduler::{SchedKey, SchedOptions, SchedTracer};
+pub use scope::Scope;
 pub use tracer::{CallOptions, CallTracer};

@@ -56,7 +56,7 @@ const READ_OTHERS: [&str; 2] = [ON_TASK, ON_ABSENT];
 fn most_rows(options: &Options, cpus: u64, map: &str) -> Option<u32> {
     let waits = options.waits != Waits::None;
     let is_of_use = match map {
-        "targets" => options.processes.is_some(),
+        "targets" => options.scope.only_targets,
         "blocked" => waits || options.trigger == Trigger::Locks,
         "pending" => waits || !options.trigger.counts_at_once(),
         "copies" => copies_stacks(options),
@@ -139,7 +139,7 @@ pub fn load(
     let cpus = libbpf_rs::num_possible_cpus().map_or(u64::MAX, |cpus| cpus as u64);
     let mut config = config(options, text, cpus);
     let most_rows = |map: &str| most_rows(options, cpus, map);
-    let cache = options.cache.as_deref();
+    let cache = options.scope.cache.as_deref();
     let goroutines = matches!(options.trigger, Trigger::Goroutines { .. });
     let wanted = Wanted { live, goroutines, needed, most_rows: &most_rows, cache };
     let (object, refused) = with_languages(&options.languages, |languages| {
@@ -260,8 +260,8 @@ pub fn with_types(
 
 fn config(options: &Options, text: &KernelText, cpus: u64) -> Config {
     Config {
-        filter: options.processes.is_some().into(),
-        inherit: options.inherit.into(),
+        filter: options.scope.only_targets.into(),
+        inherit: options.scope.inherit.into(),
         user: options.user.into(),
         kernel: options.kernel.into(),
         min_block: options.min_block.as_nanos().try_into().unwrap_or(u64::MAX),
@@ -272,8 +272,8 @@ fn config(options: &Options, text: &KernelText, cpus: u64) -> Config {
         calls: options.trigger.calls(),
         interrupts_start: text.interrupts.start,
         interrupts_end: text.interrupts.end,
-        group: options.group.unwrap_or(0),
-        names: u32::from(!options.names.is_empty()),
+        group: options.scope.group.unwrap_or(0),
+        names: u32::from(!options.scope.names.is_empty()),
         by_cpu: options.by_cpu.into(),
         copy_budget: if copies_stacks(options) {
             copies::budget(sampled_hertz(options))

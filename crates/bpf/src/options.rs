@@ -1,11 +1,11 @@
 //! Options of the engine.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use pyrograph_event::interpreter::Language;
 use pyrograph_event::request::{Trigger, Waits};
 
+use crate::scope::Scope;
 use crate::trigger::Programs;
 
 /// Names of the programs that are attached for waits, without the one that lists threads that already wait. `resumes`:
@@ -24,10 +24,8 @@ pub(crate) fn wait_programs(waits: Waits, resumes: bool) -> &'static [&'static s
 /// Options of an engine: the events to count, and how.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Processes to record, to which [`crate::Engine::expect_command`] may add one; `None` for all.
-    pub processes: Option<Vec<i32>>,
-    /// Record the processes that they start, too.
-    pub inherit: bool,
+    /// Tasks to record. Targets are named by [`crate::Engine::add_target`] and [`crate::Engine::expect_command`].
+    pub scope: Scope,
     /// Take the user part of stacks.
     pub user: bool,
     /// Take the kernel part of stacks.
@@ -46,11 +44,6 @@ pub struct Options {
     pub no_idle: bool,
     /// Take the stack of each event, even if there are very many.
     pub exact: bool,
-    /// Record only threads with these names, or of processes with these names; empty for all.
-    pub names: Vec<String>,
-    /// Record only threads in the control group with this ID, or in one below it. The ID is the inode of its folder in
-    /// the file system of type `cgroup2`.
-    pub group: Option<u64>,
     /// Keep separate counts for each CPU.
     pub by_cpu: bool,
     /// Count stacks by time, with a resolution of 16 microseconds. If there are more events than there is room for, the
@@ -68,16 +61,12 @@ pub struct Options {
     pub command_lines: bool,
     /// Count different lines of an interpreted function separately.
     pub lines: bool,
-    /// Folder (such as `~/.cache`) below which unwind tables and addresses of parts of the kernel are kept for the next
-    /// recording; `None` to keep none.
-    pub cache: Option<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         Self {
-            processes: None,
-            inherit: true,
+            scope: Scope::default(),
             user: true,
             kernel: true,
             trigger: Trigger::PerfEvents,
@@ -87,8 +76,6 @@ impl Default for Options {
             counts_events: false,
             no_idle: false,
             exact: false,
-            names: Vec::new(),
-            group: None,
             by_cpu: false,
             keep_times: false,
             table_memory: 256 << 20,
@@ -97,7 +84,6 @@ impl Default for Options {
             languages: Vec::new(),
             command_lines: false,
             lines: false,
-            cache: None,
         }
     }
 }
@@ -108,11 +94,6 @@ pub(crate) fn copies_stacks(options: &Options) -> bool {
     let keeps_stacks = matches!(options.waits, Waits::WithWakers | Waits::Wakers)
         || matches!(options.trigger, Trigger::Allocations { live: true, .. });
     options.user && !keeps_stacks
-}
-
-/// Returns true if forks must be followed: not if all processes are recorded.
-pub(crate) fn follows_forks(options: &Options) -> bool {
-    options.inherit && options.processes.is_some()
 }
 
 /// Method of choosing the events whose stacks are taken, if there are very many.

@@ -5,12 +5,9 @@ mod layout;
 use std::cell::RefCell;
 use std::io::{self, Read};
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
 use std::rc::Rc;
 
-use libbpf_rs::{
-    Iter, Link, MapCore, MapFlags, MapHandle, Object, ProgramInput, RingBuffer, libbpf_sys,
-};
+use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, Object, RingBuffer, libbpf_sys};
 use pyrograph_event::sched::{
     Extremes, Ranges, SchedChange, SchedCounts, SchedRecord, TaskNames, Wait,
 };
@@ -20,8 +17,8 @@ use self::layout::{Config, Counts, Record, Row, Spans, State, TaskRecord};
 use crate::error::{Error, Reason};
 use crate::kernel_text::KernelText;
 use crate::load::{Packed, with_types};
-use crate::loader_log;
 use crate::object::{handle, program, ring, run_on_cpus};
+use crate::scope::Scope;
 use crate::shared::Shared;
 use crate::tracer::{STACKS_A_CPU, Stacks};
 
@@ -39,22 +36,14 @@ pub enum SchedKey {
 /// Options of a [`SchedTracer`].
 #[derive(Clone, Debug, Default)]
 pub struct SchedOptions {
-    /// Trace only threads that [`SchedTracer::add_threads`] names, and threads that they start.
-    pub members: bool,
-    /// Trace processes that these start, too.
-    pub inherit: bool,
-    /// Trace only threads with these names, or of processes with these names; empty for all.
-    pub names: Vec<String>,
-    /// Trace only threads in the control group with this ID, or in one below it.
-    pub group: Option<u64>,
+    /// Tasks to trace. Targets are named by [`SchedTracer::add_threads`].
+    pub scope: Scope,
     /// Key of counts; `None` to report events.
     pub counts: Option<SchedKey>,
     /// Report the stack of a task that stops running, with that event. It begins with the caller of the scheduler.
     pub stacks: bool,
     /// Size of the ring buffer for records, in bytes, and the same for stacks; rounded up to a power of two.
     pub memory: u32,
-    /// Folder (such as `~/.cache`) below which the kernel's types are kept for the next time; `None` to keep none.
-    pub cache: Option<PathBuf>,
 }
 
 /// BPF programs that follow the scheduler. They are unloaded when this is dropped, or when the process ends in any way.
@@ -108,16 +97,12 @@ impl Records {
 }
 
 impl SchedOptions {
-    fn chooses(&self) -> bool {
-        self.members || !self.names.is_empty() || self.group.is_some()
-    }
-
     /// Names of the programs to attach, in this order, each with true if some kernels lack its tracepoint.
     fn programs(&self) -> impl Iterator<Item = (&'static str, bool)> {
         let counts = self.counts.is_some();
         let events = !counts;
         // If tasks are chosen, other events of their CPUs are not reported.
-        let of_cpus = events && !self.chooses();
+        let of_cpus = events && !self.scope.is_limited();
         let all = [
             (counts, "on_counted_start", false),
             (events, "on_start", false),
@@ -145,8 +130,8 @@ impl SchedOptions {
     fn loads(&self, program: &str) -> bool {
         match program {
             "prepare" => true,
-            "on_named" => self.members,
-            "on_existing" => !self.members,
+            "on_named" => self.scope.only_targets,
+            "on_existing" => !self.scope.only_targets,
             "on_reading" => self.counts.is_some(),
             "on_row" => self.counts == Some(SchedKey::Task),
             _ => self.programs().any(|(name, _)| name == program),
@@ -161,25 +146,16 @@ impl SchedTracer {
     ///
     /// If the user lacks permission, or the kernel lacks a feature.
     pub fn load(options: &SchedOptions) -> Result<Self, Error> {
-        if !cfg!(target_arch = "x86_64") {
-            return Err(Error::UnsupportedArch);
-        }
-        loader_log::start();
         let cpus = libbpf_rs::num_possible_cpus().map_err(Error::load)?;
-        let object = load(options)?;
-        program(&object, "prepare")?
-            .test_run(ProgramInput::default())
-            .map_err(Error::attach("prepare"))?;
-        let mut state = Shared::map(&handle(&object, ".bss")?, "state", 1)?;
+        let (object, mut state) = options.scope.prepare::<State>(|| load(options))?;
         state.write_field(std::mem::offset_of!(State, interval), 1u32);
-        crate::targets::set_names(&handle(&object, "names")?, &options.names)?;
         Ok(Self {
             links: Vec::new(),
             events: Records::open(&object, "events")?,
             stacks: Records::open(&object, "records")?,
             waiting: Stacks::default(),
             text: match options.stacks {
-                true => KernelText::of_this_kernel(options.cache.as_deref()),
+                true => KernelText::of_this_kernel(options.scope.cache.as_deref()),
                 false => KernelText::default(),
             },
             state,
@@ -237,7 +213,7 @@ impl SchedTracer {
     ///
     /// If the kernel refuses.
     pub fn start(&mut self) -> Result<(), Error> {
-        if !self.options.members {
+        if !self.options.scope.only_targets {
             self.run_for_tasks("on_existing", &mut io::sink())?;
         }
         self.lost_before = self.lost().1;
@@ -398,7 +374,7 @@ impl SchedTracer {
 }
 
 fn load(options: &SchedOptions) -> Result<Object, Error> {
-    let cache = options.cache.as_deref();
+    let cache = options.scope.cache.as_deref();
     with_types(&PROGRAMS, "types of the scheduler", cache, |mut open, as_needed| {
         for mut program in open.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
@@ -415,7 +391,7 @@ fn load(options: &SchedOptions) -> Result<Object, Error> {
                     let cpus = libbpf_rs::num_possible_cpus().map_err(Error::load)?;
                     Some(u32::try_from(cpus).unwrap_or(u32::MAX).saturating_mul(STACKS_A_CPU))
                 }
-                "targets" if !options.members => Some(1),
+                "targets" if !options.scope.only_targets => Some(1),
                 _ => None,
             };
             if let Some(entries) = entries {
@@ -439,12 +415,12 @@ fn ring_size(options: &SchedOptions) -> u32 {
 
 fn config(options: &SchedOptions) -> Config {
     Config {
-        group: options.group.unwrap_or(0),
+        group: options.scope.group.unwrap_or(0),
         // `members` takes the place of this.
         filter: 0,
-        inherit: options.inherit.into(),
-        names: (!options.names.is_empty()).into(),
-        members: options.members.into(),
+        inherit: options.scope.inherit.into(),
+        names: (!options.scope.names.is_empty()).into(),
+        members: options.scope.only_targets.into(),
         key: match options.counts {
             Some(SchedKey::Cpu) => layout::KEY_CPU,
             _ => layout::KEY_TASK,

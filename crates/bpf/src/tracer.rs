@@ -8,7 +8,6 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::BorrowedFd;
-use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -25,9 +24,9 @@ pub use self::stacks::Stacks;
 use crate::error::{Error, Reason};
 use crate::features;
 use crate::load::{Packed, with_types};
-use crate::loader_log;
 use crate::object::{handle, program, ring};
 use crate::rows::take_rows;
+use crate::scope::Scope;
 use crate::shared::Shared;
 
 static PROGRAMS: Packed = Packed(include_bytes!("programs/trace.bpf.o.gz"));
@@ -35,14 +34,8 @@ static PROGRAMS: Packed = Packed(include_bytes!("programs/trace.bpf.o.gz"));
 /// Options of a [`CallTracer`].
 #[derive(Clone, Debug, Default)]
 pub struct CallOptions {
-    /// Processes to trace, to which [`CallTracer::expect_command`] may add one; `None` for all.
-    pub processes: Option<Vec<i32>>,
-    /// Trace the processes that they start, too.
-    pub inherit: bool,
-    /// Trace only threads with these names, or of processes with these names; empty for all.
-    pub names: Vec<String>,
-    /// Trace only threads in the control group with this ID, or in one below it.
-    pub group: Option<u64>,
+    /// Tasks to trace. Targets are named by [`CallTracer::add_target`] and [`CallTracer::expect_command`].
+    pub scope: Scope,
     /// Numbers of the calls to trace; `None` for all, including those of 32-bit programs.
     pub calls: Option<Vec<u32>>,
     /// Numbers of calls that are reported in any case if they succeed.
@@ -63,8 +56,6 @@ pub struct CallOptions {
     pub text: u32,
     /// Size of the ring buffer, in bytes; rounded up to a power of two.
     pub memory: u32,
-    /// Folder (such as `~/.cache`) below which the kernel's types are kept for the next time; `None` to keep none.
-    pub cache: Option<PathBuf>,
 }
 
 /// BPF programs that trace system calls. They are unloaded when this is dropped, or when the process ends in any way.
@@ -87,7 +78,7 @@ pub struct CallTracer {
 impl CallOptions {
     /// Names of the programs that are needed, in the order in which they are attached.
     fn programs(&self) -> impl Iterator<Item = &'static str> {
-        let follows = self.processes.is_some() && self.inherit;
+        let follows = self.scope.follows_forks();
         let calls = self.calls.as_ref().is_none_or(|calls| !calls.is_empty());
         let lines = calls && !self.counts;
         let all = [
@@ -125,19 +116,12 @@ impl CallTracer {
     ///
     /// If the user lacks permission, or the kernel lacks a feature.
     pub fn load(options: &CallOptions) -> Result<Self, Error> {
-        if !cfg!(target_arch = "x86_64") {
-            return Err(Error::UnsupportedArch);
-        }
-        loader_log::start();
-        let object = load(options)?;
-        let input = libbpf_rs::ProgramInput::default();
-        program(&object, "prepare")?.test_run(input).map_err(Error::attach("prepare"))?;
+        let (object, state) = options.scope.prepare(|| load(options))?;
         let batch = Rc::new(RefCell::new(Vec::new()));
         let records = Rc::clone(&batch);
         let ring = ring(&object, "records", move |bytes| {
             records.borrow_mut().extend_from_slice(bytes);
         })?;
-        let state = Shared::map(&handle(&object, ".bss")?, "state", 1)?;
         let tracer = Self {
             links: Vec::new(),
             ring,
@@ -155,10 +139,6 @@ impl CallTracer {
             tracer.set_plans()?;
         }
         events::set_plans(&tracer.object, &options.events)?;
-        for pid in options.processes.iter().flatten() {
-            tracer.add_target(*pid)?;
-        }
-        crate::targets::set_names(&handle(&tracer.object, "names")?, &options.names)?;
         Ok(tracer)
     }
 
@@ -370,7 +350,7 @@ impl CallTracer {
 
 fn load(options: &CallOptions) -> Result<Object, Error> {
     let as_needed = features::has_map_memory();
-    with_types(&PROGRAMS, "types of calls", options.cache.as_deref(), |mut open, _| {
+    with_types(&PROGRAMS, "types of calls", options.scope.cache.as_deref(), |mut open, _| {
         for mut program in open.progs_mut() {
             let name = program.name().to_string_lossy().into_owned();
             program.set_autoload(options.loads(&name));
@@ -427,10 +407,10 @@ fn config(options: &CallOptions) -> Config {
         followed,
         shown: calls,
         slower: u64::try_from(options.slower.as_nanos()).unwrap_or(u64::MAX),
-        group: options.group.unwrap_or(0),
-        filter: options.processes.is_some().into(),
-        inherit: options.inherit.into(),
-        names: (!options.names.is_empty()).into(),
+        group: options.scope.group.unwrap_or(0),
+        filter: options.scope.only_targets.into(),
+        inherit: options.scope.inherit.into(),
+        names: (!options.scope.names.is_empty()).into(),
         failed: options.failed.into(),
         most: options.text,
         wake: options.memory / 4,

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use pyrograph_bpf::{
     CallOptions, CallTracer, CountKey, CountedEvent, Engine, Error, EventCounter, EventOptions,
-    Options, SchedKey, SchedOptions, SchedTracer,
+    Options, SchedKey, SchedOptions, SchedTracer, Scope,
 };
 use pyrograph_event::interpreter::Language;
 use pyrograph_event::request::{GoFunctions, Measure, Trigger, Waits};
@@ -74,6 +74,21 @@ fn goroutines() -> Trigger {
 
 fn calls(measure: Measure, files: bool) -> Trigger {
     Trigger::Calls { numbers: vec![READ, WRITE], measure, files }
+}
+
+/// Tasks that are limited in each way.
+fn narrow() -> Scope {
+    Scope {
+        only_targets: true,
+        inherit: true,
+        names: vec!["nobody".to_owned()],
+        group: Some(1),
+        cache: None,
+    }
+}
+
+fn cached(scope: &Scope, cache: &Path) -> Scope {
+    Scope { cache: Some(cache.to_owned()), ..scope.clone() }
 }
 
 /// Questions that are recorded with stacks.
@@ -154,10 +169,8 @@ fn recordings() -> Vec<Case> {
         }
         let languages = !slice || WITH_LANGUAGES.contains(&name);
         let full = Options {
-            processes: Some(Vec::new()),
+            scope: narrow(),
             no_idle: true,
-            names: vec!["nobody".to_owned()],
-            group: Some(1),
             by_cpu: true,
             keep_times: true,
             languages: if languages { Language::ALL.to_vec() } else { Vec::new() },
@@ -170,7 +183,7 @@ fn recordings() -> Vec<Case> {
         let full = (!is_plain).then_some((full, how));
         for (options, how) in plain.into_iter().chain(full) {
             all.push(case(format!("{name}: {how}"), move |cache| {
-                record(&Options { cache: Some(cache.to_owned()), ..options.clone() })
+                record(&Options { scope: cached(&options.scope, cache), ..options.clone() })
             }));
         }
     }
@@ -184,14 +197,10 @@ fn counters() -> Vec<Case> {
         CountedEvent::Tracepoint("sched_process_exec".to_owned()),
     ];
     let with = |key, members| EventOptions {
-        members,
-        inherit: members,
-        names: if members { vec!["nobody".to_owned()] } else { Vec::new() },
-        group: members.then_some(1),
+        scope: if members { narrow() } else { Scope::default() },
         key,
         events: events.clone(),
         counters: vec![true],
-        ..EventOptions::default()
     };
     let all = [
         ("counts", with(CountKey::None, false)),
@@ -202,8 +211,8 @@ fn counters() -> Vec<Case> {
     ];
     let to_case = |(name, options): (&str, EventOptions)| {
         case(name.to_owned(), move |cache| {
-            let cache = Some(cache.to_owned());
-            let mut counter = EventCounter::load(EventOptions { cache, ..options.clone() })?;
+            let scope = cached(&options.scope, cache);
+            let mut counter = EventCounter::load(EventOptions { scope, ..options.clone() })?;
             counter.attach()?;
             Ok(most_visited())
         })
@@ -215,10 +224,7 @@ fn tracers() -> Vec<Case> {
     let event = |trigger| EventSource { trigger, size: 16, places: Vec::new() };
     let plain = CallOptions { memory: 1 << 20, text: 32, ..CallOptions::default() };
     let full = CallOptions {
-        processes: Some(Vec::new()),
-        inherit: true,
-        names: vec!["nobody".to_owned()],
-        group: Some(1),
+        scope: narrow(),
         events: vec![event(tracepoint()), event(function())],
         faults: (true, true),
         stacks: true,
@@ -233,7 +239,7 @@ fn tracers() -> Vec<Case> {
     let to_case = |(name, options, starts): (&str, CallOptions, bool)| {
         case(name.to_owned(), move |cache| {
             let mut tracer = CallTracer::load(&CallOptions {
-                cache: Some(cache.to_owned()),
+                scope: cached(&options.scope, cache),
                 ..options.clone()
             })?;
             if starts {
@@ -248,14 +254,10 @@ fn tracers() -> Vec<Case> {
 
 fn schedulers() -> Vec<Case> {
     let with = |members, counts, stacks| SchedOptions {
-        members,
-        inherit: members,
-        names: if members { vec!["nobody".to_owned()] } else { Vec::new() },
-        group: members.then_some(1),
+        scope: if members { narrow() } else { Scope::default() },
         counts,
         stacks,
         memory: 1 << 20,
-        cache: None,
     };
     let all = [
         ("scheduler", with(false, None, false)),
@@ -265,8 +267,8 @@ fn schedulers() -> Vec<Case> {
     ];
     let to_case = |(name, options): (&str, SchedOptions)| {
         case(name.to_owned(), move |cache| {
-            let cache = Some(cache.to_owned());
-            let mut tracer = SchedTracer::load(&SchedOptions { cache, ..options.clone() })?;
+            let scope = cached(&options.scope, cache);
+            let mut tracer = SchedTracer::load(&SchedOptions { scope, ..options.clone() })?;
             tracer.attach()?;
             Ok(most_visited())
         })

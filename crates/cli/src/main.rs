@@ -21,6 +21,7 @@ mod info;
 mod interactive;
 mod languages;
 mod list;
+mod live;
 mod manual;
 mod names;
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod haskell;
 pub mod messages;
 mod plan;
 pub mod question;
+pub mod sampling;
 mod share;
 mod verdict;
 
@@ -26,6 +27,7 @@ use self::messages::{cost, left_out, too_short};
 pub use self::plan::Args;
 use self::plan::Plan;
 use self::verdict::say_verdict;
+use crate::live::forward_signal;
 use crate::say::{is_quiet, say, say_error};
 use crate::streams::{say_nameless, say_written};
 use crate::units::{counted, grouped};
@@ -54,7 +56,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     resolved.profile = filter.apply(resolved.profile)?;
     let no_samples = match resolved.stats.samples {
         0 if too_early => Some("it has ended before --delay was over".to_owned()),
-        0 => other_rights::of_target(&plan.recording.target),
+        0 => other_rights::of_target(&plan.recording.scope.target),
         _ => None,
     };
     let (name, reason) = (question.name(&event), no_samples.is_some());
@@ -158,7 +160,7 @@ fn write_all(plan: &Plan, resolved: &Resolved) -> anyhow::Result<()> {
     let mut has_data = false;
     let mut picture = plan.picture.clone();
     if plan.outputs.iter().any(Output::is_page) {
-        picture.code = plan.code.of(&resolved.profile, &plan.recording.symbols);
+        picture.code = plan.code.of(&resolved.profile, &plan.recording.symbol_options());
     }
     for output in &plan.outputs {
         let before = output.is_kept().then(found::Before::hold);
@@ -219,9 +221,7 @@ fn rescue(plan: &Plan, resolved: &Resolved) {
 /// runs, waits for it: the recording is over, but the command is still the user's program.
 fn exit_code(child: Option<Child>, interrupt: &Interrupt) -> anyhow::Result<ExitCode> {
     let Some(mut child) = child else { return Ok(ExitCode::SUCCESS) };
-    if interrupt.only_us() {
-        child.signal(libc::SIGTERM).ok();
-    }
+    forward_signal(&child, interrupt);
     let status = match child.try_wait()? {
         Some(status) => status,
         None => {

@@ -10,13 +10,14 @@ use std::time::Duration;
 use pyrograph_analyze::{compare_counts, summarize};
 use pyrograph_cache::user_folder;
 use pyrograph_recorder::{
-    CountGaps, CountPlan, Counted, CountedRuns, CounterOptions, Counting, Engine, Error, Event,
-    Filters, KeyKind, Target, control_group, count_by_turns,
+    CountGaps, CountPlan, Counted, CountedRuns, Counting, Engine, Error, Event, Filters, KeyKind,
+    Scope, Target, control_group, count_by_turns,
 };
 use pyrograph_render::{CountStyle, IntervalTable, not_counted, write_count_changes, write_counts};
 use pyrograph_terminal::{Interrupt, error_width};
 
 use crate::ending;
+use crate::live::forward_signal;
 use crate::other_rights;
 use crate::say::{misuse, say};
 use crate::streams::Destination;
@@ -185,32 +186,31 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     };
     filters.check_names(&target, !args.no_inherit)?;
     check(&args, &target, other.is_some())?;
-    let counters = CounterOptions {
-        target,
-        groups,
+    let scope = Scope {
         inherit: !args.no_inherit,
-        cpus: args.target.cpu.take().map(|cpus| cpus.0),
-        by_cpu: args.by.is_some_and(KeyKind::is_of_cpus),
-        launch,
-    };
-    let plan = CountPlan {
-        counters,
-        by: args.by,
         filters,
-        engine: args.engine,
-        cache: user_folder(),
         beside: args.target.beside(),
         duration: args.duration,
-        interval: args.interval,
+        launch,
+        cache: user_folder(),
+        ..Scope::new(target)
     };
-    if plan.is_by_who_runs() && plan.counters.cpus.is_some() {
+    let plan = CountPlan {
+        groups,
+        cpus: args.target.cpu.take().map(|cpus| cpus.0),
+        by: args.by,
+        engine: args.engine,
+        interval: args.interval,
+        ..CountPlan::new(scope, [])
+    };
+    if plan.is_by_who_runs() && plan.cpus.is_some() {
         misuse!("-C counts CPUs, whatever runs there: leave it out, or --by, --comm and --cgroup");
     }
     args.destination().check()?;
-    if let Some(reason) = other_rights::of_target(&plan.counters.target) {
+    if let Some(reason) = other_rights::of_target(&plan.scope.target) {
         say!("{reason}");
     }
-    let has_names = !plan.filters.names.is_empty();
+    let has_names = !plan.scope.filters.names.is_empty();
     let session = Session { args, has_names, interrupt: OnceCell::new() };
     match other {
         Some(other) => session.compare(&plan, other),
@@ -292,7 +292,7 @@ impl Session {
 
     fn compare(&self, plan: &CountPlan, other: Vec<OsString>) -> anyhow::Result<ExitCode> {
         let mut second = plan.clone();
-        second.counters.target = Target::Command(other);
+        second.scope.target = Target::Command(other);
         let mut table = IntervalTable::new(CountStyle::Text, None);
         let titles = [plan.title(), second.title()];
         let rounds = self.args.repeat.unwrap_or(10);
@@ -347,10 +347,8 @@ impl Session {
             out.flush()?;
         }
         let counted = counting.finish()?;
-        if let Some(child) = &counted.child
-            && interrupt.only_us()
-        {
-            child.signal(libc::SIGTERM).ok();
+        if let Some(child) = &counted.child {
+            forward_signal(child, interrupt);
         }
         Ok(Some(counted))
     }

@@ -12,13 +12,13 @@ use pyrograph_cache::user_folder;
 use pyrograph_format::thread_events;
 use pyrograph_profile::{CallCount, CallCounts, ThreadAction, ThreadEvent};
 use pyrograph_recorder::{
-    CountedTime, Filters, LostCalls, PageFaults, Target, TraceEnd, TracePlan, TracedEvent, Tracing,
-    call_number, call_numbers, control_group, matches_pattern, names_event, traced_names,
+    CountedTime, Filters, LostCalls, PageFaults, Scope, Target, TraceEnd, TracePlan, TracedEvent,
+    Tracing, call_number, call_numbers, control_group, matches_pattern, names_event, traced_names,
 };
 use pyrograph_render::{CallStyle, write_call_table, write_thread_event};
-use pyrograph_terminal::Interrupt;
 
 use crate::ending;
+use crate::live::{self, stop_on_signal};
 use crate::say::{misuse, say};
 use crate::streams::{Destination, open};
 use crate::targets::TargetArgs;
@@ -214,10 +214,17 @@ impl Args {
             );
         }
         let memory = self.buffer.unwrap_or(if self.stacks { 256 << 20 } else { 64 << 20 });
-        Ok(TracePlan {
-            target,
+        let scope = Scope {
             inherit: !self.no_inherit,
             filters,
+            beside: self.target.beside(),
+            duration: self.duration,
+            launch,
+            cache: user_folder(),
+            ..Scope::new(target)
+        };
+        Ok(TracePlan {
+            scope,
             calls,
             events,
             faults,
@@ -228,11 +235,7 @@ impl Args {
             name_groups: self.by == CallKey::Group,
             text: self.string_limit as usize,
             memory: u32::try_from(memory).unwrap_or(u32::MAX),
-            beside: self.target.beside(),
             interval: self.interval,
-            duration: self.duration,
-            launch,
-            cache: user_folder(),
         })
     }
 
@@ -325,10 +328,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         false => args.destination().open()?,
     };
     let mut tracing = Tracing::open(&plan)?;
-    // Until here, Ctrl-C ends this program and the command immediately.
-    let interrupt = Interrupt::catch()?;
-    let stopper = tracing.stopper();
-    let _stops = interrupt.on_signal(move || stopper.stop())?;
+    let (interrupt, _stops) = stop_on_signal(tracing.stopper())?;
     if let Some(reason) = tracing.not_in_kernel() {
         say!(
             "{reason}: calls are traced by ptrace, which stops the program twice at each, as strace does"
@@ -374,16 +374,10 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         }
         say_in_progress(&in_progress);
     }
-    let is_target = matches!(plan.target, Target::Command(_));
-    if let Some(code) = exit_code {
-        return Ok(ExitCode::from(code));
+    match exit_code {
+        Some(code) => Ok(ExitCode::from(code)),
+        None => live::exit_code(child, &interrupt, plan.scope.is_command()),
     }
-    let Some(mut child) = child else { return Ok(ExitCode::SUCCESS) };
-    if interrupt.only_us() {
-        child.signal(libc::SIGTERM).ok();
-    }
-    let code = child.exit_code()?;
-    Ok(if is_target { ExitCode::from(code) } else { ExitCode::SUCCESS })
 }
 
 /// Reads system calls from a file.

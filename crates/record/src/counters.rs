@@ -4,42 +4,43 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Instant;
 
 use pyrograph_event::{Attr, flag, read_format};
 
 use crate::attach::{Attached, CoreType, ThreadCounters};
-use crate::command::{Child, Waiting};
 use crate::copy::Copier;
 use crate::error::Error;
 use crate::event::{Event, Refusal};
-use crate::launch::Launch;
 use crate::limits;
 use crate::options::{Options, Rate};
 use crate::permission::{Rights, Wanted};
 use crate::plan::Plan;
-use crate::procfs;
-use crate::reader::{Ended, Stopper};
 use crate::stack_mode::StackMode;
 use crate::sys;
 use crate::target::Target;
-use crate::watch::Watch;
+
+/// Targets of counters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CounterTarget {
+    /// A child of this process, from the first instruction of the program that it executes next.
+    Command(i32),
+    /// Processes, with all their threads.
+    Processes(Vec<i32>),
+    /// Everything that runs on these CPUs. `None` for all CPUs.
+    Cpus(Option<Vec<u32>>),
+}
 
 /// Options of counters.
 #[derive(Clone, Debug)]
 pub struct CounterOptions {
     /// Target of the counters.
-    pub target: Target,
+    pub target: CounterTarget,
     /// Events in groups. The events of a group are on the hardware together, or none of them is.
     pub groups: Vec<Vec<Event>>,
     /// Count in child processes that the target starts, too.
     pub inherit: bool,
-    /// Count only on these CPUs. `None` for all. Only with [`Target::System`].
-    pub cpus: Option<Vec<u32>>,
     /// Keep the counts of each CPU apart.
     pub by_cpu: bool,
-    /// How the command is started.
-    pub launch: Launch,
 }
 
 /// Value of one event, for one thread and CPU if these are kept apart.
@@ -66,13 +67,10 @@ pub struct Counters {
     refused: Vec<Option<Refusal>>,
     user_only: Vec<bool>,
     open: Vec<Open>,
-    waiting: Option<Waiting>,
-    child: Option<Child>,
-    watch: Watch,
     /// Number of processes that the target has started and that this user may not count.
     denied: usize,
-    /// True if the counters are those of CPUs, whatever the target is.
-    is_on_cpus: bool,
+    /// True if the kernel starts the counters when a command executes its program.
+    start_on_exec: bool,
 }
 
 #[derive(Debug)]
@@ -92,45 +90,14 @@ struct Prepared {
 }
 
 impl Counters {
-    /// Opens all counters that this machine has and this user may use. A command is forked, but waits before its first
-    /// instruction.
+    /// Opens all counters that this machine has and this user may use.
     ///
     /// # Errors
     ///
     /// If a process does not exist, the target belongs to another user, or the kernel lacks resources. An event that
     /// cannot be counted here is not an error: [`Self::into_parts`] returns the reason.
     pub fn open(options: &CounterOptions) -> Result<Self, Error> {
-        Self::open_for(options, options)
-    }
-
-    /// Opens the counters as [`Self::open`] does, but of each CPU, for everything that runs there. The target is only
-    /// started and waited for.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::open`].
-    pub fn open_on_cpus(options: &CounterOptions) -> Result<Self, Error> {
-        if let Target::Processes(pids) = &options.target {
-            let missing = pids.iter().find(|pid| procfs::count_threads(**pid) == 0);
-            missing.map_or(Ok(()), |pid| Err(Error::NoSuchProcess { pid: *pid }))?;
-        }
-        let on_cpus =
-            CounterOptions { target: Target::System, by_cpu: true, cpus: None, ..options.clone() };
-        let mut counters = Self::open_for(options, &on_cpus)?;
-        if let Target::Processes(pids) = &options.target {
-            counters.watch.processes(pids);
-        }
-        Ok(counters)
-    }
-
-    /// Opens the counters of `options`. The command to start is taken from `target`.
-    fn open_for(target: &CounterOptions, options: &CounterOptions) -> Result<Self, Error> {
         let rights = Rights::read();
-        let is_on_cpus = options.target == Target::System;
-        let waiting = match &target.target {
-            Target::Command(argv) => Some(Waiting::fork(argv, &target.launch)?),
-            Target::Processes(_) | Target::System => None,
-        };
         let (mut prepared, mut refused, mut user_only) = (Vec::new(), Vec::new(), Vec::new());
         let mut probes = Vec::new();
         for group in &options.groups {
@@ -148,9 +115,8 @@ impl Counters {
                 refused.push(attr.err());
             }
         }
-        let (open, watch) = (Vec::new(), Watch::new()?);
-        let mut counters =
-            Self { refused, user_only, open, waiting, child: None, watch, denied: 0, is_on_cpus };
+        let start_on_exec = matches!(options.target, CounterTarget::Command(_));
+        let mut counters = Self { refused, user_only, open: Vec::new(), denied: 0, start_on_exec };
         counters.attach(options, &prepared, &rights)?;
         Ok(counters)
     }
@@ -163,9 +129,9 @@ impl Counters {
     ) -> Result<(), Error> {
         let cores = CoreType::of_this_machine();
         let online = limits::online_cpus()?;
-        let cpus: Vec<Option<u32>> = match (&options.target, &options.cpus) {
-            (Target::System, Some(cpus)) => cpus.iter().copied().map(Some).collect(),
-            (Target::System, None) => online.iter().copied().map(Some).collect(),
+        let cpus: Vec<Option<u32>> = match &options.target {
+            CounterTarget::Cpus(Some(cpus)) => cpus.iter().copied().map(Some).collect(),
+            CounterTarget::Cpus(None) => online.iter().copied().map(Some).collect(),
             _ if options.by_cpu => online.iter().copied().map(Some).collect(),
             _ => vec![None],
         };
@@ -186,50 +152,29 @@ impl Counters {
             Some(errno @ (libc::EACCES | libc::EPERM)) => rights.explain(what, errno).into(),
             _ => Error::System { doing: "opening counters".to_owned(), source: error },
         };
-        match (&options.target, &self.waiting) {
-            (Target::Command(_), Some(child)) => {
-                thread(child.pid(), None).map_err(|error| refused(error, Wanted::User))?;
+        match &options.target {
+            CounterTarget::Command(pid) => {
+                thread(*pid, None).map_err(|error| refused(error, Wanted::User))?;
             }
-            (Target::Processes(pids), _) => {
+            CounterTarget::Processes(pids) => {
                 let open = &mut |tid| thread(tid, Some(tid));
                 self.denied = attach_to_processes(options, pids, of_each, open)?;
-                self.watch.processes(pids);
             }
-            _ => thread(-1, None).map_err(|error| refused(error, Wanted::System))?,
+            CounterTarget::Cpus(_) => {
+                thread(-1, None).map_err(|error| refused(error, Wanted::System))?;
+            }
         }
         Ok(())
     }
 
-    /// Handle that ends [`Self::wait`] from any thread or signal handler.
-    pub fn stopper(&self) -> Stopper {
-        self.watch.stopper()
-    }
-
-    /// Starts counting, and runs the command.
+    /// Starts counting. Those of a command start when it executes its program.
     ///
     /// # Errors
     ///
-    /// If there is no such program, or the kernel refuses to start a counter.
-    pub fn start(&mut self) -> Result<Instant, Error> {
-        if let Some(waiting) = self.waiting.take() {
-            // The command's counters start with its first instruction. Those of CPUs must be enabled here.
-            self.enable_on_cpus()?;
-            let start = Instant::now();
-            let child = waiting.run()?;
-            self.watch.child(child.pid());
-            self.child = Some(child);
-            return Ok(start);
-        }
-        for open in &self.open {
-            sys::enable(&open.fd).map_err(Error::system("starting a counter"))?;
-        }
-        Ok(Instant::now())
-    }
-
-    fn enable_on_cpus(&self) -> Result<(), Error> {
-        let mut on_cpus = self.open.iter().filter(|_| self.is_on_cpus);
-        on_cpus
-            .try_for_each(|open| sys::enable(&open.fd).map_err(Error::system("starting a counter")))
+    /// If the kernel refuses to start a counter.
+    pub fn start(&self) -> Result<(), Error> {
+        let mut open = self.open.iter().filter(|_| !self.start_on_exec);
+        open.try_for_each(|open| sys::enable(&open.fd).map_err(Error::system("starting a counter")))
     }
 
     /// Reads the current counts.
@@ -247,22 +192,6 @@ impl Counters {
         self.open.iter().map(read).collect()
     }
 
-    /// Waits until the target ends or [`Stopper::stop`] is called. Returns `None` if the time is over before that.
-    pub fn wait(&mut self, until: Option<Instant>) -> Option<Ended> {
-        self.watch.wait(until, None)
-    }
-
-    /// Makes a child of this process the target to wait for: its end, or a stop, ends [`Self::wait`].
-    pub fn also_until(&mut self, child: Child) {
-        self.watch.child(child.pid());
-        self.child = Some(child);
-    }
-
-    /// Process ID of the command, until it runs.
-    pub fn command(&self) -> Option<i32> {
-        self.waiting.as_ref().map(Waiting::pid)
-    }
-
     /// Number of processes that the target has started and that this user may not count.
     pub fn denied(&self) -> usize {
         self.denied
@@ -278,10 +207,9 @@ impl Counters {
         self.open.iter().filter_map(|open| Some((open.event, open.cpu?, open.fd.as_fd())))
     }
 
-    /// Returns, for each event, the reason why it is not counted, and true if it is counted in user mode only; then the
-    /// command, once it runs.
-    pub fn into_parts(self) -> (Vec<Option<Refusal>>, Vec<bool>, Option<Child>) {
-        (self.refused, self.user_only, self.child)
+    /// Returns, for each event, the reason why it is not counted, and true if it is counted in user mode only.
+    pub fn into_parts(self) -> (Vec<Option<Refusal>>, Vec<bool>) {
+        (self.refused, self.user_only)
     }
 }
 
@@ -362,10 +290,11 @@ fn prepare(
     event.fill(&mut attr);
     attr.flags |= flag::DISABLED;
     match options.target {
-        Target::System => {}
-        Target::Command(_) => attr.flags |= flag::INHERIT | flag::ENABLE_ON_EXEC,
-        Target::Processes(_) => attr.flags |= flag::INHERIT,
+        CounterTarget::Cpus(_) => {}
+        CounterTarget::Command(_) => attr.flags |= flag::INHERIT | flag::ENABLE_ON_EXEC,
+        CounterTarget::Processes(_) => attr.flags |= flag::INHERIT,
     }
+    let is_on_cpus = matches!(options.target, CounterTarget::Cpus(_));
     if attr.has(flag::INHERIT) && !options.inherit {
         attr.flags |= flag::INHERIT_THREAD;
     }
@@ -376,11 +305,10 @@ fn prepare(
         if modifiers == Default::default() || modifiers.hypervisor { 0 } else { flag::EXCLUDE_HV };
     loop {
         // For the whole machine, try a CPU: some events can be counted on CPUs only.
-        let (tid, cpu) = match options.target {
-            Target::System => {
-                (-1, options.cpus.as_ref().map_or(Some(0), |cpus| cpus.first().copied()))
-            }
-            _ => (0, None),
+        let (tid, cpu) = match &options.target {
+            CounterTarget::Cpus(Some(cpus)) => (-1, cpus.first().copied()),
+            CounterTarget::Cpus(None) => (-1, Some(0)),
+            CounterTarget::Command(_) | CounterTarget::Processes(_) => (0, None),
         };
         let probe = attr.without(flag::ENABLE_ON_EXEC);
         let error = match sys::perf_event_open(&probe, tid, cpu) {
@@ -400,14 +328,14 @@ fn prepare(
             libc::EACCES | libc::EPERM
                 if !attr.has(flag::EXCLUDE_KERNEL)
                     && !event.happens_in_kernel()
-                    && options.target != Target::System
+                    && !is_on_cpus
                     && !attr.has(flag::EXCLUDE_USER) =>
             {
                 attr.flags |= flag::EXCLUDE_KERNEL | flag::EXCLUDE_HV;
             }
             errno => {
-                return Err(Refusal::new(errno, rights, || match options.target {
-                    Target::System => Wanted::System,
+                return Err(Refusal::new(errno, rights, || match is_on_cpus {
+                    true => Wanted::System,
                     _ if event.happens_in_kernel() => {
                         Wanted::KernelEvent { event: event.name().to_owned() }
                     }

@@ -28,7 +28,7 @@ mod weights;
 
 pub use batch::{Batch, Gap};
 pub use command::{Child, Usage, Waiting, exit_code_of};
-pub use counters::{Count, CounterOptions, Counters};
+pub use counters::{Count, CounterOptions, CounterTarget, Counters};
 pub use error::{Error, Notice};
 pub use event::{
     Event, EventClass, EventError, KnownEvent, Refusal, TracepointFormat, Unit, known_events,

@@ -30,7 +30,12 @@ struct Stop {
 }
 
 impl Stopper {
-    pub(crate) fn new() -> Result<Self, Error> {
+    /// Creates a handle for a recording that asks [`Self::is_asked`].
+    ///
+    /// # Errors
+    ///
+    /// If no file descriptor is available.
+    pub fn new() -> Result<Self, Error> {
         let wake = sys::eventfd().map_err(Error::system("opening an eventfd"))?;
         Ok(Self(Arc::new(Stop { asked: AtomicBool::new(false), wake })))
     }
@@ -42,7 +47,7 @@ impl Stopper {
     }
 
     /// Returns true once [`Self::stop`] was called.
-    pub(crate) fn is_asked(&self) -> bool {
+    pub fn is_asked(&self) -> bool {
         self.0.asked.load(Ordering::SeqCst)
     }
 }

@@ -1,7 +1,6 @@
 //! Targets of recordings: a command, processes, or the whole machine.
 
 use std::ffi::OsString;
-use std::path::Path;
 
 use pyrograph_event::proc_text;
 
@@ -9,6 +8,7 @@ use crate::command::Waiting;
 use crate::error::Error;
 use crate::launch::Launch;
 use crate::procfs::{family, process_of};
+use crate::sys;
 
 /// Targets of samples.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,15 +59,20 @@ impl Target {
     /// If one does not.
     pub fn check(&self) -> Result<(), Error> {
         let Self::Processes(pids) = self else { return Ok(()) };
-        let is_there = |pid: &&i32| Path::new(&format!("/proc/{pid}")).exists();
-        match pids.iter().find(|pid| !is_there(pid)) {
+        match pids.iter().find(|pid| !sys::is_running(**pid, false)) {
             Some(pid) => Err(Error::NoSuchProcess { pid: *pid }),
             None => Ok(()),
         }
     }
 
-    /// Returns the processes that are recorded from the beginning: none of a command, which has no process of its own yet; `None`
-    /// for all of the machine.
+    /// Returns the processes that were named: none for a command, which has no process of its own yet. `None` for the
+    /// whole machine.
+    pub fn processes(&self) -> Option<Vec<i32>> {
+        self.family(false)
+    }
+
+    /// Returns the processes that were named and, with `inherit`, all that they have [started](crate::descendants).
+    /// `None` for the whole machine.
     pub fn family(&self, inherit: bool) -> Option<Vec<i32>> {
         match self {
             Self::Command(_) => Some(Vec::new()),

@@ -19,7 +19,7 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     });
 
     let mut plan = Plan::new(Target::Processes(vec![i32::try_from(std::process::id())?]));
-    plan.duration = Some(Duration::from_secs(2));
+    plan.scope.duration = Some(Duration::from_secs(2));
     let mut recorder = Recorder::open(&plan, |message| {
         if let Message::Notice(notice) = message {
             eprintln!("{notice}");

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use pyrograph_profile::{ThreadAction, ThreadEvent};
-use pyrograph_recorder::{Error, Target, TracePlan, Tracing, traced_names};
+use pyrograph_recorder::{Error, Scope, Target, TracePlan, Tracing, traced_names};
 
 /// Sender, receiver and signal, as names.
 type Sent = (String, String, String);
@@ -17,12 +17,9 @@ type Sent = (String, String, String);
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seconds = std::env::args().nth(1).map_or(Ok(2), |seconds| seconds.parse())?;
     let (calls, events) = traced_names(&["signal:signal_generate".to_owned()])?;
-    let plan = TracePlan {
-        calls,
-        events,
-        duration: Some(Duration::from_secs(seconds)),
-        ..TracePlan::new(Target::System)
-    };
+    let duration = Some(Duration::from_secs(seconds));
+    let scope = Scope { duration, ..Scope::new(Target::System) };
+    let plan = TracePlan { calls, events, ..TracePlan::new(scope) };
     let mut counts = BTreeMap::<Sent, u64>::new();
     let mut tracing = Tracing::open(&plan)?;
     while tracing.step(&mut |event: ThreadEvent| {

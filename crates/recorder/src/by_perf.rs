@@ -49,8 +49,8 @@ struct Running {
 pub(crate) fn open(plan: &Plan, report: &mut Report) -> Result<Opened, Error> {
     report(Message::Engine(Engine::Perf));
     // The child is forked before limits are raised, so that it has the limits of its user.
-    let beside = plan.beside.as_ref();
-    let waiting = beside.map(|argv| Waiting::fork(argv, &plan.launch)).transpose()?;
+    let beside = plan.scope.beside.as_ref();
+    let waiting = beside.map(|argv| Waiting::fork(argv, &plan.scope.launch)).transpose()?;
     let session = Session::open(&plan.events())?;
     session.notices().iter().for_each(|notice| report(Message::Notice(notice.clone())));
     let event = session.event().clone();
@@ -114,8 +114,8 @@ impl Sampler for ByPerf {
         Ok(true)
     }
 
-    fn stop(&mut self) {
-        self.stopper.stop();
+    fn stopper(&self) -> Stopper {
+        self.stopper.clone()
     }
 
     fn lost(&self) -> u64 {

@@ -8,43 +8,35 @@ mod in_kernel;
 mod in_kernel;
 pub(crate) mod readings;
 
-use std::ffi::OsString;
 use std::io;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use pyrograph_profile::{CommandUsage, CountRun, CountValue, Counter, NotCounted};
-use pyrograph_record::{
-    Child, Count, CounterOptions, Counters, Ended, Event, Refusal, Target, Unit, Waiting,
-};
+use pyrograph_record::{Child, Count, Counters, Event, Refusal, Target, Unit};
 
 use self::choice::Choice;
 use self::in_kernel::InKernel;
 use self::readings::{Reading, add_missing, apart_since, settle_times, since};
 use crate::error::Error;
-use crate::filters::Filters;
 use crate::keys::{KeyKind, Keys};
+use crate::lifetime::Lifetime;
 use crate::plan::Engine;
+use crate::scope::Scope;
 
 /// A plan of the events to count, and for how long.
 #[derive(Clone, Debug)]
 pub struct CountPlan {
-    /// The counters and their target.
-    pub counters: CounterOptions,
-    /// Keys by which counts are kept apart. `None` to add up all counts. CPUs and groups of CPUs need
-    /// [`by_cpu`](CounterOptions::by_cpu), too.
+    /// What is counted, and for how long.
+    pub scope: Scope,
+    /// Events in groups. The events of a group are on the hardware together, or none of them is.
+    pub groups: Vec<Vec<Event>>,
+    /// Count only on these CPUs. `None` for all. Only for the whole machine.
+    pub cpus: Option<Vec<u32>>,
+    /// Keys by which counts are kept apart. `None` to add up all counts.
     pub by: Option<KeyKind>,
-    /// Filters on the target.
-    pub filters: Filters,
     /// The engine that counts tracepoints. `None` for eBPF programs if they are permitted and count as
     /// `perf_event_open` does, else `perf_event_open`. All other events are counted by `perf_event_open`.
     pub engine: Option<Engine>,
-    /// Directory below which the kernel's type information is cached for the next time. `None` to cache nothing.
-    pub cache: Option<PathBuf>,
-    /// A command that runs beside the target. Counting ends when it does.
-    pub beside: Option<Vec<OsString>>,
-    /// Maximum duration.
-    pub duration: Option<Duration>,
     /// Time between two readings. `None` for one reading at the end.
     pub interval: Option<Duration>,
 }
@@ -54,11 +46,23 @@ impl CountPlan {
     pub const USUAL_EVENTS: &str = "task-clock,context-switches,cpu-migrations,page-faults,cycles,\
                                     instructions,branches,branch-misses";
 
+    /// Returns a plan to count events of a scope or target, each in a group of its own, and to read them at the end.
+    pub fn new(scope: impl Into<Scope>, events: impl IntoIterator<Item = Event>) -> Self {
+        Self {
+            scope: scope.into(),
+            groups: events.into_iter().map(|event| vec![event]).collect(),
+            cpus: None,
+            by: None,
+            engine: None,
+            interval: None,
+        }
+    }
+
     /// Title of the target: `'sleep 1'`, `process 12`, `CPU 0, 1`, `control group /batch`, `process 12, only processes
     /// and threads named bash`. Call it while the control group exists.
     pub fn title(&self) -> String {
-        match self.filters.words() {
-            Some(words) if self.counters.target == Target::System => words,
+        match self.scope.filters.words() {
+            Some(words) if self.scope.is_machine() => words,
             Some(words) => format!("{}, only {words}", self.target()),
             None => self.target(),
         }
@@ -66,7 +70,7 @@ impl CountPlan {
 
     fn target(&self) -> String {
         let list = |numbers: Vec<String>| numbers.join(", ");
-        match (&self.counters.target, &self.counters.cpus) {
+        match (&self.scope.target, &self.cpus) {
             (Target::Command(command), _) => {
                 let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
                 format!("'{}'", words.join(" "))
@@ -87,7 +91,7 @@ impl CountPlan {
     }
 
     pub(crate) fn events(&self) -> impl Iterator<Item = &Event> {
-        self.counters.groups.iter().flatten()
+        self.groups.iter().flatten()
     }
 }
 
@@ -102,26 +106,10 @@ fn counter(event: &Event, user_only: bool) -> Counter {
 /// A running count.
 ///
 /// ```
-/// use pyrograph_record::{CounterOptions, Event, Launch, Target};
-/// use pyrograph_recorder::{CountPlan, Counting, Filters};
+/// use pyrograph_recorder::{CountPlan, Counting, Event, Target};
 ///
-/// let plan = CountPlan {
-///     counters: CounterOptions {
-///         target: Target::Command(vec!["true".into()]),
-///         groups: vec![vec![Event::parse("task-clock")?]],
-///         inherit: true,
-///         cpus: None,
-///         by_cpu: false,
-///         launch: Launch::default(),
-///     },
-///     by: None,
-///     filters: Filters::default(),
-///     engine: None,
-///     cache: None,
-///     beside: None,
-///     duration: None,
-///     interval: None,
-/// };
+/// let command = Target::Command(vec!["true".into()]);
+/// let plan = CountPlan::new(command, [Event::parse("task-clock")?]);
 /// let mut counting = Counting::open(&plan)?;
 /// while counting.step()?.is_some() {}
 /// let counted = counting.finish()?;
@@ -138,11 +126,7 @@ pub struct Counting {
     indexes: Vec<usize>,
     events: Vec<Event>,
     keys: Keys,
-    start: Instant,
-    /// The command to run beside, until it runs.
-    beside: Option<Waiting>,
-    has_started: bool,
-    duration: Option<Duration>,
+    life: Lifetime,
     /// Counts at the start. Counters of processes count from when they are opened, so these are subtracted.
     before: Taken,
     /// For each counter, true if it is counted by hardware, which may have fewer counters than requested.
@@ -153,12 +137,10 @@ pub struct Counting {
     is_by_who_runs: bool,
     /// Counts of the previous reading, as the kernel returned them.
     previous: Taken,
-    until: Option<Instant>,
     interval: Option<Duration>,
     /// Number of completed intervals.
     intervals: u32,
     last: Option<CountRun>,
-    has_ended: bool,
     is_of_command: bool,
 }
 
@@ -252,7 +234,7 @@ pub fn count_by_turns<const N: usize, E: From<io::Error>>(
     for _ in 0..rounds {
         for (plan, runs) in plans.into_iter().zip(&mut all) {
             let Some(counted) = count(plan)? else { return Ok(all) };
-            runs.add(counted, matches!(plan.counters.target, Target::Command(_)))?;
+            runs.add(counted, plan.scope.is_command())?;
         }
     }
     Ok(all)
@@ -267,18 +249,13 @@ impl Counting {
     /// As [`Counters::open`]. Also if the kernel rejects the eBPF programs, and these are
     /// needed to keep counts apart by what runs, or [`Engine::InKernel`] was requested.
     pub fn open(plan: &CountPlan) -> Result<Self, Error> {
+        let life = Lifetime::open(&plan.scope)?;
+        let command = life.command().filter(|_| plan.scope.is_command());
         let (mut in_kernel, choice) = in_kernel::open(plan)?;
-        let options = choice.counters(plan);
-        let is_by_who_runs = plan.is_by_who_runs();
-        let counters = match is_by_who_runs {
-            true => Counters::open_on_cpus(&options)?,
-            false => Counters::open(&options)?,
-        };
-        let beside = plan.beside.as_ref();
-        let beside =
-            beside.map(|command| Waiting::fork(command, &plan.counters.launch)).transpose()?;
+        let options = choice.counters(plan, command);
+        let counters = Counters::open(&options)?;
         if let Some(in_kernel) = &mut in_kernel {
-            in_kernel.start(plan, &counters)?;
+            in_kernel.start(plan, command, &counters)?;
         }
         let counted_by = options.groups.iter().flatten();
         let shares_hardware =
@@ -289,21 +266,16 @@ impl Counting {
             choice,
             events: plan.events().cloned().collect(),
             keys: Keys::new(plan.by),
-            start: Instant::now(),
-            beside,
-            has_started: false,
-            duration: plan.duration,
+            life,
             before: Taken::default(),
             shares_hardware: counted_by.map(shares_hardware).collect(),
-            is_of_machine: plan.counters.target == Target::System,
-            is_by_who_runs,
+            is_of_machine: plan.scope.is_machine(),
+            is_by_who_runs: plan.is_by_who_runs(),
             previous: Taken::default(),
-            until: None,
             interval: plan.interval,
             intervals: 0,
             last: None,
-            has_ended: false,
-            is_of_command: matches!(plan.counters.target, Target::Command(_)),
+            is_of_command: plan.scope.is_command(),
             counters,
         })
     }
@@ -314,23 +286,20 @@ impl Counting {
     ///
     /// As [`Counters::start`].
     pub fn start(&mut self) -> Result<(), Error> {
-        if std::mem::replace(&mut self.has_started, true) {
+        if self.life.has_started() {
             return Ok(());
         }
-        self.start = self.counters.start()?;
-        self.until = self.duration.map(|duration| self.start + duration);
+        self.counters.start()?;
+        self.life.start();
         if !self.is_of_command {
             (self.before, self.previous) = (self.take()?, self.take()?);
         }
-        if let Some(beside) = self.beside.take() {
-            self.counters.also_until(beside.run()?);
-        }
-        Ok(())
+        self.life.run_command()
     }
 
     /// Handle that ends the counting from any thread or signal handler.
     pub fn stopper(&self) -> pyrograph_record::Stopper {
-        self.counters.stopper()
+        self.life.stopper()
     }
 
     /// Waits for the end of the next interval. Returns its counts, with the time since the start, or `None` when
@@ -340,36 +309,36 @@ impl Counting {
     ///
     /// If a counter cannot be read; the first call also as [`Counters::start`].
     pub fn step(&mut self) -> Result<Option<CountRun>, Error> {
-        if self.has_ended {
+        if self.life.has_ended() {
             return Ok(None);
         }
         self.start()?;
-        let tick = self.interval.map(|interval| self.start + interval * (self.intervals + 1));
-        let until = [tick, self.until].into_iter().flatten().min();
-        let ended = self.wait(until)?;
         self.intervals += 1;
+        self.wait(self.interval.map(|every| self.life.started() + every * self.intervals))?;
         let [whole, interval] = self.read()?;
-        self.has_ended = ended.is_some() || self.until.is_some_and(|until| until <= Instant::now());
         self.last = Some(whole);
         // The rest of an interval is returned as a separate reading.
         Ok(self.interval.map(|_| interval))
     }
 
-    /// Waits, as [`Counters::wait`] does.
-    fn wait(&mut self, until: Option<Instant>) -> Result<Option<Ended>, Error> {
-        let Some(in_kernel) = self.in_kernel.as_ref().filter(|_| self.is_by_who_runs) else {
-            return Ok(self.counters.wait(until));
-        };
-        loop {
-            let next = Instant::now() + SETTLE_EVERY;
-            if until.is_some_and(|until| until <= next) {
-                return Ok(self.counters.wait(until));
+    /// Waits until the end of an interval, or of the recording.
+    fn wait(&mut self, tick: Option<Instant>) -> Result<(), Error> {
+        let in_kernel = self.in_kernel.as_ref().filter(|_| self.is_by_who_runs);
+        let until = tick.into_iter().chain(self.life.deadline()).min();
+        if let Some(in_kernel) = in_kernel {
+            loop {
+                let next = Instant::now() + SETTLE_EVERY;
+                if until.is_some_and(|until| until <= next) {
+                    break;
+                }
+                if self.life.wait(Some(next), None).is_some() {
+                    return Ok(());
+                }
+                in_kernel.settle(&self.keys)?;
             }
-            if let Some(ended) = self.counters.wait(Some(next)) {
-                return Ok(Some(ended));
-            }
-            in_kernel.settle(&self.keys)?;
         }
+        self.life.wait(until, None);
+        Ok(())
     }
 
     /// Reads the counts from the kernel.
@@ -403,7 +372,7 @@ impl Counting {
 
     /// Reads the counts since the start, and the counts since the previous reading.
     fn read(&mut self) -> Result<[CountRun; 2], Error> {
-        let elapsed = self.start.elapsed();
+        let elapsed = self.life.started().elapsed();
         let now = self.take()?;
         let runs = [&self.before, &self.previous].map(|before| {
             let value = |reading: &Reading| CountValue {
@@ -436,7 +405,8 @@ impl Counting {
         let gaps = self.gaps();
         let (mut refused, mut user_only) =
             (vec![None; self.events.len()], vec![false; self.events.len()]);
-        let (of_counters, user_only_counters, mut child) = self.counters.into_parts();
+        let mut child = self.life.into_child();
+        let (of_counters, user_only_counters) = self.counters.into_parts();
         for ((index, refusal), user) in self.indexes.iter().zip(of_counters).zip(user_only_counters)
         {
             (refused[*index], user_only[*index]) = (refusal, user);

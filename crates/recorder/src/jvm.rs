@@ -127,7 +127,9 @@ impl Jvms {
             machines: Vec::new(),
             answers: channel(),
             ending: Arc::default(),
-            at_once: plan.target != Target::System && !plan.filters.chooses() && !reads_methods,
+            at_once: plan.scope.target != Target::System
+                && !plan.scope.filters.chooses()
+                && !reads_methods,
             checked: Instant::now(),
         })
     }

@@ -13,6 +13,7 @@ mod goroutines;
 mod in_kernel;
 mod jvm;
 mod keys;
+mod lifetime;
 mod lost;
 mod malloc;
 pub mod memory;
@@ -24,6 +25,7 @@ mod question;
 mod recorder;
 mod sampler;
 mod sched;
+mod scope;
 mod targets;
 mod tracing;
 
@@ -46,14 +48,15 @@ pub use pyrograph_event::interpreter::Language;
 pub use pyrograph_event::request::{Measure, Trigger, Waits};
 pub use pyrograph_event::traced::LostCalls;
 pub use pyrograph_record::{
-    Child, CounterOptions, Cpus, Event, EventClass, EventError, KnownEvent, Launch, Notice, Rate,
-    Refusal, StackMode, Stopper, Summary, Target, Unit, Usage, User, known_events, matches_pattern,
+    Child, Cpus, Event, EventClass, EventError, KnownEvent, Launch, Notice, Rate, Refusal,
+    StackMode, Stopper, Summary, Target, Unit, Usage, User, known_events, matches_pattern,
 };
 pub use pyrograph_resolve::{Resolved, StackMemory};
 pub use question::Question;
-pub use recorder::{Finished, Progress, Recorder};
+pub use recorder::{Finished, Progress, Recorder, record};
 pub use sampler::Kept;
 pub use sched::{SchedEnd, SchedKey, SchedPlan, SchedRecording};
+pub use scope::Scope;
 pub use tracing::{
     CountedTime, PageFaults, TraceEnd, TracePlan, TracedEvent, Tracing, names_event, traced_names,
 };

@@ -1,35 +1,22 @@
 //! Plans of recordings.
 
-use std::ffi::OsString;
-use std::time::Duration;
-
 use pyrograph_event::interpreter::Language;
 use pyrograph_profile::{ThreadDetail, ValueType};
-use pyrograph_record::{Event, Launch, Rate, StackMode, Target, Unit};
+use pyrograph_record::{Event, Rate, StackMode, Unit};
 use pyrograph_resolve::{NATIVE, SymbolOptions};
 
-use crate::filters::Filters;
 use crate::question::Question;
+use crate::scope::Scope;
 
 /// A plan: what to record, how, and the level of detail of the profile.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Target of the recording.
-    pub target: Target,
+    /// What is recorded, and for how long.
+    pub scope: Scope,
     /// Record only these threads of the target's processes, and nothing that they start. For [`Engine::Perf`].
     pub threads: Option<Vec<i32>>,
     /// Record only these CPUs of the machine. For [`Engine::Perf`].
     pub cpus: Option<Vec<u32>>,
-    /// Filters on the target. For [`Engine::InKernel`].
-    pub filters: Filters,
-    /// Record the processes that the target starts, too.
-    pub inherit: bool,
-    /// A command that runs beside the target. The recording ends when it does.
-    pub beside: Option<Vec<OsString>>,
-    /// Maximum duration of the recording.
-    pub duration: Option<Duration>,
-    /// How the command is started.
-    pub launch: Launch,
 
     /// Question that the recording answers.
     pub question: Question,
@@ -70,7 +57,7 @@ pub struct Plan {
     /// Maximum size of stacks and their names in bytes, unless times are kept. Beyond it, a new stack is cut off where
     /// it leaves the known ones.
     pub stack_memory: usize,
-    /// Options for symbolization, and the cache directory for the next recording.
+    /// Options for symbolization. [`Self::symbol_options`] has the cache directory, too.
     pub symbols: SymbolOptions,
 }
 
@@ -84,17 +71,12 @@ pub enum Engine {
 }
 
 impl Plan {
-    /// Returns the defaults for a target: CPU time by function, until the target ends or the recorder is stopped.
-    pub fn new(target: Target) -> Self {
+    /// Returns the defaults for a scope or target: CPU time by function.
+    pub fn new(scope: impl Into<Scope>) -> Self {
         Self {
-            target,
+            scope: scope.into(),
             threads: None,
             cpus: None,
-            filters: Filters::default(),
-            inherit: true,
-            beside: None,
-            duration: None,
-            launch: Launch::default(),
             question: Question::default(),
             rate: None,
             user: true,
@@ -116,25 +98,30 @@ impl Plan {
         }
     }
 
+    /// Options for symbolization, with the cache directory of the scope.
+    pub fn symbol_options(&self) -> SymbolOptions {
+        SymbolOptions { cache: self.scope.cache.clone(), ..self.symbols.clone() }
+    }
+
     /// Returns true if only the in-kernel engine can answer the question or apply the filters.
     pub(crate) fn needs_in_kernel(&self) -> bool {
-        self.question.in_kernel_only || !self.filters.is_all()
+        self.question.needs_in_kernel() || !self.scope.filters.is_all()
     }
 
     /// Options of the events for [`Engine::Perf`].
     pub(crate) fn events(&self) -> pyrograph_record::Options {
         pyrograph_record::Options {
-            event: self.question.event.clone(),
+            event: self.question.event().cloned(),
             rate: self.rate,
             threads: self.threads.clone(),
             cpus: self.cpus.clone(),
-            launch: self.launch.clone(),
+            launch: self.scope.launch.clone(),
             stack: self.stack,
             user: self.user,
             kernel: self.kernel,
-            inherit: self.inherit,
-            duration: self.duration,
-            ..pyrograph_record::Options::new(self.target.clone())
+            inherit: self.scope.inherit,
+            duration: self.scope.duration,
+            ..pyrograph_record::Options::new(self.scope.target.clone())
         }
     }
 
@@ -185,7 +172,7 @@ impl Plan {
             unknown_addresses: true,
             instructions: self.instructions,
             arch: NATIVE,
-            symbols: self.symbols.clone(),
+            symbols: self.symbol_options(),
         }
     }
 }

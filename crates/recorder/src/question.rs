@@ -11,15 +11,13 @@ use crate::goroutines;
 use crate::malloc;
 use crate::places;
 
-/// A question that a recording answers. The default is CPU time.
+/// A question that a recording answers. The default is CPU time. What is recorded is chosen by a constructor, since events,
+/// triggers and waits cannot be combined freely.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// The event, if one was given.
-    pub event: Option<Event>,
-    /// Trigger of the in-kernel engine: the cause for taking a stack.
-    pub trigger: Trigger,
-    /// Waits that the in-kernel engine counts.
-    pub waits: Waits,
+    event: Option<Event>,
+    trigger: Trigger,
+    waits: Waits,
     /// Minimum duration of a wait that is counted.
     pub min_block: Duration,
     /// Leave out idle waits, in which a thread waits for work: waits for condition variables, and in system calls that
@@ -28,7 +26,7 @@ pub struct Question {
     /// Take the stack of every event, even if there are very many.
     pub exact: bool,
     /// True if only the in-kernel engine can answer it.
-    pub(crate) in_kernel_only: bool,
+    in_kernel_only: bool,
     /// Name and unit of the values, if they differ from the event's.
     shown: Option<(String, &'static str)>,
     /// Noun for a single event, as `sample` or `wait`.
@@ -52,6 +50,21 @@ impl Default for Question {
 }
 
 impl Question {
+    /// The event, if one was given.
+    pub fn event(&self) -> Option<&Event> {
+        self.event.as_ref()
+    }
+
+    /// Trigger of the in-kernel engine: the cause for taking a stack.
+    pub fn trigger(&self) -> &Trigger {
+        &self.trigger
+    }
+
+    /// Waits that the in-kernel engine counts.
+    pub fn waits(&self) -> Waits {
+        self.waits
+    }
+
     /// Returns true if perf events or a tracepoint are sampled, by a frequency or a period.
     pub fn is_sampled(&self) -> bool {
         let is_event = matches!(self.trigger, Trigger::PerfEvents | Trigger::Tracepoint { .. });
@@ -79,7 +92,7 @@ impl Question {
     /// # Errors
     ///
     /// If there is no such event, file, function or probe.
-    pub fn event(named: &str) -> Result<Self, Error> {
+    pub fn of_event(named: &str) -> Result<Self, Error> {
         for (prefix, returns) in [("uprobe:", false), ("uretprobe:", true)] {
             if let Some(place) = named.strip_prefix(prefix) {
                 return Ok(Self::named(named, "count", "hit", places::function(place, returns)?));
@@ -102,7 +115,7 @@ impl Question {
     }
 
     /// Question for waits, measured from the moment a thread stops running until it runs again.
-    pub fn waits(waits: Waits) -> Self {
+    pub fn waiting(waits: Waits) -> Self {
         let name = match waits {
             Waits::None | Waits::Alone => "off-cpu",
             Waits::Wakers => "wakeup",

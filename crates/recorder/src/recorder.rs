@@ -7,7 +7,7 @@ use pyrograph_event::interpreter::Language;
 use pyrograph_event::proc_text;
 use pyrograph_event::request::Trigger;
 use pyrograph_profile::Profile;
-use pyrograph_record::{Child, Event, Summary, monotonic_now};
+use pyrograph_record::{Child, Event, Stopper, Summary, monotonic_now};
 use pyrograph_resolve::{LiveFiles, Resolved, Resolver};
 
 use crate::by_perf;
@@ -71,6 +71,18 @@ pub struct Finished {
     pub kept: Kept,
 }
 
+/// Carries out a plan: records until the target ends, or the plan's duration is over. [`Recorder`] does the same step by
+/// step, and reports messages.
+///
+/// # Errors
+///
+/// As [`Recorder::open`], [`Recorder::step`] and [`Recorder::finish`].
+pub fn record(plan: &Plan) -> Result<Finished, Error> {
+    let mut recorder = Recorder::open(plan, |_| {})?;
+    while recorder.step()? {}
+    recorder.finish()
+}
+
 impl Recorder {
     /// Prepares what the plan needs: loads programs into the kernel, or opens events. A command is forked, but waits
     /// before its first instruction. `report` is called with messages for the user, now and during all later calls.
@@ -86,7 +98,7 @@ impl Recorder {
         let reads_methods = engine == Engine::InKernel && plan.languages.contains(&Language::Java);
         let jvms = Jvms::new(plan, &mut resolver, reads_methods);
         let is_sampled = plan.question.noun() == "sample";
-        let of_goroutines = matches!(plan.question.trigger, Trigger::Goroutines { .. });
+        let of_goroutines = matches!(plan.question.trigger(), Trigger::Goroutines { .. });
         Ok(Self {
             sampler,
             resolver,
@@ -98,7 +110,7 @@ impl Recorder {
             losses,
             is_sampled,
             of_goroutines,
-            title: plan.target.title(),
+            title: plan.scope.target.title(),
         })
     }
 
@@ -133,7 +145,12 @@ impl Recorder {
 
     /// Ends the recording. Samples until now are taken by the following steps, or by [`Self::finish`].
     pub fn stop(&mut self) {
-        self.sampler.stop();
+        self.stopper().stop();
+    }
+
+    /// Handle that ends the recording, as [`Self::stop`] does, from any thread or signal handler.
+    pub fn stopper(&self) -> Stopper {
+        self.sampler.stopper()
     }
 
     /// Progress of the recording.

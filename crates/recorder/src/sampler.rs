@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use pyrograph_record::{Child, Event, Summary};
+use pyrograph_record::{Child, Event, Stopper, Summary};
 use pyrograph_resolve::{LiveFiles, Resolver};
 
 use crate::error::Error;
@@ -18,8 +18,8 @@ pub(crate) trait Sampler {
         report: &mut Report,
     ) -> Result<bool, Error>;
 
-    /// Ends the recording. The following steps take the samples until now.
-    fn stop(&mut self);
+    /// Handle that ends the recording. The following steps take the samples until then.
+    fn stopper(&self) -> Stopper;
 
     /// Number of samples lost until now.
     fn lost(&self) -> u64;

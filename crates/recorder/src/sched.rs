@@ -10,52 +10,43 @@ mod reason;
 mod stacks;
 mod tasks;
 
-use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use pyrograph_event::RoundQueue;
 use pyrograph_event::sched::SchedChange;
 use pyrograph_profile::{SchedCount, SchedEvent, SchedTasks};
-use pyrograph_record::{
-    Child, Ended, Launch, Stopper, Target, Waiting, Watch, family, monotonic_now, threads,
-};
+use pyrograph_record::{Child, Ended, Stopper, monotonic_now};
 
 use self::counts::Totals;
 use self::in_kernel::SchedTracer;
 use self::stacks::{Named, Taken};
 use self::tasks::Tasks;
 use crate::error::Error;
-use crate::filters::Filters;
-use crate::tracing::{Moments, MomentsPlan};
+use crate::lifetime::Lifetime;
+use crate::scope::Scope;
+use crate::tracing::Moments;
 
 /// A plan for following the scheduler.
 #[derive(Clone, Debug)]
 pub struct SchedPlan {
-    /// Target to follow. A task switch is reported if one of the two tasks belongs to the target.
-    pub target: Target,
-    /// Follow the processes that the target starts, too.
-    pub inherit: bool,
-    /// Filters on the target.
-    pub filters: Filters,
+    /// What is followed, and for how long. A task switch is reported if one of the two tasks belongs to the target.
+    pub scope: Scope,
     /// Take the stack of the task that stops running at each switch. Only for single events.
     pub stacks: bool,
     /// Keys by which counts are kept apart. `None` to report single events instead.
     pub counts: Option<SchedKey>,
-    /// A command that runs beside the target. The recording ends when it does.
-    pub beside: Option<Vec<OsString>>,
-    /// Maximum duration.
-    pub duration: Option<Duration>,
     /// Time between two readings of the counts. `None` for one reading at the end.
     pub interval: Option<Duration>,
     /// Memory in bytes for events that wait to be read.
     pub memory: u32,
-    /// Directory below which the kernel's type information is cached for the next time. `None` to cache nothing.
-    pub cache: Option<PathBuf>,
-    /// How the command is started.
-    pub launch: Launch,
+}
+
+impl SchedPlan {
+    /// Returns a plan to report single events of a scope or target, without stacks.
+    pub fn new(scope: impl Into<Scope>) -> Self {
+        Self { scope: scope.into(), stacks: false, counts: None, interval: None, memory: 64 << 20 }
+    }
 }
 
 /// Keys by which counts are kept apart.
@@ -113,22 +104,10 @@ const MOST_BATCHES: usize = 32;
 /// from switch to switch.
 ///
 /// ```
-/// use pyrograph_record::{Launch, Target};
-/// use pyrograph_recorder::{Error, Filters, SchedKey, SchedPlan, SchedRecording};
+/// use pyrograph_recorder::{Error, SchedKey, SchedPlan, SchedRecording, Target};
 ///
-/// let plan = SchedPlan {
-///     target: Target::Command(vec!["sleep".into(), "0.1".into()]),
-///     inherit: true,
-///     filters: Filters::default(),
-///     stacks: false,
-///     counts: Some(SchedKey::Task),
-///     beside: None,
-///     duration: None,
-///     interval: None,
-///     memory: 1 << 20,
-///     cache: None,
-///     launch: Launch::default(),
-/// };
+/// let command = Target::Command(vec!["sleep".into(), "0.1".into()]);
+/// let plan = SchedPlan { counts: Some(SchedKey::Task), ..SchedPlan::new(command) };
 /// let mut recording = match SchedRecording::open(&plan) {
 ///     Err(error) if error.is_refusal() => return Ok(()), // it takes rights
 ///     recording => recording?,
@@ -152,18 +131,12 @@ pub struct SchedRecording {
     /// Number of intervals that were waited for, and of those whose counts were taken.
     intervals: u32,
     intervals_taken: u32,
-    watch: Watch,
-    /// The command, until it runs (`command`) and from then on (`child`).
-    command: Option<Waiting>,
-    child: Option<Child>,
-    has_started: bool,
-    started: (Instant, u64),
+    life: Lifetime,
+    /// Start time in nanoseconds of the recording's clock.
+    started: u64,
     ended: (Duration, u64),
-    duration: Option<Duration>,
-    until: Option<Instant>,
     /// Time at which the events ended, if it is known.
     ends: Arc<OnceLock<(Instant, u64)>>,
-    has_ended: bool,
 }
 
 impl SchedRecording {
@@ -174,27 +147,17 @@ impl SchedRecording {
     ///
     /// If the kernel rejects the eBPF programs.
     pub fn open(plan: &SchedPlan) -> Result<Self, Error> {
-        plan.target.check()?;
-        // First of all: Ctrl-C while the programs are loaded ends the command, too.
-        let command = plan.target.fork(plan.beside.as_ref(), &plan.launch)?;
+        let life = Lifetime::open(&plan.scope)?;
         let mut tracer = in_kernel::load(plan)?;
-        let pid = command.as_ref().map(Waiting::pid);
-        let watch = Watch::of(&plan.target, pid)?;
+        let pid = life.command();
         tracer.attach()?;
-        match (&plan.target, &command) {
-            (Target::Command(_), Some(command)) => tracer.add_threads(&[command.pid()])?,
-            (Target::Processes(pids), _) => follow(&tracer, pids, plan.inherit)?,
-            _ => {}
+        if let Some(command) = pid.filter(|_| plan.scope.is_command()) {
+            tracer.add_threads(&[command])?;
         }
-        let names = MomentsPlan {
-            target: &plan.target,
-            inherit: plan.inherit,
-            data_mappings: false,
-            cache: plan.cache.as_deref(),
-        };
+        plan.scope.add_threads(|threads| tracer.add_threads(threads))?;
         let has_stacks = plan.stacks && plan.counts.is_none();
-        let moments = has_stacks.then(|| Moments::open(&names, pid)).transpose()?;
-        let now = (Instant::now(), monotonic_now());
+        let moments = has_stacks.then(|| Moments::open(&plan.scope, pid, false)).transpose()?;
+        let now = monotonic_now();
         Ok(Self {
             tracer,
             tasks: Tasks::new(),
@@ -205,16 +168,10 @@ impl SchedRecording {
             interval: plan.interval,
             intervals: 0,
             intervals_taken: 0,
-            watch,
-            command,
-            child: None,
-            has_started: false,
+            life,
             started: now,
-            ended: (Duration::ZERO, now.1),
-            duration: plan.duration,
-            until: None,
+            ended: (Duration::ZERO, now),
             ends: Arc::default(),
-            has_ended: false,
         })
     }
 
@@ -224,38 +181,35 @@ impl SchedRecording {
     ///
     /// If the command cannot be run, or the kernel refuses an operation.
     pub fn start(&mut self) -> Result<(), Error> {
-        if std::mem::replace(&mut self.has_started, true) {
+        if !self.life.start() {
             return Ok(());
         }
-        self.started = (Instant::now(), monotonic_now());
-        self.until = self.duration.map(|duration| self.started.0 + duration);
+        self.started = monotonic_now();
         self.tracer.start()?;
         if self.totals.is_none() {
             let (end, known) = (self.tracer.end_of_events(), Arc::clone(&self.ends));
-            self.watch.end_in_time(self.until, move |ended| {
+            self.life.end_in_time(move |ended| {
                 wait_for_last_switch(ended);
                 end();
                 let _ = known.set((Instant::now(), monotonic_now()));
             });
         }
-        self.child = self.command.take().map(Waiting::run).transpose()?;
-        Ok(())
+        self.life.run_command()
     }
 
     /// Handle that ends the recording from any thread or signal handler.
     pub fn stopper(&self) -> Stopper {
-        self.watch.stopper()
+        self.life.stopper()
     }
 
     /// Process ID of the command, if there is one.
     pub fn command(&self) -> Option<i32> {
-        let waiting = self.command.as_ref().map(Waiting::pid);
-        waiting.or_else(|| self.child.as_ref().map(Child::pid))
+        self.life.command()
     }
 
     /// Start time in nanoseconds of the recording's clock, which is `CLOCK_MONOTONIC`.
     pub fn started(&self) -> u64 {
-        self.started.1
+        self.started
     }
 
     /// Tasks that were seen in events so far.
@@ -273,7 +227,7 @@ impl SchedRecording {
         &mut self,
         out: &mut dyn FnMut(&SchedTasks, SchedEvent) -> Result<(), E>,
     ) -> Result<bool, E> {
-        if self.has_ended {
+        if self.life.has_ended() {
             return Ok(false);
         }
         self.start()?;
@@ -289,29 +243,26 @@ impl SchedRecording {
 
     /// Waits until `tick`, or until the kernel's buffer fills or the recording is over.
     fn wait(&mut self, tick: Instant) -> Result<(), Error> {
-        let next = self.until.map_or(tick, |until| until.min(tick));
-        let ended = self.watch.wait(Some(next), Some(self.tracer.fd()));
-        let is_over = self.until.is_some_and(|until| until <= Instant::now());
-        if ended.is_some() || is_over {
-            wait_for_last_switch(ended);
-            self.has_ended = true;
+        if let Some(end) = self.life.wait(Some(tick), Some(self.tracer.fd())) {
+            wait_for_last_switch(end.of_watched());
             self.tracer.stop()?;
             let now = || (Instant::now(), monotonic_now());
             let (at, time) = self.ends.get().copied().unwrap_or_else(now);
-            self.ended = (at.saturating_duration_since(self.started.0), time);
+            self.ended = (at.saturating_duration_since(self.life.started()), time);
         }
         Ok(())
     }
 
     fn wait_for_interval(&mut self) -> Result<(), Error> {
         self.intervals += 1;
-        let interval = self.interval.map(|interval| self.started.0 + interval * self.intervals);
-        while !self.has_ended && interval.is_none_or(|interval| Instant::now() < interval) {
+        let interval =
+            self.interval.map(|interval| self.life.started() + interval * self.intervals);
+        while !self.life.has_ended() && interval.is_none_or(|interval| Instant::now() < interval) {
             let tick = Instant::now() + ENDED_EVERY;
             self.wait(interval.map_or(tick, |interval| interval.min(tick)))?;
             self.take_ended()?;
         }
-        if self.has_ended { self.take_counts() } else { Ok(()) }
+        if self.life.has_ended() { self.take_counts() } else { Ok(()) }
     }
 
     fn take_ended(&mut self) -> Result<(), Error> {
@@ -337,7 +288,7 @@ impl SchedRecording {
     ///
     /// If the kernel refuses an operation.
     pub fn counts(&mut self) -> Result<Vec<SchedCount>, Error> {
-        if !self.has_ended {
+        if !self.life.has_ended() {
             self.take_counts()?;
         }
         Ok(self.totals.as_mut().map_or_else(Vec::new, Totals::take_interval))
@@ -348,7 +299,7 @@ impl SchedRecording {
         let (tasks, queue) = (&mut self.tasks, &mut self.queue);
         let now = monotonic_now();
         let mut newest = 0;
-        let batches = if self.has_ended { usize::MAX } else { MOST_BATCHES };
+        let batches = if self.life.has_ended() { usize::MAX } else { MOST_BATCHES };
         for _ in 0..batches {
             let more = self.tracer.take(&mut |record, stack| {
                 newest = newest.max(record.time);
@@ -366,7 +317,7 @@ impl SchedRecording {
                 break;
             }
         }
-        match self.has_ended {
+        match self.life.has_ended() {
             true => Ok(u64::MAX),
             false => Ok(newest.min(now).saturating_sub(EVENTS_ARE_LATE_BY_NS)),
         }
@@ -396,7 +347,7 @@ impl SchedRecording {
         }
         let Some(moments) = &mut self.moments else { return Ok(()) };
         let tasks = &mut self.tasks;
-        moments.hand_out((!self.has_ended).then_some(until), &mut |named: Named| match tasks
+        moments.hand_out((!self.life.has_ended()).then_some(until), &mut |named: Named| match tasks
             .event(&named.record, named.stack)
         {
             Some(event) => out(tasks.rows(), event),
@@ -409,14 +360,14 @@ impl SchedRecording {
         let (lost, lost_tasks) = self.tracer.lost();
         SchedEnd {
             elapsed: self.ended.0,
-            started: self.started.1,
+            started: self.started,
             ended: self.ended.1,
             lost,
             lost_tasks,
             lost_records: self.moments.as_ref().map_or(0, Moments::lost_records),
             counts: self.totals.map_or_else(Vec::new, Totals::into_rows),
             tasks: self.tasks.into_rows(),
-            child: self.child,
+            child: self.life.into_child(),
         }
     }
 }
@@ -424,21 +375,7 @@ impl SchedRecording {
 /// Waits for the last task switch of a target that has ended: a process appears ended before its last thread leaves its
 /// CPU.
 fn wait_for_last_switch(ended: Option<Ended>) {
-    if let Some(Ended::TargetEnded) = ended {
+    if ended == Some(Ended::TargetEnded) {
         std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-/// Adds the threads of processes and of their descendants. Threads and processes that these start meanwhile are added
-/// by the eBPF programs, if the one that starts them is known.
-fn follow(tracer: &SchedTracer, pids: &[i32], inherit: bool) -> Result<(), Error> {
-    let mut known = BTreeSet::new();
-    loop {
-        let all = family(pids, inherit).into_iter().flat_map(threads);
-        let new: Vec<i32> = all.filter(|thread| known.insert(*thread)).collect();
-        if new.is_empty() {
-            return Ok(());
-        }
-        tracer.add_threads(&new)?;
     }
 }

@@ -20,8 +20,7 @@ use pyrograph_event::traced::{CallEnd, LostCalls, Traced};
 use pyrograph_profile::{CallCount, CallCounts, ThreadEvent};
 use pyrograph_record::ptrace::{self, calls_in_progress};
 use pyrograph_record::{
-    Child, Event, Next, Rate, Recording, Session, StackMode, Stopper, Target, Waiting, Watch,
-    family, monotonic_now,
+    Child, Event, Next, Rate, Recording, Session, StackMode, Stopper, Target, family, monotonic_now,
 };
 
 use self::decode::Decoder;
@@ -29,12 +28,13 @@ use self::events::events_of;
 pub use self::events::{TracedEvent, names_event};
 pub use self::intervals::CountedTime;
 use self::intervals::Intervals;
-pub(crate) use self::moments::{Moment, Moments, MomentsPlan, Placed};
+pub(crate) use self::moments::{Moment, Moments, Placed};
 pub use self::plan::{PageFaults, TracePlan};
 use self::tracer::Tracer;
 use crate::calls::call_numbers;
 use crate::engine_error::EngineError;
 use crate::error::Error;
+use crate::lifetime::Lifetime;
 
 /// Result of tracing.
 #[derive(Debug)]
@@ -84,17 +84,9 @@ pub struct Tracing {
     counted: Option<CountedTime>,
     /// Reason why eBPF programs do not trace, if ptrace is used.
     not_in_kernel: Option<EngineError>,
-    watch: Watch,
-    /// The command, until it runs (`command`) and from then on (`child`).
-    command: Option<Waiting>,
+    life: Lifetime,
     is_of_command: bool,
-    child: Option<Child>,
-    has_started: bool,
-    started: Instant,
     elapsed: Duration,
-    duration: Option<Duration>,
-    until: Option<Instant>,
-    has_ended: bool,
 }
 
 impl Tracing {
@@ -105,9 +97,8 @@ impl Tracing {
     ///
     /// If the kernel rejects the programs and ptrace cannot be used.
     pub fn open(plan: &TracePlan) -> Result<Self, Error> {
-        let command = plan.target.fork(plan.beside.as_ref(), &plan.launch)?;
-        plan.target.check()?;
-        let processes = plan.target.family(plan.inherit);
+        let mut life = Lifetime::open(&plan.scope)?;
+        let processes = plan.scope.target.family(plan.scope.inherit);
         let (in_progress, unreadable) = in_progress(plan, processes.as_deref().unwrap_or_default());
         let (mut tracer, not_in_kernel) = match in_kernel::load(plan, processes) {
             Ok(tracer) => (tracer, None),
@@ -116,29 +107,20 @@ impl Tracing {
             }
             Err(error) => return Err(error.into()),
         };
-        let command_pid = command.as_ref().map(Waiting::pid);
-        let watch = match not_in_kernel {
+        if not_in_kernel.is_some() {
             // ptrace reports the ends of threads itself.
-            Some(_) => Watch::new()?,
-            None => Watch::of(&plan.target, command_pid)?,
-        };
-        let own = match (&plan.target, &command) {
-            (Target::Command(_), Some(command)) => vec![command.pid()],
-            (Target::Processes(pids), _) => pids.clone(),
-            _ => Vec::new(),
-        };
+            life.watch_no_process()?;
+        }
+        let command = life.command();
+        let mut own = plan.scope.target.processes().unwrap_or_default();
+        own.extend(command.filter(|_| plan.scope.is_command()));
         let mut decoder = Decoder::new(plan);
         if !plan.counts {
             own.iter().for_each(|process| decoder.note_process(*process));
         }
         let needs_names = (plan.stacks || plan.faults.any()) && not_in_kernel.is_none();
-        let names = MomentsPlan {
-            target: &plan.target,
-            inherit: plan.inherit,
-            data_mappings: plan.faults.any(),
-            cache: plan.cache.as_deref(),
-        };
-        let moments = needs_names.then(|| Moments::open(&names, command_pid)).transpose()?;
+        let moments = || Moments::open(&plan.scope, command, plan.faults.any());
+        let moments = needs_names.then(moments).transpose()?;
         let faults = trace_faults(plan.faults, &mut *tracer)?;
         Ok(Self {
             tracer,
@@ -156,16 +138,9 @@ impl Tracing {
             interval: plan.interval,
             counted: None,
             not_in_kernel,
-            watch,
-            command,
-            is_of_command: matches!(plan.target, Target::Command(_)),
-            child: None,
-            has_started: false,
-            started: Instant::now(),
+            life,
+            is_of_command: plan.scope.is_command(),
             elapsed: Duration::ZERO,
-            duration: plan.duration,
-            until: None,
-            has_ended: false,
         })
     }
 
@@ -175,15 +150,14 @@ impl Tracing {
     ///
     /// If the command cannot be run, or the kernel refuses an operation.
     pub fn start(&mut self) -> Result<(), Error> {
-        if std::mem::replace(&mut self.has_started, true) {
+        if !self.life.start() {
             return Ok(());
         }
-        self.started = Instant::now();
-        self.until = self.duration.map(|duration| self.started + duration);
-        self.intervals = self.interval.map(|every| Intervals::new(every, self.started));
-        self.child = self.tracer.start(self.command.take(), self.is_of_command)?;
+        self.intervals = self.interval.map(|every| Intervals::new(every, self.life.started()));
+        let child = self.tracer.start(self.life.take_command(), self.is_of_command)?;
+        self.life.set_child(child);
         if let Some(end) = self.tracer.end_of_lines() {
-            self.watch.end_in_time(self.until, |_| end());
+            self.life.end_in_time(|_| end());
         }
         Ok(())
     }
@@ -200,7 +174,7 @@ impl Tracing {
 
     /// Handle that ends tracing from any thread or signal handler.
     pub fn stopper(&self) -> Stopper {
-        self.watch.stopper()
+        self.life.stopper()
     }
 
     /// Waits for a limited time, and passes what has happened since to `out`. Returns false when tracing is over.
@@ -212,7 +186,7 @@ impl Tracing {
         &mut self,
         out: &mut dyn FnMut(ThreadEvent) -> Result<(), E>,
     ) -> Result<bool, E> {
-        if self.has_ended {
+        if self.life.has_ended() {
             return Ok(false);
         }
         self.start()?;
@@ -221,23 +195,24 @@ impl Tracing {
         let fd = self.tracer.fd();
         let tick = if fd.is_some() { now + every } else { now };
         let tick = self.intervals.as_ref().map_or(tick, |of| of.next().min(tick));
-        let next = self.until.map_or(tick, |until| until.min(tick));
-        let ended = self.watch.wait(Some(next), fd.filter(|_| !self.tracer.counts()));
-        let is_over = self.until.is_some_and(|until| until <= Instant::now());
-        if ended.is_some() || is_over || self.tracer.is_done() {
-            self.has_ended = true;
-            self.elapsed = self.started.elapsed();
+        self.life.wait(Some(tick), fd.filter(|_| !self.tracer.counts()));
+        if self.tracer.is_done() {
+            self.life.end();
+        }
+        let has_ended = self.life.has_ended();
+        if has_ended {
+            self.elapsed = self.life.started().elapsed();
             if self.is_counted {
                 self.unreturned = unreturned(&self.processes, self.calls.as_deref());
             }
             self.tracer.stop()?;
         }
         self.take(out)?;
-        if let Some(intervals) = self.intervals.as_mut().filter(|_| !self.has_ended)
+        if let Some(intervals) = self.intervals.as_mut().filter(|_| !has_ended)
             && let Some((elapsed, end)) = intervals.end(Instant::now())
         {
             let counts = std::mem::take(&mut self.counts).into_rows();
-            self.counted = Some(CountedTime { elapsed, end: end - self.started, counts });
+            self.counted = Some(CountedTime { elapsed, end: end - self.life.started(), counts });
         }
         Ok(true)
     }
@@ -252,8 +227,9 @@ impl Tracing {
         out: &mut dyn FnMut(ThreadEvent) -> Result<(), E>,
     ) -> Result<(), E> {
         let (decoder, counts) = (&mut self.decoder, &mut self.counts);
+        let has_ended = self.life.has_ended();
         if self.tracer.counts() {
-            for _ in 0..if self.has_ended { 2 } else { 1 } {
+            for _ in 0..if has_ended { 2 } else { 1 } {
                 self.tracer.take_counts(&mut |count| {
                     decoder.count(&count).into_iter().for_each(|count| counts.add(count));
                 })?;
@@ -276,7 +252,7 @@ impl Tracing {
         let now = monotonic_now();
         let mut until = None;
         // Calls that arrive meanwhile are left for the next step, unless this is the last.
-        for _ in 0..if self.has_ended { usize::MAX } else { 64 } {
+        for _ in 0..if has_ended { usize::MAX } else { 64 } {
             let more = self.tracer.take(&mut |traced: &Traced<'_>| {
                 let Some(event) = decoder.event(traced) else { return };
                 if let Some(moments) = &mut self.moments {
@@ -294,7 +270,7 @@ impl Tracing {
         }
         result?;
         match &mut self.moments {
-            Some(moments) if self.has_ended => moments.hand_out(None, out),
+            Some(moments) if has_ended => moments.hand_out(None, out),
             Some(moments) => moments.hand_out(Some(until.unwrap_or(0)), out),
             None => Ok(()),
         }
@@ -302,7 +278,7 @@ impl Tracing {
 
     /// Ends tracing, and returns the result.
     pub fn finish(mut self) -> TraceEnd {
-        let before = self.intervals.map_or(Duration::ZERO, |of| of.began() - self.started);
+        let before = self.intervals.map_or(Duration::ZERO, |of| of.began() - self.life.started());
         let counts = CountedTime {
             elapsed: self.elapsed.saturating_sub(before),
             end: self.elapsed,
@@ -314,7 +290,7 @@ impl Tracing {
             lost_records: self.moments.as_ref().map_or(0, Moments::lost_records),
             exit_code: self.tracer.exit_code(),
             counts,
-            child: self.child.take().or_else(|| self.tracer.take_command()),
+            child: self.life.into_child().or_else(|| self.tracer.take_command()),
         }
     }
 }
@@ -341,7 +317,7 @@ fn trace_faults(faults: PageFaults, tracer: &mut dyn Tracer) -> Result<Vec<Recor
 /// could not be read.
 fn in_progress(plan: &TracePlan, processes: &[i32]) -> (Vec<ptrace::TracedCall>, usize) {
     // The duration of these calls is not known, nor if they fail.
-    if plan.counts || plan.failed || !plan.slower.is_zero() || plan.filters.chooses() {
+    if plan.counts || plan.failed || !plan.slower.is_zero() || plan.scope.filters.chooses() {
         return (Vec::new(), 0);
     }
     let text = u32::try_from(plan.text).unwrap_or(u32::MAX);
@@ -369,7 +345,7 @@ fn thread_name(thread: i32) -> Option<Vec<u8>> {
 }
 
 /// Parses names of calls, as [`call_numbers`] does, and of events: tracepoints (`sched:sched_switch`, `block:*`) and
-/// places in programs ([`Question::event`](crate::Question::event)). If there are only events, the list of calls is
+/// places in programs ([`Question::of_event`](crate::Question::of_event)). If there are only events, the list of calls is
 /// empty.
 ///
 /// # Errors

@@ -8,10 +8,11 @@ use pyrograph_analyze::{Level, NameForm, StackView};
 use pyrograph_format::{Detail, SymbolOptions};
 use pyrograph_output::{Output, Picture};
 use pyrograph_profile::LabelOptions;
-use pyrograph_recorder::{Engine, Filters, Question, StackMode, Target, Trigger};
+use pyrograph_recorder::{Engine, Filters, Question, Scope, StackMode, Target};
 
 use super::filters::{FilterArgs, check_names};
-use super::question::{QuestionArgs, possible_engine, rate};
+use super::question::{QuestionArgs, possible_engine};
+use super::sampling::SamplingArgs;
 use crate::code::CodeArgs;
 use crate::found;
 use crate::languages::LanguageArgs;
@@ -19,8 +20,7 @@ use crate::names::NameArgs;
 use crate::say::{be_quiet, misuse, say};
 use crate::streams::PictureArgs;
 use crate::tables::TableArgs;
-use crate::targets::TargetArgs;
-use crate::units::{one_of, parse_count, parse_duration, parse_id, parse_size};
+use crate::units::{one_of, parse_duration, parse_size};
 
 /// Sample a command, running processes or the whole machine, and draw a flame graph
 ///
@@ -44,22 +44,7 @@ Examples:
 )]
 pub struct Args {
     #[command(flatten)]
-    target: TargetArgs,
-
-    /// Threads to attach to, without what they start
-    #[arg(short, long, value_name = "TID", value_delimiter = ',', conflicts_with_all = ["pid", "all_cpus", "cpu"],
-        value_parser = parse_id, display_order = 0)]
-    tid: Vec<i32>,
-
-    /// Samples a second [default: 997 of each thread; with -a 99 of each CPU]
-    #[arg(short = 'F', long, visible_short_alias = 'r', value_name = "HZ",
-        value_parser = parse_count)]
-    frequency: Option<u64>,
-
-    /// One sample for each COUNT of the event: cycles, page faults, nanoseconds of a clock
-    #[arg(short = 'c', long = "period", value_name = "COUNT", conflicts_with = "frequency",
-        value_parser = parse_count)]
-    every: Option<u64>,
+    sampling: SamplingArgs,
 
     /// For how long: seconds, or with a unit (500ms, 10s, 5m) [default: until it ends, or Ctrl-C]
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
@@ -216,29 +201,34 @@ impl Plan {
         }
         let (outputs, unnamed) = outputs(&args)?;
         let (filters, levels) = std::mem::take(&mut args.filters).read()?;
-        let launch = args.target.launch(outputs.iter().any(Output::is_standard))?;
+        let launch = args.sampling.target.launch(outputs.iter().any(Output::is_standard))?;
         let target = target(&mut args, &filters)?;
         check_names(&filters, &target, !args.no_inherit)?;
         let question = args.question.question(args.count, &target)?;
         let is_filtered = !filters.is_all() || !levels.is_empty();
-        let rate = rate(args.frequency, args.every, &question);
+        let rate = args.sampling.rate(&question);
         refuse_what_has_no_effect(&args, &question, &target, is_filtered)?;
         let engine = engine(&args, &question, is_filtered)?;
+        let title = args.title.unwrap_or_else(|| target.title());
+        let scope = Scope {
+            inherit: !args.no_inherit,
+            filters,
+            beside: args.sampling.target.beside(),
+            duration: args.duration.map(|time| time + args.delay.unwrap_or_default()),
+            launch,
+            cache: args.tables.cache(),
+            ..Scope::new(target)
+        };
         Ok(Self {
-            title: args.title.unwrap_or_else(|| target.title()),
+            title,
             open: args.open,
             delay: args.delay,
             picture: Picture { keeps_names: args.names.form().is_some(), ..args.picture.into() },
             names: args.names.form(),
             code: args.code,
             recording: pyrograph_recorder::Plan {
-                threads: Some(args.tid).filter(|tids| !tids.is_empty()),
-                cpus: args.target.cpu.take().map(|cpus| cpus.0),
-                filters,
-                inherit: !args.no_inherit,
-                beside: args.target.beside(),
-                duration: args.duration.map(|time| time + args.delay.unwrap_or_default()),
-                launch,
+                threads: args.sampling.threads(),
+                cpus: args.sampling.target.cpu.take().map(|cpus| cpus.0),
                 question,
                 rate,
                 user: !args.kernel_only,
@@ -266,10 +256,9 @@ impl Plan {
                 symbols: SymbolOptions {
                     inlines: !args.no_inline,
                     lines: args.languages.lines || outputs.iter().any(Output::holds_sources),
-                    cache: args.tables.cache(),
                     ..SymbolOptions::default()
                 },
-                ..pyrograph_recorder::Plan::new(target)
+                ..pyrograph_recorder::Plan::new(scope)
             },
             outputs,
             unnamed,
@@ -306,11 +295,8 @@ impl Plan {
 
 /// The engine, if the flags determine it.
 fn engine(args: &Args, question: &Question, is_filtered: bool) -> anyhow::Result<Option<Engine>> {
-    let is_of_perf = !args.tid.is_empty()
-        || (args.every.is_some() || args.target.cpu.is_some())
-            && matches!(question.trigger, Trigger::Tracepoint { .. });
     // Choosing how stacks are unwound implies an engine.
-    let is_of_perf = is_of_perf || args.call_graph.is_some();
+    let is_of_perf = args.sampling.needs_perf(question) || args.call_graph.is_some();
     let engine = args.engine.or(is_of_perf.then_some(Engine::Perf));
     possible_engine(engine, question.needs_in_kernel() || is_filtered)
 }
@@ -352,10 +338,7 @@ fn outputs(args: &Args) -> anyhow::Result<(Vec<Output>, Vec<&'static str>)> {
 
 /// Target of the recording. A command that only runs beside the target is left in `args`.
 fn target(args: &mut Args, filters: &Filters) -> anyhow::Result<Target> {
-    if !args.tid.is_empty() {
-        return Ok(Target::of_threads(&args.tid)?);
-    }
-    match args.target.take().or(filters.chooses().then_some(Target::System)) {
+    match args.sampling.take_target()?.or(filters.chooses().then_some(Target::System)) {
         Some(target) => Ok(target),
         None => misuse!(
             "nothing to record: give a command after --, processes with -p, or the machine with -a"
@@ -370,23 +353,11 @@ fn refuse_what_has_no_effect(
     target: &Target,
     is_filtered: bool,
 ) -> anyhow::Result<()> {
-    let is_sampled = question.is_sampled();
-    if args.every.is_some() && !is_sampled {
-        misuse!("-c is for events that are sampled: cycles, clocks, page faults, tracepoints");
-    }
-    if args.target.cpu.is_some() && !is_sampled {
-        misuse!("-C is for events that are sampled: cycles, clocks, page faults, tracepoints");
-    }
-    if !args.tid.is_empty() && (question.needs_in_kernel() || is_filtered) {
-        misuse!("-t is for samples of the CPU and events; give the process with -p");
-    }
-    if !args.tid.is_empty() && args.engine == Some(Engine::InKernel) {
-        misuse!("-t needs --engine perf: the in-kernel engine records processes");
-    }
+    args.sampling.check(question, args.engine, is_filtered)?;
     if args.no_inherit && *target == Target::System {
         misuse!("--no-inherit has no effect where the whole machine is recorded");
     }
-    if args.no_inherit && !args.tid.is_empty() {
+    if args.no_inherit && args.sampling.threads().is_some() {
         misuse!("--no-inherit has no effect with -t: what a thread starts is not recorded");
     }
     if args.call_graph.is_some() && args.engine == Some(Engine::InKernel) {

@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use pyrograph_recorder::{
-    Engine, Error, Measure, Question, Rate, Target, Trigger, Waits, capabilities,
-};
+use pyrograph_recorder::{Engine, Error, Measure, Question, Target, Trigger, Waits, capabilities};
 
-use crate::say::{misuse, say};
+use crate::say::misuse;
 use crate::units::parse_duration;
 
 /// The flags. At most one question is asked; some can be measured in several ways.
@@ -151,12 +149,12 @@ impl QuestionArgs {
     /// The selected question. `count`: measure the number of events, unless another measure is requested.
     pub fn question(&self, count: bool, target: &Target) -> anyhow::Result<Question> {
         let mut question = self.asked(count, target)?;
-        let has_waits = matches!(question.waits, Waits::Alone | Waits::WithWakers);
-        if self.no_idle && !has_waits && question.trigger != Trigger::Locks {
+        let has_waits = matches!(question.waits(), Waits::Alone | Waits::WithWakers);
+        if self.no_idle && !has_waits && *question.trigger() != Trigger::Locks {
             misuse!("--no-idle is for --off-cpu, --wall, --off-wake and --locks");
         }
         if let Some(min_block) = self.min_block {
-            if question.waits == Waits::None && !self.goroutines {
+            if question.waits() == Waits::None && !self.goroutines {
                 misuse!(
                     "--min-block is for --off-cpu, --wall, --wakeup, --off-wake and --goroutines"
                 );
@@ -186,10 +184,10 @@ impl QuestionArgs {
             None => default,
         };
         Ok(match self {
-            Self { off_cpu: true, .. } => Question::waits(Waits::Alone),
+            Self { off_cpu: true, .. } => Question::waiting(Waits::Alone),
             Self { wall: true, .. } => Question::elapsed(),
-            Self { wakeup: true, .. } => Question::waits(Waits::Wakers),
-            Self { off_wake: true, .. } => Question::waits(Waits::WithWakers),
+            Self { wakeup: true, .. } => Question::waiting(Waits::Wakers),
+            Self { off_wake: true, .. } => Question::waiting(Waits::WithWakers),
             Self { alloc: true, .. } => Question::allocations(target, self.live)
                 .map_err(|error| not_found(error, self.live))?,
             Self { locks: true, .. } => Question::locks(),
@@ -206,8 +204,8 @@ impl QuestionArgs {
                 }
                 Question::system_calls(names, measure)?
             }
-            Self { page_faults: true, .. } => Question::event("page-faults")?,
-            Self { event: Some(named), .. } => Question::event(named)?,
+            Self { page_faults: true, .. } => Question::of_event("page-faults")?,
+            Self { event: Some(named), .. } => Question::of_event(named)?,
             _ => Question::default(),
         })
     }
@@ -250,7 +248,7 @@ pub fn refused(error: Error, question: &Question) -> anyhow::Error {
     if !error.is_refusal() {
         return error.into();
     }
-    let error = with_remedy(error, &question.trigger);
+    let error = with_remedy(error, question.trigger());
     match question.own_name() {
         Some(event) if event.contains(':') => error.context(format!("-e {event}")),
         Some("live") => error.context("--alloc --live"),
@@ -278,22 +276,11 @@ fn needs_in_kernel() -> anyhow::Error {
     crate::say::Usage(text.to_owned()).into()
 }
 
-/// The requested sampling rate. Events that the kernel counts one by one have no frequency: the kernel would estimate
-/// the next period from the last few samples, which come in bursts, so that the sum would be many times the true count.
-pub fn rate(frequency: Option<u64>, every: Option<u64>, question: &Question) -> Option<Rate> {
-    let counted = question.event.as_ref().filter(|event| event.is_counted_by_kernel());
-    if let (Some(hertz), Some(event)) = (frequency, counted) {
-        say!("-F {hertz} has no effect: each of {} counts; -c N takes every Nth", event.name());
-        return None;
-    }
-    frequency.map(Rate::Hertz).or(every.map(Rate::Every))
-}
-
 /// Object of the question for the closing line: ` of cpu-clock`, ` for locks`.
 pub fn of(question: &Question, event: &str) -> String {
-    match question.trigger {
-        Trigger::None if question.waits != Waits::None => String::new(),
-        Trigger::PerfEvents if question.waits != Waits::None => {
+    match question.trigger() {
+        Trigger::None if question.waits() != Waits::None => String::new(),
+        Trigger::PerfEvents if question.waits() != Waits::None => {
             " of the CPU clock and of waits".to_owned()
         }
         Trigger::Locks => " for locks".to_owned(),

@@ -42,7 +42,7 @@ pub fn say_verdict(
             100.0 * of_haskell
         );
     }
-    let is_of_threads = !matches!(question.trigger, Trigger::Goroutines { .. });
+    let is_of_threads = !matches!(question.trigger(), Trigger::Goroutines { .. });
     if is_of_threads && (question.noun() == "wait" || question.own_name() == Some("wall")) {
         let idle = idle_share(resolved);
         if idle >= MATTERS {
@@ -63,7 +63,7 @@ fn no_samples(summary: &Summary, question: &Question) -> String {
             ": {used:.2} s of CPU time were used, but no thread ran on one CPU for as long as one sampling period"
         ),
         "sample" => ": there were fewer events than one sampling period has".to_owned(),
-        _ => match &question.trigger {
+        _ => match question.trigger() {
             // A program may have another allocator than the one that was found.
             Trigger::Allocations { path, .. } => {
                 format!(": calls of malloc in {} were watched", path.display())

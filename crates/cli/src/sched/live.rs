@@ -10,11 +10,11 @@ use pyrograph_cache::user_folder;
 use pyrograph_profile::{SchedCount, SchedTasks};
 use pyrograph_record::{family, monotonic_now};
 use pyrograph_recorder::{
-    Error, Filters, SchedEnd, SchedKey, SchedPlan, SchedRecording, Target, control_group,
+    Error, Filters, SchedEnd, SchedKey, SchedPlan, SchedRecording, Scope, Target, control_group,
 };
-use pyrograph_terminal::Interrupt;
 
 use super::source::OnEvent;
+use crate::live::{exit_code, stop_on_signal};
 use crate::say::say;
 use crate::targets::TargetArgs;
 use crate::units::{counted, parse_duration, parse_size};
@@ -68,37 +68,34 @@ impl LiveArgs {
             filters.check_names(&target, !self.no_inherit)?;
         }
         let memory = self.buffer.unwrap_or(64 << 20);
-        let plan = SchedPlan {
-            target,
+        let scope = Scope {
             inherit: !self.no_inherit,
             filters,
-            counts: None,
-            stacks: false,
             beside,
             duration: self.duration,
-            interval: None,
-            memory: u32::try_from(memory).unwrap_or(u32::MAX),
-            cache: user_folder(),
             launch,
+            cache: user_folder(),
+            ..Scope::new(target)
         };
-        Ok(Some(Live { plan }))
+        let memory = u32::try_from(memory).unwrap_or(u32::MAX);
+        Ok(Some(Live { plan: SchedPlan { memory, ..SchedPlan::new(scope) } }))
     }
 }
 
 impl Live {
     /// Redirects the command's standard output to standard error.
     pub fn output_to_stderr(&mut self, is_wanted: bool) {
-        self.plan.launch.output_to_stderr = is_wanted;
+        self.plan.scope.launch.output_to_stderr = is_wanted;
     }
 
     /// Returns true if the events of the whole machine are recorded.
     pub fn is_whole(&self) -> bool {
-        matches!(self.plan.target, Target::System) && !self.plan.filters.chooses()
+        self.plan.scope.is_machine() && !self.plan.scope.filters.chooses()
     }
 
     /// Returns true if a command runs, whose output is not to be mixed with ours.
     pub fn runs_command(&self) -> bool {
-        matches!(self.plan.target, Target::Command(_)) || self.plan.beside.is_some()
+        self.plan.scope.is_command() || self.plan.scope.beside.is_some()
     }
 
     /// Calls `on_event` for each event. Sets `filter` to show the tasks of the target, because the events contain other
@@ -112,13 +109,10 @@ impl Live {
     ) -> anyhow::Result<(SchedTasks, ExitCode, Vec<String>)> {
         self.plan.stacks = with_stacks;
         let mut recording = SchedRecording::open(&self.plan)?;
-        // Until here, Ctrl-C ends this program and the command immediately.
-        let interrupt = Interrupt::catch()?;
-        let stopper = recording.stopper();
-        let _stops = interrupt.on_signal(move || stopper.stop())?;
-        filter.families = match &self.plan.target {
+        let (interrupt, _stops) = stop_on_signal(recording.stopper())?;
+        filter.families = match &self.plan.scope.target {
             Target::Command(_) => recording.command().into_iter().collect(),
-            Target::Processes(pids) if self.plan.inherit => family(pids, true),
+            Target::Processes(pids) if self.plan.scope.inherit => family(pids, true),
             Target::Processes(pids) => {
                 filter.pids.clone_from(pids);
                 Vec::new()
@@ -128,9 +122,9 @@ impl Live {
         while recording.step(&mut |tasks, event| on_event(tasks, filter, Some(event)))? {
             on_event(recording.tasks(), filter, None)?;
         }
-        let mut end = recording.finish();
+        let end = recording.finish();
         let remarks = lost(&end);
-        let code = self.exit_code(&mut end, &interrupt)?;
+        let code = exit_code(end.child, &interrupt, self.plan.scope.is_command())?;
         Ok((end.tasks, code, remarks))
     }
 
@@ -144,10 +138,7 @@ impl Live {
     ) -> anyhow::Result<(Vec<SchedCount>, ExitCode)> {
         (self.plan.counts, self.plan.interval) = (Some(key), interval);
         let mut recording = SchedRecording::open(&self.plan)?;
-        // Until here, Ctrl-C ends this program and the command immediately.
-        let interrupt = Interrupt::catch()?;
-        let stopper = recording.stopper();
-        let _stops = interrupt.on_signal(move || stopper.stop())?;
+        let (interrupt, _stops) = stop_on_signal(recording.stopper())?;
         let mut from = 0;
         while recording.step(&mut |_, _| Ok::<(), Error>(()))? {
             if interval.is_some() {
@@ -156,20 +147,10 @@ impl Live {
                 on_interval(std::mem::replace(&mut from, to)..to, &counts)?;
             }
         }
-        let mut end = recording.finish();
+        let end = recording.finish();
         lost(&end).iter().for_each(|line| say!("{line}"));
-        let code = self.exit_code(&mut end, &interrupt)?;
+        let code = exit_code(end.child, &interrupt, self.plan.scope.is_command())?;
         Ok((end.counts, code))
-    }
-
-    fn exit_code(&self, end: &mut SchedEnd, interrupt: &Interrupt) -> anyhow::Result<ExitCode> {
-        let Some(child) = &mut end.child else { return Ok(ExitCode::SUCCESS) };
-        if interrupt.only_us() {
-            child.signal(libc::SIGTERM).ok();
-        }
-        let code = child.exit_code()?;
-        let is_target = matches!(self.plan.target, Target::Command(_));
-        Ok(if is_target { ExitCode::from(code) } else { ExitCode::SUCCESS })
     }
 }
 

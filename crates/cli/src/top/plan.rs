@@ -5,17 +5,16 @@ use std::time::Duration;
 
 use clap::ArgAction;
 use pyrograph_profile::ThreadDetail;
-use pyrograph_recorder::{Engine, Question, Target, Trigger};
-use pyrograph_symbol::Options as SymbolOptions;
+use pyrograph_recorder::{Engine, Question, Scope, Target, Trigger};
 use pyrograph_tui::{Code, Grouping};
 
 use crate::languages::LanguageArgs;
 use crate::record::filters::{ChoiceArgs, check_names};
-use crate::record::question::{QuestionArgs, possible_engine, rate};
+use crate::record::question::{QuestionArgs, possible_engine};
+use crate::record::sampling::SamplingArgs;
 use crate::say::{be_quiet, misuse};
 use crate::tables::TableArgs;
-use crate::targets::TargetArgs;
-use crate::units::{one_of, parse_count, parse_duration, parse_id, parse_interval};
+use crate::units::{one_of, parse_count, parse_duration, parse_interval};
 
 /// Watch where the time goes: functions, a flame graph, callers and callees, on the terminal
 ///
@@ -40,22 +39,7 @@ the kernel's functions or the program's, f is the flame graph, Enter shows calle
 )]
 pub struct Args {
     #[command(flatten)]
-    target: TargetArgs,
-
-    /// Threads to attach to, without what they start
-    #[arg(short, long, value_name = "TID", value_delimiter = ',', conflicts_with_all = ["pid", "all_cpus", "cpu"],
-        value_parser = parse_id, display_order = 0)]
-    tid: Vec<i32>,
-
-    /// Samples a second [default: 99 of each CPU; of processes and commands 997 of each thread]
-    #[arg(short = 'F', long, visible_short_alias = 'r', value_name = "HZ",
-        value_parser = parse_count)]
-    frequency: Option<u64>,
-
-    /// One sample for each COUNT of the event: cycles, page faults, nanoseconds of a clock
-    #[arg(short = 'c', long = "period", value_name = "COUNT", conflicts_with = "frequency",
-        value_parser = parse_count)]
-    every: Option<u64>,
+    sampling: SamplingArgs,
 
     /// For how long: seconds, or with a unit (500ms, 10s, 5m) [default: until it ends, q, or Ctrl-C]
     #[arg(short, long, value_name = "TIME", value_parser = parse_duration)]
@@ -197,20 +181,30 @@ impl Plan {
         }
         let filters = std::mem::take(&mut args.filters).read()?;
         // Tables go to standard output.
-        let launch = args.target.launch(true)?;
-        let target = target(&mut args)?;
+        let launch = args.sampling.target.launch(true)?;
+        let target = args.sampling.take_target()?.unwrap_or(Target::System);
         check_names(&filters, &target, !args.no_inherit)?;
         let question = args.question.question(args.count, &target)?;
-        let rate = rate(args.frequency, args.every, &question);
+        let rate = args.sampling.rate(&question);
         refuse_what_has_no_effect(&args, &question, !filters.is_all())?;
-        let is_of_threads = !args.tid.is_empty();
+        let is_of_perf = args.sampling.needs_perf(&question);
         let engine = possible_engine(
-            args.engine.or(is_of_threads.then_some(Engine::Perf)),
+            args.engine.or(is_of_perf.then_some(Engine::Perf)),
             question.needs_in_kernel() || !filters.is_all(),
         )?;
         let tables = args.batch || args.iterations.is_some() || args.json;
+        let title = target.title();
+        let scope = Scope {
+            inherit: !args.no_inherit,
+            filters,
+            beside: args.sampling.target.beside(),
+            duration: args.duration,
+            launch,
+            cache: args.tables.cache(),
+            ..Scope::new(target)
+        };
         Ok(Self {
-            title: target.title(),
+            title,
             interval: args.interval,
             tables: tables.then_some(Tables { count: args.iterations, json: args.json }),
             entries: if args.entries == 0 { usize::MAX } else { args.entries },
@@ -224,13 +218,8 @@ impl Plan {
             output: args.output,
             verbose: args.verbose,
             recording: pyrograph_recorder::Plan {
-                threads: Some(args.tid).filter(|tids| !tids.is_empty()),
-                cpus: args.target.cpu.take().map(|cpus| cpus.0),
-                filters,
-                inherit: !args.no_inherit,
-                beside: args.target.beside(),
-                duration: args.duration,
-                launch,
+                threads: args.sampling.threads(),
+                cpus: args.sampling.target.cpu.take().map(|cpus| cpus.0),
                 question,
                 rate,
                 user: !args.kernel_only,
@@ -244,8 +233,7 @@ impl Plan {
                 attach: !args.no_attach,
                 count_samples: args.count,
                 thread_detail: ThreadDetail::Thread,
-                symbols: SymbolOptions { cache: args.tables.cache(), ..SymbolOptions::default() },
-                ..pyrograph_recorder::Plan::new(target)
+                ..pyrograph_recorder::Plan::new(scope)
             },
         })
     }
@@ -253,7 +241,7 @@ impl Plan {
     /// Returns true if each snapshot contains all memory held at its time, rather than what was recorded since the last
     /// one.
     pub fn is_held(&self) -> bool {
-        matches!(self.recording.question.trigger, Trigger::Allocations { live: true, .. })
+        matches!(self.recording.question.trigger(), Trigger::Allocations { live: true, .. })
     }
 
     /// Interval between updates.
@@ -263,30 +251,12 @@ impl Plan {
 }
 
 /// Target of the recording: the whole machine if none is given.
-fn target(args: &mut Args) -> anyhow::Result<Target> {
-    match args.tid.is_empty() {
-        true => Ok(args.target.take().unwrap_or(Target::System)),
-        false => Ok(Target::of_threads(&args.tid)?),
-    }
-}
-
 fn refuse_what_has_no_effect(
     args: &Args,
     question: &Question,
     is_filtered: bool,
 ) -> anyhow::Result<()> {
-    if args.every.is_some() && !question.is_sampled() {
-        misuse!("-c is for events that are sampled: cycles, clocks, page faults, tracepoints");
-    }
-    if args.target.cpu.is_some() && !question.is_sampled() {
-        misuse!("-C is for events that are sampled: cycles, clocks, page faults, tracepoints");
-    }
-    if !args.tid.is_empty() && (question.needs_in_kernel() || is_filtered) {
-        misuse!("-t is for samples of the CPU and events; give the process with -p");
-    }
-    if !args.tid.is_empty() && args.engine == Some(Engine::InKernel) {
-        misuse!("-t needs --engine perf: the in-kernel engine records processes");
-    }
+    args.sampling.check(question, args.engine, is_filtered)?;
     if args.output.extension() != Some("svg".as_ref()) || args.output == Path::new("-") {
         misuse!(
             "-o {}: w writes a flame graph: give a file that ends in .svg",

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 use pyrograph_analyze::{History, PartCounts, Recent};
 use pyrograph_profile::{LabelOptions, Profile};
-use pyrograph_recorder::{Child, Engine, Target};
+use pyrograph_recorder::{Child, Engine};
 use pyrograph_terminal::{ScreenSignal, send_stop};
 use pyrograph_tui::{Action, App, Settings, Status};
 
@@ -248,7 +248,7 @@ impl View {
     /// How long to wait for the end; `None` if there is no limit: a command must be ended, and changes to other
     /// processes must be undone.
     fn patience(&self) -> Option<Duration> {
-        let is_command = matches!(self.plan.recording.target, Target::Command(_));
+        let is_command = self.plan.recording.scope.is_command();
         (!self.has_begun && !is_command).then_some(PATIENCE)
     }
 

@@ -1,6 +1,6 @@
 //! Selects the events that eBPF programs count, and those that `perf_event_open` counts.
 
-use pyrograph_record::{CounterOptions, Event, Refusal, Target};
+use pyrograph_record::{CounterOptions, CounterTarget, Event, Refusal, Target};
 
 use super::CountPlan;
 use crate::keys::KeyKind;
@@ -32,8 +32,8 @@ impl CountPlan {
     /// Returns true if counts are kept apart or filtered by what runs on a CPU (thread, process, control group), which
     /// only eBPF programs can do.
     pub fn is_by_who_runs(&self) -> bool {
-        let is_of_machine = !matches!(self.counters.target, Target::Processes(_));
-        self.filters.chooses()
+        let is_of_machine = !matches!(self.scope.target, Target::Processes(_));
+        self.scope.filters.chooses()
             || match self.by {
                 Some(KeyKind::Group) => true,
                 Some(KeyKind::Thread | KeyKind::Process) => is_of_machine,
@@ -43,10 +43,15 @@ impl CountPlan {
 }
 
 impl CountPlan {
+    /// Returns true if the counts of CPUs are kept apart.
+    pub(crate) fn is_by_cpu(&self) -> bool {
+        self.by.is_some_and(KeyKind::is_of_cpus)
+    }
+
     /// Returns true if all events on the machine are counted into one sum.
     pub(crate) fn is_of_all_together(&self) -> bool {
-        let is_all = self.counters.target == Target::System && self.counters.cpus.is_none();
-        is_all && self.by.is_none() && !self.filters.chooses()
+        let is_all = self.scope.is_machine() && self.cpus.is_none();
+        is_all && self.by.is_none() && !self.scope.filters.chooses()
     }
 }
 
@@ -58,7 +63,7 @@ impl Choice {
         let by_who_runs = plan.is_by_who_runs();
         let mut index = 0;
         let mut counters = 0;
-        for group in &plan.counters.groups {
+        for group in &plan.groups {
             let mut rest = Vec::new();
             for event in group {
                 let is_permitted = plan.engine != Some(Engine::Perf)
@@ -90,12 +95,22 @@ impl Choice {
     }
 
     /// Options for the events that `perf_event_open` is to count.
-    pub fn counters(&self, plan: &CountPlan) -> CounterOptions {
+    /// `command` is the process of the command that is the target.
+    pub fn counters(&self, plan: &CountPlan, command: Option<i32>) -> CounterOptions {
         let events = |group: &Vec<(usize, Event)>| {
             group.iter().map(|(_, event)| event.clone()).collect::<Vec<_>>()
         };
         let groups = self.by_perf.iter().map(events).collect();
-        CounterOptions { groups, ..plan.counters.clone() }
+        // Programs keep the counts of CPUs apart by what runs there.
+        let of_cpus = plan.is_by_who_runs();
+        let target = match (&plan.scope.target, command) {
+            _ if of_cpus => CounterTarget::Cpus(None),
+            (Target::Processes(pids), _) => CounterTarget::Processes(pids.clone()),
+            (_, Some(command)) => CounterTarget::Command(command),
+            (_, None) => CounterTarget::Cpus(plan.cpus.clone()),
+        };
+        let by_cpu = of_cpus || plan.is_by_cpu();
+        CounterOptions { target, groups, inherit: plan.scope.inherit, by_cpu }
     }
 
     /// Returns the indexes in the plan of the events that `perf_event_open` counts.
@@ -123,7 +138,7 @@ fn in_kernel(event: &Event, plan: &CountPlan) -> Option<InKernelEvent> {
     let is_sum = system == "sched" && point.starts_with("sched_stat_");
     // … and these are counted for the thread that is woken, too (`__perf_task`).
     let is_of_two = system == "sched" && point.starts_with("sched_wak");
-    let is_of_machine = plan.counters.target == Target::System;
+    let is_of_machine = plan.scope.is_machine();
     let is_alike = !is_sum && (!is_of_two || is_of_machine || by_who_runs);
     // If an interrupt hits the same tracepoint while a program runs on it, the program does not run for that event. The
     // kernel counts these misses, but not by thread. The tracepoints below do not occur in interrupts, or only when no

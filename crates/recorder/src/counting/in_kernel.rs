@@ -1,9 +1,7 @@
 //! Counts by eBPF programs.
 
-use std::collections::BTreeMap;
-
 use pyrograph_bpf::{CountKey, CountedEvent, EventCount, EventCounter, EventOptions};
-use pyrograph_record::{Counters, Target, Unit, family, online_cpus, threads};
+use pyrograph_record::{Counters, Unit, online_cpus};
 
 use super::CountPlan;
 use super::choice::{Choice, InKernelEvent};
@@ -63,8 +61,8 @@ pub(super) fn open(plan: &CountPlan) -> Result<(Option<InKernel>, Choice), Error
                 counter,
                 events: counted.chain(kept_apart).collect(),
                 key: key_of(plan),
-                cpus: plan.counters.cpus.clone().map_or_else(online_cpus, Ok)?,
-                by_cpu: plan.counters.by_cpu,
+                cpus: plan.cpus.clone().map_or_else(online_cpus, Ok)?,
+                by_cpu: plan.is_by_cpu(),
                 all_together: plan.is_of_all_together(),
                 roots: Vec::new(),
             };
@@ -87,54 +85,39 @@ fn load(
     let is_time = |(_, event): &(usize, pyrograph_record::Event)| event.unit() == Unit::Nanoseconds;
     let counters = choice.by_perf.iter().flatten().map(is_time);
     let mut counter = EventCounter::load(EventOptions {
-        members: plan.counters.target != Target::System,
-        inherit: plan.counters.inherit,
-        names: plan.filters.names.clone(),
-        group: plan.filters.group,
+        scope: plan.scope.in_kernel(),
         key: key_of(plan),
         events: choice.in_kernel.iter().map(|(_, of)| event(of)).collect(),
         counters: if plan.is_by_who_runs() { counters.collect() } else { Vec::new() },
-        cache: plan.cache.clone(),
     })?;
     let refused = counter.attach()?;
     Ok((counter, refused))
 }
 
 impl InKernel {
-    /// Gives the programs the target and the counters of CPUs, and starts counting.
-    pub fn start(&mut self, plan: &CountPlan, counters: &Counters) -> Result<(), Error> {
+    /// Gives the programs the target and the counters of CPUs, and starts counting. `command` is the process of the
+    /// command that is the target.
+    pub fn start(
+        &mut self,
+        plan: &CountPlan,
+        command: Option<i32>,
+        counters: &Counters,
+    ) -> Result<(), Error> {
         if plan.is_by_who_runs() {
             for (index, cpu, fd) in counters.on_cpus() {
                 self.counter.add_counter(index, cpu, fd)?;
             }
         }
-        match (&plan.counters.target, counters.command()) {
-            (Target::Command(_), Some(command)) => self.counter.expect_command(command),
-            (Target::Processes(pids), _) => self.follow(pids, plan.counters.inherit)?,
-            _ => {}
+        if let Some(command) = command {
+            self.counter.expect_command(command);
         }
+        plan.scope.add_threads(|threads| {
+            let first = u32::try_from(self.roots.len()).unwrap_or(u32::MAX);
+            let rows: Vec<(i32, u32)> = threads.iter().copied().zip(first..).collect();
+            self.roots.extend(threads);
+            self.counter.add_threads(&rows)
+        })?;
         Ok(self.counter.start()?)
-    }
-
-    /// Adds the threads of processes and of their descendants. Threads and processes that these start meanwhile are
-    /// added by the programs, if the one that starts them is known.
-    fn follow(&mut self, pids: &[i32], inherit: bool) -> Result<(), Error> {
-        let mut known: BTreeMap<i32, u32> = BTreeMap::new();
-        loop {
-            let all = family(pids, inherit).into_iter().flat_map(threads);
-            let mut new: Vec<(i32, u32)> = Vec::new();
-            for thread in all {
-                let index = u32::try_from(known.len()).unwrap_or(u32::MAX);
-                if known.insert(thread, index).is_none() {
-                    self.roots.push(thread);
-                    new.push((thread, index));
-                }
-            }
-            if new.is_empty() {
-                return Ok(());
-            }
-            self.counter.add_threads(&new)?;
-        }
     }
 
     /// Returns the indexes in the plan of the events that it counts.

@@ -23,7 +23,7 @@ pub(super) fn open(plan: &CountPlan) -> Result<(Option<InKernel>, Choice), Error
 }
 
 impl InKernel {
-    pub fn start(&mut self, _: &CountPlan, _: &Counters) -> Result<(), Error> {
+    pub fn start(&mut self, _: &CountPlan, _: Option<i32>, _: &Counters) -> Result<(), Error> {
         match *self {}
     }
 

@@ -6,13 +6,10 @@ use std::time::{Duration, Instant};
 use pyrograph_bpf::{Engine, RefusedLanguages, prefer_this_thread};
 use pyrograph_event::request::Trigger;
 use pyrograph_profile::ThreadDetail;
-use pyrograph_record::{
-    Error as RecordError, Event, Options, Rate, Session, StackMode, Target, Unit,
-};
+use pyrograph_record::{Event, Options, Rate, Session, StackMode, Target, Unit};
 use pyrograph_resolve::{LiveFiles, Resolver};
 
 use super::feed::add_files;
-use super::follower::is_running;
 use super::running::Running;
 use crate::engine_error::EngineError;
 use crate::error::Error;
@@ -36,13 +33,9 @@ pub(crate) fn open(plan: &Plan, report: &mut Report) -> Result<Result<Opened, En
 }
 
 fn open_with(mut engine: Engine, plan: &Plan, report: &mut Report) -> Result<Opened, Error> {
-    if let Target::Processes(pids) = &plan.target
-        && let Some(pid) = pids.iter().find(|pid| !is_running(**pid))
-    {
-        return Err(RecordError::NoSuchProcess { pid: *pid }.into());
-    }
+    plan.scope.target.check()?;
     // The child is forked before limits are raised, so that it has the limits of its user.
-    let command = plan.target.fork(plan.beside.as_ref(), &plan.launch)?;
+    let command = plan.scope.target.fork(plan.scope.beside.as_ref(), &plan.scope.launch)?;
     let session = Session::open(&events(plan)?)?;
     session.notices().iter().for_each(|notice| report(Message::Notice(notice.clone())));
     let event = session.event().clone();
@@ -53,7 +46,7 @@ fn open_with(mut engine: Engine, plan: &Plan, report: &mut Report) -> Result<Ope
     }
     let mut resolver = Resolver::new(LiveFiles, options);
     resolver.expect_file("[vdso]");
-    if let Target::Command(argv) = &plan.target {
+    if let Target::Command(argv) = &plan.scope.target {
         for path in argv.first().into_iter().flat_map(|program| needed::files(program)) {
             resolver.expect_file(&path.to_string_lossy());
         }
@@ -61,7 +54,7 @@ fn open_with(mut engine: Engine, plan: &Plan, report: &mut Report) -> Result<Ope
     add_files(&mut engine, &mut resolver);
     prefer_this_thread();
     let running = Running::prepare(plan, engine, session, command)?;
-    if matches!(plan.question.trigger, Trigger::Allocations { .. }) {
+    if matches!(plan.question.trigger(), Trigger::Allocations { .. }) {
         report(Message::AllocationCost(cost_of_allocations()));
     }
     Ok(Opened { sampler: Box::new(running), resolver, event, monotonic_time: true })
@@ -70,21 +63,18 @@ fn open_with(mut engine: Engine, plan: &Plan, report: &mut Report) -> Result<Ope
 /// Loads the programs.
 fn load(plan: &Plan) -> Result<Engine, pyrograph_bpf::Error> {
     let question = &plan.question;
-    Engine::load(&pyrograph_bpf::Options {
-        processes: plan.target.family(plan.inherit),
-        inherit: plan.inherit,
+    let engine = Engine::load(&pyrograph_bpf::Options {
+        scope: plan.scope.in_kernel(),
         user: plan.user,
         kernel: plan.kernel,
-        trigger: question.trigger.clone(),
+        trigger: question.trigger().clone(),
         hertz: hertz(plan),
-        waits: question.waits,
+        waits: question.waits(),
         min_block: question.min_block,
         counts_events: plan.count_samples,
         no_idle: question.no_idle,
         exact: question.exact,
-        names: plan.filters.names.clone(),
-        group: plan.filters.group,
-        by_cpu: plan.filters.by_cpu || plan.keep_times,
+        by_cpu: plan.scope.filters.by_cpu || plan.keep_times,
         keep_times: plan.keep_times,
         table_memory: plan.table_memory,
         at_switches: plan.at_switches,
@@ -92,15 +82,18 @@ fn load(plan: &Plan) -> Result<Engine, pyrograph_bpf::Error> {
         languages: if plan.user { plan.languages.clone() } else { Vec::new() },
         command_lines: plan.thread_detail != ThreadDetail::Name,
         lines: plan.lines,
-        cache: plan.symbols.cache.clone(),
-    })
+    })?;
+    for pid in plan.scope.target.family(plan.scope.inherit).into_iter().flatten() {
+        engine.add_target(pid)?;
+    }
+    Ok(engine)
 }
 
 /// Sample rate of each CPU in Hz, if the trigger is a clock. (Without a named event, the trigger may be the counter of
 /// cycles, for which the kernel keeps to a rate as well.)
 fn hertz(plan: &Plan) -> Option<u64> {
-    let event = plan.question.event.clone().unwrap_or_else(Event::cpu_clock);
-    match plan.rate.unwrap_or_else(|| Rate::default_for(&plan.target, &event)) {
+    let event = plan.question.event().cloned().unwrap_or_else(Event::cpu_clock);
+    match plan.rate.unwrap_or_else(|| Rate::default_for(&plan.scope.target, &event)) {
         Rate::Hertz(hertz) if event.unit() == Unit::Nanoseconds => Some(hertz),
         Rate::Every(period) if event.unit() == Unit::Nanoseconds => {
             Some((1_000_000_000 / period.max(1)).max(1))
@@ -112,22 +105,18 @@ fn hertz(plan: &Plan) -> Option<u64> {
 /// Options of the events to open. They are for the whole machine: the programs select the targets.
 fn events(plan: &Plan) -> Result<Options, Error> {
     // With another trigger, the event only provides records of processes.
-    let event = match plan.question.trigger {
-        Trigger::PerfEvents => plan.question.event.clone(),
+    let event = match plan.question.trigger() {
+        Trigger::PerfEvents => plan.question.event().cloned(),
         _ => Some(Event::parse("dummy")?),
     };
-    let rate = Rate::default_for(&plan.target, event.as_ref().unwrap_or(&Event::cpu_clock()));
+    let rate = Rate::default_for(&plan.scope.target, event.as_ref().unwrap_or(&Event::cpu_clock()));
     Ok(Options {
         target: Target::System,
         stack: StackMode::None,
         rate: Some(plan.rate.unwrap_or(rate)),
         event,
         patience: PATIENCE_WITH_RECORDS,
-        initial: match &plan.target {
-            Target::Processes(pids) => Some(pids.clone()),
-            Target::Command(_) => Some(Vec::new()),
-            Target::System => None,
-        },
+        initial: plan.scope.target.processes(),
         duration: None,
         ..plan.events()
     })

@@ -1,5 +1,6 @@
 //! A running recording: gives the programs files and processes, and takes their counts.
 
+use std::os::fd::AsFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -7,7 +8,7 @@ use pyrograph_bpf::{Counted, Engine};
 use pyrograph_event::Layout;
 use pyrograph_event::request::Trigger;
 use pyrograph_record::{
-    Child, Next, Notice, Recording, Session, Summary, Target, Waiting, Watch, descendants,
+    Child, Next, Notice, Recording, Session, Stopper, Summary, Target, Waiting, Watch, descendants,
 };
 use pyrograph_resolve::{LiveFiles, Resolver};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -67,8 +68,7 @@ pub struct Running {
     /// Number of tables that were requested for processes that already ran.
     first: Option<usize>,
     begun: Option<Instant>,
-    /// True once the recording was asked to stop.
-    asked: bool,
+    stopper: Stopper,
     stopped: bool,
     /// True while counts are dropped.
     paused: bool,
@@ -99,10 +99,10 @@ impl Running {
             .map(|(period, interrupt)| Pace::new(period, interrupt, session.pacer()));
         engine.follow()?;
         // Processes that started before their parents were followed.
-        if let (Target::Processes(pids), true) = (&plan.target, plan.inherit) {
+        if let (Target::Processes(pids), true) = (&plan.scope.target, plan.scope.inherit) {
             descendants(pids).into_iter().try_for_each(|pid| engine.add_target(pid))?;
         }
-        let returned = match &plan.question.trigger {
+        let returned = match plan.question.trigger() {
             Trigger::Function { name, returns: true, .. } => Some(name.clone()),
             _ => None,
         };
@@ -110,11 +110,11 @@ impl Running {
         let recording = session.start()?;
         let now = Instant::now();
         Ok(Self {
-            follower: Follower::new(&plan.target, plan.inherit),
-            target: plan.target.clone(),
-            duration: plan.duration,
+            follower: Follower::new(&plan.scope.target, plan.scope.inherit),
+            target: plan.scope.target.clone(),
+            duration: plan.scope.duration,
             returned,
-            copies: Copies::new(plan.symbols.cache.clone()),
+            copies: Copies::new(plan.scope.cache.clone()),
             engine,
             pace,
             recording,
@@ -124,7 +124,7 @@ impl Running {
             opened: now,
             first: None,
             begun: None,
-            asked: false,
+            stopper: Stopper::new()?,
             stopped: false,
             paused: false,
             drained: now,
@@ -148,7 +148,9 @@ impl Running {
         // All ticks are below a second.
         let timeout = Timespec { tv_sec: 0, tv_nsec: tick.subsec_nanos().into() };
         let rings = [self.engine.questions_fd(), self.engine.copies_fd()];
-        let fds = rings.into_iter().chain(self.follower.ends());
+        // Until it has stopped.
+        let stopper = (!self.stopped).then(|| self.stopper.as_fd());
+        let fds = rings.into_iter().chain(self.follower.ends()).chain(stopper);
         let mut fds: Vec<_> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         // A signal ends the wait, too. Other errors do not matter: the wait only ends too early.
         let _ = poll(&mut fds, Some(&timeout));
@@ -249,7 +251,9 @@ impl Running {
         let over = self.duration.zip(self.begun).is_some_and(|(limit, at)| at.elapsed() >= limit);
         // If waiting for the child fails, its end can never be detected.
         let has_ended = |child: &mut Child| !matches!(child.try_wait(), Ok(None));
-        over || self.asked || self.follower.all_gone() || self.child.as_mut().is_some_and(has_ended)
+        over || self.stopper.is_asked()
+            || self.follower.all_gone()
+            || self.child.as_mut().is_some_and(has_ended)
     }
 
     fn drain(&mut self, resolver: &mut Resolver<LiveFiles>) -> Result<(), Error> {
@@ -354,8 +358,8 @@ impl Sampler for Running {
         Ok(true)
     }
 
-    fn stop(&mut self) {
-        self.asked = true;
+    fn stopper(&self) -> Stopper {
+        self.stopper.clone()
     }
 
     fn lost(&self) -> u64 {

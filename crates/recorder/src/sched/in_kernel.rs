@@ -2,7 +2,6 @@
 
 pub use pyrograph_bpf::SchedTracer;
 use pyrograph_bpf::{SchedKey as Key, SchedOptions};
-use pyrograph_record::Target;
 
 use super::{SchedKey, SchedPlan};
 use crate::engine_error::EngineError;
@@ -13,13 +12,9 @@ pub fn load(plan: &SchedPlan) -> Result<SchedTracer, EngineError> {
         SchedKey::Cpu | SchedKey::Total => Key::Cpu,
     };
     Ok(SchedTracer::load(&SchedOptions {
-        members: plan.target != Target::System,
-        inherit: plan.inherit,
-        names: plan.filters.names.clone(),
-        group: plan.filters.group,
+        scope: plan.scope.in_kernel(),
         counts: plan.counts.map(key),
         stacks: plan.stacks,
         memory: plan.memory,
-        cache: plan.cache.clone(),
     })?)
 }

@@ -18,10 +18,9 @@ use crate::error::Error;
 /// Returns true if ptrace can carry out the plan: there is a process to stop, and nothing in the plan needs the
 /// kernel's filters or programs.
 pub fn can_trace(plan: &TracePlan) -> bool {
-    let is_of_process = !matches!(plan.target, Target::System);
-    is_of_process
-        && plan.beside.is_none()
-        && !plan.filters.chooses()
+    !plan.scope.is_machine()
+        && plan.scope.beside.is_none()
+        && !plan.scope.filters.chooses()
         && plan.events.is_empty()
         && !plan.faults.any()
 }
@@ -134,7 +133,7 @@ pub fn hand_out_call(
 impl Tracer for ByPtrace {
     fn start(&mut self, command: Option<Waiting>, _: bool) -> Result<Option<Child>, Error> {
         let text = u32::try_from(self.plan.text).unwrap_or(u32::MAX);
-        let tracer = match (command, &self.plan.target) {
+        let tracer = match (command, &self.plan.scope.target) {
             (Some(command), _) => {
                 self.command = command.pid();
                 ptrace::Tracer::command(command, text)?

@@ -8,7 +8,7 @@ use pyrograph_event::proc_text;
 use pyrograph_event::traced::{self, Action, CallEnd, Traced};
 use pyrograph_perf_data::LiveText;
 use pyrograph_profile::{CallCount, Durations, ThreadAction, ThreadEvent, TracedCall};
-use pyrograph_record::{Target, monotonic_now};
+use pyrograph_record::monotonic_now;
 use pyrograph_syscall::{
     Seen, Written, by_number, compat_alike, compat_name, compat_same, error_name, signal_name,
 };
@@ -48,8 +48,7 @@ impl Decoder {
             groups: plan.name_groups.then(HashMap::new),
             events: plan.events.clone(),
             live: LiveText::default(),
-            only_calls: matches!(plan.target, Target::System)
-                && (plan.failed || !plan.slower.is_zero()),
+            only_calls: plan.scope.is_machine() && (plan.failed || !plan.slower.is_zero()),
         }
     }
 

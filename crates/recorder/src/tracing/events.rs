@@ -47,7 +47,7 @@ pub fn names_event(word: &str) -> bool {
 /// Parses the events in a word: a tracepoint, a pattern of tracepoints (`block:*`), or a place in a program.
 pub(super) fn events_of(word: &str) -> Result<Vec<TracedEvent>, Error> {
     if ["uprobe:", "uretprobe:", "usdt:"].iter().any(|kind| word.starts_with(kind)) {
-        let trigger = Question::event(word)?.trigger;
+        let trigger = Question::of_event(word)?.trigger().clone();
         let source = EventSource { trigger, size: 0, places: Vec::new() };
         return Ok(vec![TracedEvent { name: word.to_owned(), source, tracepoint: None }]);
     }

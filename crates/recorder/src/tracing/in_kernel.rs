@@ -9,10 +9,7 @@ use crate::error::Error;
 #[cfg(feature = "bpf")]
 pub fn load(plan: &TracePlan, processes: Option<Vec<i32>>) -> Result<Box<dyn Tracer>, EngineError> {
     let tracer = pyrograph_bpf::CallTracer::load(&pyrograph_bpf::CallOptions {
-        processes,
-        inherit: plan.inherit,
-        names: plan.filters.names.clone(),
-        group: plan.filters.group,
+        scope: plan.scope.in_kernel(),
         calls: plan.calls.clone(),
         followed: plan.followed(),
         failed: plan.failed,
@@ -23,8 +20,10 @@ pub fn load(plan: &TracePlan, processes: Option<Vec<i32>>) -> Result<Box<dyn Tra
         stacks: plan.stacks,
         text: u32::try_from(plan.text).unwrap_or(u32::MAX),
         memory: plan.memory,
-        cache: plan.cache.clone(),
     })?;
+    for pid in processes.into_iter().flatten() {
+        tracer.add_target(pid)?;
+    }
     Ok(Box::new(tracer))
 }
 

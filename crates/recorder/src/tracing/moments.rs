@@ -2,7 +2,7 @@
 //! and each stack is unwound with the mappings of its time.
 
 use std::collections::VecDeque;
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +19,7 @@ use pyrograph_resolve::{
 use super::lines::Lines;
 use super::mappings::Mappings;
 use crate::error::Error;
+use crate::scope::Scope;
 use crate::targets::Targets;
 
 /// Maximum size of copied stacks that wait to be unwound, in bytes. Beyond it, the oldest are unwound without waiting
@@ -69,15 +70,6 @@ impl Placed for ThreadEvent {
             *target = describe();
         }
     }
-}
-
-/// Options: the processes to follow, and the cache directory for symbols.
-pub struct MomentsPlan<'a> {
-    pub target: &'a Target,
-    pub inherit: bool,
-    /// Follow mappings of data, too.
-    pub data_mappings: bool,
-    pub cache: Option<&'a Path>,
 }
 
 /// Time, stack and place of a traced event.
@@ -148,40 +140,32 @@ impl<T> Waiting<T> {
 }
 
 impl<T: Placed> Moments<T> {
-    /// Starts to follow processes. `command` is the process of the command that is the target.
-    pub fn open(plan: &MomentsPlan<'_>, command: Option<i32>) -> Result<Self, Error> {
+    /// Starts to follow processes, and their mappings of code. `command` is the process of the command that is the target.
+    /// With `data`, mappings of data are followed, too.
+    pub fn open(scope: &Scope, command: Option<i32>, data: bool) -> Result<Self, Error> {
         let event = Event::parse("dummy")?;
         let session = Session::open(&Options {
             rate: Some(Rate::default_for(&Target::System, &event)),
             event: Some(event),
             stack: StackMode::None,
             patience: PATIENCE,
-            data_mappings: plan.data_mappings,
-            inherit: plan.inherit,
-            initial: match plan.target {
-                Target::Processes(pids) => Some(pids.clone()),
-                Target::Command(_) => Some(Vec::new()),
-                Target::System => None,
-            },
+            data_mappings: data,
+            inherit: scope.inherit,
+            initial: scope.target.processes(),
             ..Options::new(Target::System)
         })?;
-        let pids = match plan.target {
-            Target::Processes(pids) => Some(pids.clone()),
-            Target::Command(_) => Some(command.into_iter().collect()),
-            Target::System => None,
-        };
-        let pids = pids.map(|pids: Vec<i32>| {
-            pyrograph_record::family(&pids, plan.inherit).into_iter().collect()
-        });
+        let pids = scope.target.family(scope.inherit);
+        let command = command.filter(|_| scope.is_command());
+        let pids = pids.map(|pids| pids.into_iter().chain(command).collect());
         let layout = session.layout();
-        let mut resolver = Resolver::new(LiveFiles, options(plan));
+        let mut resolver = Resolver::new(LiveFiles, options(scope.cache.clone()));
         resolver.expect_file("[vdso]");
         Ok(Self {
             recording: session.start()?,
             layout,
             resolver,
             mappings: Mappings::default(),
-            targets: Targets { pids, inherit: plan.inherit },
+            targets: Targets { pids, inherit: scope.inherit },
             records: VecDeque::new(),
             waiting: VecDeque::new(),
             unwound: 0,
@@ -346,7 +330,7 @@ fn lost() -> StackLine {
     }
 }
 
-fn options(plan: &MomentsPlan<'_>) -> pyrograph_resolve::Options {
+fn options(cache: Option<PathBuf>) -> pyrograph_resolve::Options {
     pyrograph_resolve::Options {
         value_type: pyrograph_profile::ValueType::samples(),
         count_samples: true,
@@ -362,7 +346,7 @@ fn options(plan: &MomentsPlan<'_>) -> pyrograph_resolve::Options {
         languages: Vec::new(),
         arch: pyrograph_resolve::NATIVE,
         symbols: pyrograph_resolve::SymbolOptions {
-            cache: plan.cache.map(Path::to_owned),
+            cache,
             ..pyrograph_resolve::SymbolOptions::default()
         },
     }

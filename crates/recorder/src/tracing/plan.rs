@@ -1,24 +1,17 @@
 //! Plans of what to trace.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use pyrograph_record::{Launch, Target};
 use pyrograph_syscall::Descriptors;
 
 use super::events::TracedEvent;
-use crate::filters::Filters;
+use crate::scope::Scope;
 
 /// A plan of the system calls and events to trace, and for how long.
 #[derive(Clone, Debug)]
 pub struct TracePlan {
-    /// Target to trace.
-    pub target: Target,
-    /// Trace the processes that the target starts, too.
-    pub inherit: bool,
-    /// Filters on the target.
-    pub filters: Filters,
+    /// What is traced, and for how long.
+    pub scope: Scope,
     /// Numbers of the calls to trace ([`traced_names`]). `None` for all. If the list is empty, signals and ends of
     /// threads are not returned either.
     pub calls: Option<Vec<u32>>,
@@ -40,16 +33,8 @@ pub struct TracePlan {
     pub text: usize,
     /// Memory in bytes for calls that wait to be read.
     pub memory: u32,
-    /// A command that runs beside the target. Tracing ends when it does.
-    pub beside: Option<Vec<OsString>>,
     /// Length of the intervals for which counts are returned.
     pub interval: Option<Duration>,
-    /// Maximum duration.
-    pub duration: Option<Duration>,
-    /// How the command is started.
-    pub launch: Launch,
-    /// Directory below which the kernel's type information is cached for the next time. `None` to cache nothing.
-    pub cache: Option<PathBuf>,
 }
 
 /// Kinds of page faults to trace.
@@ -69,12 +54,10 @@ impl PageFaults {
 }
 
 impl TracePlan {
-    /// Returns a plan to trace all calls of a target and of the processes that it starts, until the target ends.
-    pub fn new(target: Target) -> Self {
+    /// Returns a plan to trace all calls of a scope or target.
+    pub fn new(scope: impl Into<Scope>) -> Self {
         Self {
-            target,
-            inherit: true,
-            filters: Filters::default(),
+            scope: scope.into(),
             calls: None,
             events: Vec::new(),
             faults: PageFaults::default(),
@@ -85,11 +68,7 @@ impl TracePlan {
             name_groups: false,
             text: 32,
             memory: 64 << 20,
-            beside: None,
             interval: None,
-            duration: None,
-            launch: Launch::default(),
-            cache: None,
         }
     }
 
@@ -105,11 +84,11 @@ impl TracePlan {
     /// for the whole machine, which has too many of them.
     #[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "ptrace hands out all calls"))]
     pub(super) fn followed(&self) -> Vec<u32> {
-        let of_target = !matches!(self.target, Target::System);
+        let of_target = !self.scope.is_machine();
         if self.is_chosen() && of_target { Descriptors::followed() } else { Vec::new() }
     }
 
     pub(super) fn is_followed_in_part(&self) -> bool {
-        self.is_chosen() && matches!(self.target, Target::System)
+        self.is_chosen() && self.scope.is_machine()
     }
 }

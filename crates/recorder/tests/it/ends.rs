@@ -3,7 +3,7 @@
 use std::process::{Child, Command};
 use std::time::{Duration, SystemTime};
 
-use pyrograph_recorder::{Error, SchedPlan, Target, TracePlan, Tracing};
+use pyrograph_recorder::{Error, Scope, Target, TracePlan, Tracing};
 
 use crate::scheduled::{all, open, plan};
 
@@ -31,7 +31,7 @@ const TIME: Duration = Duration::from_millis(300);
 fn events_of_the_scheduler_end_in_time_whoever_takes_them() {
     let naps = Naps::start();
     let target = Target::Processes(vec![naps.0.id().cast_signed()]);
-    let recording = open(&SchedPlan { duration: Some(TIME), ..plan(target) });
+    let recording = open(&plan(Scope { duration: Some(TIME), ..Scope::new(target) }));
     let Some(recording) = recording else { return };
     let started = recording.started();
     std::thread::sleep(5 * TIME);
@@ -48,7 +48,7 @@ fn events_of_the_scheduler_end_in_time_whoever_takes_them() {
 fn calls_end_in_time_whoever_takes_them() {
     let naps = Naps::start();
     let target = Target::Processes(vec![naps.0.id().cast_signed()]);
-    let plan = TracePlan { duration: Some(TIME), ..TracePlan::new(target) };
+    let plan = TracePlan::new(Scope { duration: Some(TIME), ..Scope::new(target) });
     let mut tracing = match Tracing::open(&plan) {
         Err(error) if error.is_refusal() => {
             return eprintln!("skipped: tracing system calls needs root: {error}");

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use pyrograph_profile::{
     Durations, SchedAction, SchedCount, SchedEvent, SchedTask, SchedTasks, TaskState, WaitReason,
 };
-use pyrograph_recorder::{Error, SchedEnd, SchedKey, SchedPlan, SchedRecording, Target};
+use pyrograph_recorder::{Error, SchedEnd, SchedKey, SchedPlan, SchedRecording, Scope, Target};
 
 use crate::scheduled::{
     INSIDE, MS, Program, Run, Thread, added_up, all, both, command, counts, near, open, plan, row,
@@ -355,7 +355,8 @@ fn numbers_are_those_of_this_pid_namespace() {
     let file = folder.path().join("pid");
     let script = format!("echo $$ > {}; sleep 0.3; :", file.display());
     let beside = Some(["sh", "-c", &script].map(Into::into).to_vec());
-    let tasks = open(&SchedPlan { beside: beside.clone(), ..machine }).expect("as before");
+    let scope = Scope { beside, ..Scope::new(Target::System) };
+    let tasks = open(&counts(scope.clone())).expect("as before");
     let (_, end) = all(tasks);
     let pid: i32 =
         std::fs::read_to_string(&file).expect("it ran").trim().parse().expect("a number");
@@ -366,7 +367,7 @@ fn numbers_are_those_of_this_pid_namespace() {
     assert_eq!((others.tid, &*others.name), (-1, "[other PID namespaces]"));
     assert!(others.switches > 0 && others.run_time > 0, "{others:?}");
     // One by one, they have names.
-    let (_, end) = all(open(&SchedPlan { beside, ..plan(Target::System) }).expect("as before"));
+    let (_, end) = all(open(&plan(scope)).expect("as before"));
     let pid: i32 =
         std::fs::read_to_string(&file).expect("it ran").trim().parse().expect("a number");
     assert!(end.tasks.iter().any(|(_, task)| task.pid == pid && task.name == "sh"));
@@ -527,11 +528,10 @@ fn tasks_that_start_at_the_beginning_are_followed() {
     let beside = Some(
         ["sh", "-c", "for i in 1 2 3 4 5; do /bin/true & done; wait"].map(Into::into).to_vec(),
     );
+    let scope = Scope { beside, ..Scope::new(Target::System) };
     for _ in 0..5 {
-        for of_machine in [counts(Target::System), plan(Target::System)] {
-            let Some(recording) = open(&SchedPlan { beside: beside.clone(), ..of_machine }) else {
-                break;
-            };
+        for plan in [counts(scope.clone()), plan(scope.clone())] {
+            let Some(recording) = open(&plan) else { break };
             // It looks for tasks without room.
             all(recording);
         }

@@ -6,9 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use pyrograph_profile::{SchedAction, SchedCount, SchedEvent, SchedTasks, TaskId, TaskState};
-use pyrograph_recorder::{
-    Error, Filters, Launch, SchedEnd, SchedKey, SchedPlan, SchedRecording, Target,
-};
+use pyrograph_recorder::{Error, SchedEnd, SchedKey, SchedPlan, SchedRecording, Scope, Target};
 
 pub const MS: u64 = 1_000_000;
 
@@ -119,24 +117,12 @@ impl Program {
     }
 }
 
-pub fn plan(target: Target) -> SchedPlan {
-    SchedPlan {
-        target,
-        inherit: true,
-        filters: Filters::default(),
-        stacks: false,
-        counts: None,
-        beside: None,
-        duration: None,
-        interval: None,
-        memory: 16 << 20,
-        cache: None,
-        launch: Launch::default(),
-    }
+pub fn plan(scope: impl Into<Scope>) -> SchedPlan {
+    SchedPlan { memory: 16 << 20, ..SchedPlan::new(scope) }
 }
 
-pub fn counts(target: Target) -> SchedPlan {
-    SchedPlan { counts: Some(SchedKey::Task), ..plan(target) }
+pub fn counts(scope: impl Into<Scope>) -> SchedPlan {
+    SchedPlan { counts: Some(SchedKey::Task), ..plan(scope) }
 }
 
 /// Opens a recording and starts it; `None`, and a word about it, where that is not permitted.
