@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use pyrograph_export::{Output, Picture};
 use pyrograph_format::{
     Options, PERFETTO_ENDINGS, SchedInput, SymbolOptions, ThreadDetail, is_perfetto,
 };
-use pyrograph_output::{Output, Picture};
 use pyrograph_profile::LabelOptions;
 
 use crate::code::CodeArgs;

@@ -8,8 +8,8 @@ use anyhow::{Context, bail};
 use pyrograph_analyze::{
     FlameError, FlameGraph, FlameOptions, flame, flame_chart, flame_reversed, origin,
 };
+use pyrograph_export::{Output, Picture};
 use pyrograph_format::{Detail, Options, SymbolOptions, ThreadDetail, write_file};
-use pyrograph_output::{Output, Picture};
 use pyrograph_profile::{LabelOptions, Profile, Tree};
 use pyrograph_render::{
     Background, Encoding, MinWidth, NameAttributes, Palette, PaletteMap, SvgOptions, Theme, Tone,

@@ -209,7 +209,7 @@ fn takes_next(text: &str, known: &Command) -> bool {
 
 /// The view of `sched` that a word means. `None` if it is the first word of a command.
 fn view<'a>(verb: &str, word: &str, program: &'a Command) -> Result<Option<&'a str>, String> {
-    let is_program = || pyrograph_recorder::is_program(word.as_ref());
+    let is_program = || pyrograph_session::is_program(word.as_ref());
     let line = match (verb, word) {
         ("sched", "record") => {
             "sched: what runs is followed without a file: `pyrograph sched -- COMMAND`, or -a -d 10; \
@@ -248,7 +248,7 @@ fn file(word: &str) -> Option<String> {
     let path = Path::new(word);
     let is_command = match path.metadata() {
         Ok(file) => file.is_file() && file.permissions().mode() & 0o111 != 0,
-        Err(_) => pyrograph_recorder::is_program(word.as_ref()),
+        Err(_) => pyrograph_session::is_program(word.as_ref()),
     };
     match is_command {
         true => Some(format!("{word}: `pyrograph record -- {word}` records a program")),

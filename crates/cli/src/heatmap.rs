@@ -10,8 +10,8 @@ use clap::{Arg, ArgGroup, Args as _, Command};
 use pyrograph_analyze::{
     EventName, HeatMapOptions, KeyField, Pairing, Percentiles, heat_map, offsets,
 };
+use pyrograph_export::{Output, Picture};
 use pyrograph_format::{Detail, Head, Input, Options, ThreadDetail, TimeUnit, read_points};
-use pyrograph_output::{Output, Picture};
 use pyrograph_profile::LabelOptions;
 use pyrograph_render::{HeatMapLook, heat_map_svg};
 

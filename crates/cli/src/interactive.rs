@@ -7,7 +7,7 @@ use std::sync::mpsc::Sender;
 use std::thread;
 
 use anyhow::Context;
-use pyrograph_output::{Output, Picture};
+use pyrograph_export::{Output, Picture};
 use pyrograph_profile::{LabelOptions, Profile};
 use pyrograph_terminal::{Screen, ScreenSignal, on_screen_signals};
 use pyrograph_tui::{App, Look};

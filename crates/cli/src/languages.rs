@@ -2,7 +2,7 @@
 
 use clap::builder::TypedValueParser;
 use pyrograph_analyze::StackView;
-use pyrograph_recorder::Language;
+use pyrograph_session::Language;
 
 use crate::say::misuse;
 use crate::units::one_of;

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use pyrograph_recorder::{
+use pyrograph_render::{ListedEvent, events_json, events_text};
+use pyrograph_session::{
     Error, EventClass, KnownEvent, known_events, known_places, known_probes_of,
 };
-use pyrograph_render::{ListedEvent, events_json, events_text};
 
 use crate::ending;
 use crate::say::say;

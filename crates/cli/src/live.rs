@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use pyrograph_recorder::{Child, Stopper};
+use pyrograph_session::{Child, Stopper};
 use pyrograph_terminal::{Interrupt, OnSignal};
 
 /// Catches signals from now on: each stops the recording. Until this is called, Ctrl-C ends this program and the command

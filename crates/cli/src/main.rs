@@ -100,8 +100,8 @@ const COMMAND_NOT_FOUND: u8 = 127;
 
 /// Exit code for an error.
 fn exit_code(error: &anyhow::Error) -> ExitCode {
-    use pyrograph_output::OutputError;
-    use pyrograph_recorder::Error;
+    use pyrograph_export::OutputError;
+    use pyrograph_session::Error;
 
     let is_misuse = error.is::<Usage>()
         || error.downcast_ref().is_some_and(OutputError::is_unknown)

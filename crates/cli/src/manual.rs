@@ -10,7 +10,7 @@ use clap::{Arg, Command};
 use clap_complete::Shell;
 use clap_mangen::Man;
 use pyrograph_format::READERS;
-use pyrograph_recorder::Event;
+use pyrograph_session::Event;
 
 use crate::record::question::QUESTIONS;
 
@@ -53,7 +53,7 @@ fn with_values_of(option: Arg, verb: &str) -> Arg {
     let word = |name: &str| name.to_lowercase().replace([' ', '/'], "-");
     let values: Vec<String> = match (option.get_id().as_str(), verb) {
         ("from", _) => READERS.iter().map(|reader| word(reader.name())).collect(),
-        ("to", _) => pyrograph_output::formats().iter().map(|(name, _)| word(name)).collect(),
+        ("to", _) => pyrograph_export::formats().iter().map(|(name, _)| word(name)).collect(),
         ("event", "record" | "top") => {
             QUESTIONS.iter().map(ToString::to_string).chain(Event::known_names()).collect()
         }

@@ -5,7 +5,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use pyrograph_recorder::Target;
+use pyrograph_session::Target;
 use rustix::process::{getegid, geteuid};
 
 /// Reason why the kernel ends the events of a command (`begin_new_exec` in fs/exec.c, if the program is not dumpable);

@@ -250,7 +250,7 @@ pub struct FormatsArgs {}
 pub fn formats(_: FormatsArgs) -> anyhow::Result<std::process::ExitCode> {
     let read: Vec<_> =
         READERS.iter().map(|reader| (reader.name(), reader.written_by().to_owned())).collect();
-    let written = pyrograph_output::formats();
+    let written = pyrograph_export::formats();
     let width = read.iter().chain(&written).map(|(name, _)| name.len()).max().unwrap_or_default();
     let list = |formats: &[(&str, String)]| -> String {
         formats.iter().map(|(name, what)| format!("  {name:width$}  {what}\n")).collect()

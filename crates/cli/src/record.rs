@@ -18,9 +18,9 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use pyrograph_analyze::{Filter, named};
-use pyrograph_output::Output;
-use pyrograph_recorder::memory::{self, Resident};
-use pyrograph_recorder::{Child, Engine, Error, Finished, Message, Recorder, Resolved};
+use pyrograph_export::Output;
+use pyrograph_session::memory::{self, Resident};
+use pyrograph_session::{Child, Engine, Error, Finished, Message, Recorder, Resolved};
 use pyrograph_terminal::{Interrupt, Spinner, browser};
 
 use self::messages::{cost, left_out, too_short};
@@ -134,7 +134,7 @@ fn record(plan: &Plan) -> Result<(Finished, Interrupt, bool), Error> {
         }
         if let Some(spinner) = &spinner {
             spinner.say(|| {
-                let pyrograph_recorder::Progress { samples, lost } = recorder.progress();
+                let pyrograph_session::Progress { samples, lost } = recorder.progress();
                 format!("{}, {} lost; Ctrl-C ends it", counted(samples, "sample"), grouped(lost))
             });
         }

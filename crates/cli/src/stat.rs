@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use pyrograph_analyze::{compare_counts, summarize};
 use pyrograph_cache::user_folder;
-use pyrograph_recorder::{
+use pyrograph_render::{CountStyle, IntervalTable, not_counted, write_count_changes, write_counts};
+use pyrograph_session::{
     CountGaps, CountPlan, Counted, CountedRuns, Counting, Engine, Error, Event, Filters, KeyKind,
     Scope, Target, control_group, count_by_turns,
 };
-use pyrograph_render::{CountStyle, IntervalTable, not_counted, write_count_changes, write_counts};
 use pyrograph_terminal::{Interrupt, error_width};
 
 use crate::ending;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use pyrograph_analyze::nameless;
+use pyrograph_export::{Picture, WriteError, Written};
 use pyrograph_format::{Input, check_writable};
-use pyrograph_output::{Picture, WriteError, Written};
 use pyrograph_profile::Profile;
 use pyrograph_render::{Theme, nameless_advice};
 use pyrograph_symbol::debug_package;
@@ -193,7 +193,7 @@ pub fn write_output(
     path: Option<&Path>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), WriteError> {
-    pyrograph_output::write_output(path, write)?;
+    pyrograph_export::write_output(path, write)?;
     say_wrote(path);
     Ok(())
 }
@@ -203,7 +203,7 @@ pub fn write_picture(
     path: Option<&Path>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), WriteError> {
-    say_written(pyrograph_output::write_picture(path, write)?);
+    say_written(pyrograph_export::write_picture(path, write)?);
     say_wrote(path);
     Ok(())
 }

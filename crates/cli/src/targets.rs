@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use pyrograph_recorder::{Cpus, Launch, Target, User};
+use pyrograph_session::{Cpus, Launch, Target, User};
 use rustix::process::geteuid;
 
 use crate::say::say;

@@ -11,11 +11,11 @@ use pyrograph_analyze::{CallKey, call_table};
 use pyrograph_cache::user_folder;
 use pyrograph_format::thread_events;
 use pyrograph_profile::{CallCount, CallCounts, ThreadAction, ThreadEvent};
-use pyrograph_recorder::{
+use pyrograph_render::{CallStyle, write_call_table, write_thread_event};
+use pyrograph_session::{
     CountedTime, Filters, LostCalls, PageFaults, Scope, Target, TraceEnd, TracePlan, TracedEvent,
     Tracing, call_number, call_numbers, control_group, matches_pattern, names_event, traced_names,
 };
-use pyrograph_render::{CallStyle, write_call_table, write_thread_event};
 
 use crate::ending;
 use crate::live::{self, stop_on_signal};

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use pyrograph_export::{Output, Picture};
 use pyrograph_format::{Options, ThreadDetail};
-use pyrograph_output::{Output, Picture};
 use pyrograph_profile::LabelOptions;
 use pyrograph_terminal::{Screen, browser};
 

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use pyrograph_analyze::Level;
-use pyrograph_recorder::{Error, Filters, Target, control_group};
+use pyrograph_session::{Error, Filters, Target, control_group};
 
 use crate::filters::LEVELS;
 use crate::units::one_of;

@@ -1,6 +1,6 @@
 //! Waits in Go programs: a waiting goroutine has no thread, and the stacks of waiting threads do not show it.
 
-use pyrograph_recorder::Resolved;
+use pyrograph_session::Resolved;
 
 use super::share::share_of_stacks;
 

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use pyrograph_recorder::memory::Resident;
-use pyrograph_recorder::{
+use pyrograph_resolve::{FoundInterpreter, InterpreterVersion, Unknown, Warning};
+use pyrograph_session::memory::Resident;
+use pyrograph_session::{
     Engine, EngineReport, Feature, JvmReport, LostBy, Message, Resolved, StackMemory, Summary,
     TableStats, cpu_time, kernel_features,
 };
-use pyrograph_resolve::{FoundInterpreter, InterpreterVersion, Unknown, Warning};
 
 use crate::say::say;
 use crate::units::{counted, grouped, percent};

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use clap::ArgAction;
 use pyrograph_analyze::{Level, NameForm, StackView};
+use pyrograph_export::{Output, Picture};
 use pyrograph_format::{Detail, SymbolOptions};
-use pyrograph_output::{Output, Picture};
 use pyrograph_profile::LabelOptions;
-use pyrograph_recorder::{Engine, Filters, Question, Scope, StackMode, Target};
+use pyrograph_session::{Engine, Filters, Question, Scope, StackMode, Target};
 
 use super::filters::{FilterArgs, check_names};
 use super::question::{QuestionArgs, possible_engine};
@@ -169,7 +169,7 @@ fn parse_stack_memory(text: &str) -> Result<usize, String> {
 }
 /// A recording, and what is done with its result.
 pub(super) struct Plan {
-    pub recording: pyrograph_recorder::Plan,
+    pub recording: pyrograph_session::Plan,
     pub outputs: Vec<Output>,
     /// Names of the outputs that no option names.
     pub unnamed: Vec<&'static str>,
@@ -226,7 +226,7 @@ impl Plan {
             picture: Picture { keeps_names: args.names.form().is_some(), ..args.picture.into() },
             names: args.names.form(),
             code: args.code,
-            recording: pyrograph_recorder::Plan {
+            recording: pyrograph_session::Plan {
                 threads: args.sampling.threads(),
                 cpus: args.sampling.target.cpu.take().map(|cpus| cpus.0),
                 question,
@@ -258,7 +258,7 @@ impl Plan {
                     lines: args.languages.lines || outputs.iter().any(Output::holds_sources),
                     ..SymbolOptions::default()
                 },
-                ..pyrograph_recorder::Plan::new(scope)
+                ..pyrograph_session::Plan::new(scope)
             },
             outputs,
             unnamed,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pyrograph_recorder::{Engine, Error, Measure, Question, Target, Trigger, Waits, capabilities};
+use pyrograph_session::{Engine, Error, Measure, Question, Target, Trigger, Waits, capabilities};
 
 use crate::say::misuse;
 use crate::units::parse_duration;

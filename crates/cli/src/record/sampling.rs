@@ -1,6 +1,6 @@
 //! Flags of `record` and `top` that select the target, and which of its events are sampled.
 
-use pyrograph_recorder::{Engine, Question, Rate, Target, Trigger};
+use pyrograph_session::{Engine, Question, Rate, Target, Trigger};
 
 use crate::say::{misuse, say};
 use crate::targets::TargetArgs;

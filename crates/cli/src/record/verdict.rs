@@ -3,8 +3,8 @@
 
 use pyrograph_event::counted::Cut;
 use pyrograph_profile::UnitKind;
-use pyrograph_recorder::{Question, Resolved, Summary, Trigger};
 use pyrograph_resolve::{LanguageStats, Stats};
+use pyrograph_session::{Question, Resolved, Summary, Trigger};
 
 use super::goroutines::idle_share;
 use super::haskell;

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use pyrograph_analyze::{LatencyBy, LatencySort, LatencyTable, SchedLatency, sched_latency_table};
-use pyrograph_recorder::SchedKey;
 use pyrograph_render::{LatencyStyle, write_latency};
+use pyrograph_session::SchedKey;
 
 use super::source::SourceArgs;
 use crate::ending;

@@ -9,7 +9,7 @@ use pyrograph_analyze::SchedFilter;
 use pyrograph_cache::user_folder;
 use pyrograph_profile::{SchedCount, SchedTasks};
 use pyrograph_record::{family, monotonic_now};
-use pyrograph_recorder::{
+use pyrograph_session::{
     Error, Filters, SchedEnd, SchedKey, SchedPlan, SchedRecording, Scope, Target, control_group,
 };
 

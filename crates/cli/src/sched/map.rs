@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use pyrograph_analyze::SchedMap;
-use pyrograph_recorder::Cpus;
 use pyrograph_render::{MapLook, write_map_line};
+use pyrograph_session::Cpus;
 
 use super::source::SourceArgs;
 use crate::ending;

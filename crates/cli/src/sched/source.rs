@@ -9,7 +9,7 @@ use std::time::Duration;
 use pyrograph_analyze::SchedFilter;
 use pyrograph_format::{Options, SchedInput, SymbolOptions};
 use pyrograph_profile::{SchedCount, SchedEvent, SchedTasks};
-use pyrograph_recorder::{Cpus, SchedKey};
+use pyrograph_session::{Cpus, SchedKey};
 
 use super::live::{Live, LiveArgs, OnInterval};
 use crate::reading::limit_memory;

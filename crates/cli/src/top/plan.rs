@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::ArgAction;
 use pyrograph_profile::ThreadDetail;
-use pyrograph_recorder::{Engine, Question, Scope, Target, Trigger};
+use pyrograph_session::{Engine, Question, Scope, Target, Trigger};
 use pyrograph_tui::{Code, Grouping};
 
 use crate::languages::LanguageArgs;
@@ -150,7 +150,7 @@ pub struct Args {
 
 /// What to record, and how to show it.
 pub struct Plan {
-    pub recording: pyrograph_recorder::Plan,
+    pub recording: pyrograph_session::Plan,
     /// Name of the target.
     pub title: String,
     pub interval: Option<Duration>,
@@ -217,7 +217,7 @@ impl Plan {
             grouping: args.by,
             output: args.output,
             verbose: args.verbose,
-            recording: pyrograph_recorder::Plan {
+            recording: pyrograph_session::Plan {
                 threads: args.sampling.threads(),
                 cpus: args.sampling.target.cpu.take().map(|cpus| cpus.0),
                 question,
@@ -233,7 +233,7 @@ impl Plan {
                 attach: !args.no_attach,
                 count_samples: args.count,
                 thread_detail: ThreadDetail::Thread,
-                ..pyrograph_recorder::Plan::new(scope)
+                ..pyrograph_session::Plan::new(scope)
             },
         })
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::bail;
 use pyrograph_analyze::{History, PartCounts, Recent};
 use pyrograph_profile::{LabelOptions, Profile};
-use pyrograph_recorder::{Child, Engine};
+use pyrograph_session::{Child, Engine};
 use pyrograph_terminal::{ScreenSignal, send_stop};
 use pyrograph_tui::{Action, App, Settings, Status};
 

@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::bail;
 use pyrograph_analyze::{AsOne, PartCounts, origin};
 use pyrograph_profile::{Profile, ValueType};
-use pyrograph_recorder::{Child, Engine};
 use pyrograph_render::{TopTable, top_json, top_text};
+use pyrograph_session::{Child, Engine};
 use pyrograph_terminal::{Interrupt, local_offset, standard_output};
 use pyrograph_tui::Shown;
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use pyrograph_analyze::PartCounts;
 use pyrograph_profile::Profile;
-use pyrograph_recorder::{Child, Engine, Message, Plan, Progress, Recorder, memory};
+use pyrograph_session::{Child, Engine, Message, Plan, Progress, Recorder, memory};
 
 use super::plan as top;
 use crate::record::messages;
@@ -88,7 +88,7 @@ fn record(
     mut meter: Meter,
     orders: &Receiver<Order>,
     tell: &impl Fn(News),
-) -> Result<Option<Child>, pyrograph_recorder::Error> {
+) -> Result<Option<Child>, pyrograph_session::Error> {
     memory::keep_none();
     let started = Rc::new(Cell::new(None));
     let set_started = Rc::clone(&started);

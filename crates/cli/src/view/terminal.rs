@@ -7,8 +7,8 @@ use std::sync::mpsc::{Receiver, channel};
 
 use anyhow::Context;
 use pyrograph_analyze::{Alike, Diff, DiffOptions, Filter, diff, origin};
+use pyrograph_export::write_output;
 use pyrograph_format::{Options, ThreadDetail};
-use pyrograph_output::write_output;
 use pyrograph_profile::Profile;
 use pyrograph_render::{DiffStyle, SvgOptions, diff_svg, subtitle};
 use pyrograph_terminal::{ScreenSignal, send_stop};

@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// The model, which all others build on, is looked at each time.
 const MODEL: &str = "profile";
-const OTHERS: [&str; 7] = ["elf", "event", "format", "perf-data", "recorder", "symbol", "unwind"];
+const OTHERS: [&str; 7] = ["elf", "event", "format", "perf-data", "session", "symbol", "unwind"];
 
 /// A target folder of its own: Cargo builds one thing at a time in each, and lints may be built beside the tests.
 fn target() -> PathBuf {

@@ -26,7 +26,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("resolve", &["elf", "event", "language", "unwind", "symbol", "profile"]),
     ("record", &["event", "syscall"]),
     (
-        "recorder",
+        "session",
         &[
             "bpf",
             "cache",
@@ -45,7 +45,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("format", &["names", "perf-data", "profile", "symbol", "syscall"]),
     ("analyze", &["names", "profile"]),
     ("render", &["analyze", "names", "profile"]),
-    ("output", &["analyze", "format", "profile", "render", "terminal"]),
+    ("export", &["analyze", "format", "profile", "render", "terminal"]),
     ("tui", &["analyze", "profile", "render", "terminal"]),
 ];
 
@@ -152,7 +152,7 @@ const CIRCLES: &[(&str, usize)] = &[
     ("perf-data", 2),
     ("profile", 4),
     ("record", 2),
-    ("recorder", 3),
+    ("session", 3),
     ("render", 5),
     ("resolve", 2),
     ("symbol", 12),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use pyrograph_profile::{
     Durations, SchedAction, SchedCount, SchedEvent, SchedTask, SchedTasks, TaskState, WaitReason,
 };
-use pyrograph_recorder::{Error, SchedEnd, SchedKey, SchedPlan, SchedRecording, Scope, Target};
+use pyrograph_session::{Error, SchedEnd, SchedKey, SchedPlan, SchedRecording, Scope, Target};
 
 use crate::scheduled::{
     INSIDE, MS, Program, Run, Thread, added_up, all, both, command, counts, near, open, plan, row,

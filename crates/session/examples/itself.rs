@@ -1,14 +1,14 @@
 //! Records itself for two seconds, and prints its top functions.
 //!
 //! ```text
-//! cargo run --release -p pyrograph-recorder --example itself
+//! cargo run --release -p pyrograph-session --example itself
 //! ```
 
 use std::collections::HashMap;
 use std::hint::black_box;
 use std::time::Duration;
 
-use pyrograph_recorder::{Message, Plan, Recorder, Target};
+use pyrograph_session::{Message, Plan, Recorder, Target};
 
 /// Records, and prints a line for each function.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {

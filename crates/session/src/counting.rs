@@ -106,7 +106,7 @@ fn counter(event: &Event, user_only: bool) -> Counter {
 /// A running count.
 ///
 /// ```
-/// use pyrograph_recorder::{CountPlan, Counting, Event, Target};
+/// use pyrograph_session::{CountPlan, Counting, Event, Target};
 ///
 /// let command = Target::Command(vec!["true".into()]);
 /// let plan = CountPlan::new(command, [Event::parse("task-clock")?]);

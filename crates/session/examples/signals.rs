@@ -1,14 +1,14 @@
 //! Counts signals by sender and receiver, of the whole machine, for some seconds.
 //!
 //! ```text
-//! sudo cargo run -p pyrograph-recorder --example signals -- 5
+//! sudo cargo run -p pyrograph-session --example signals -- 5
 //! ```
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use pyrograph_profile::{ThreadAction, ThreadEvent};
-use pyrograph_recorder::{Error, Scope, Target, TracePlan, Tracing, traced_names};
+use pyrograph_session::{Error, Scope, Target, TracePlan, Tracing, traced_names};
 
 /// Sender, receiver and signal, as names.
 type Sent = (String, String, String);

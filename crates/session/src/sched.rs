@@ -104,7 +104,7 @@ const MOST_BATCHES: usize = 32;
 /// from switch to switch.
 ///
 /// ```
-/// use pyrograph_recorder::{Error, SchedKey, SchedPlan, SchedRecording, Target};
+/// use pyrograph_session::{Error, SchedKey, SchedPlan, SchedRecording, Target};
 ///
 /// let command = Target::Command(vec!["sleep".into(), "0.1".into()]);
 /// let plan = SchedPlan { counts: Some(SchedKey::Task), ..SchedPlan::new(command) };

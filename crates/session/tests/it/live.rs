@@ -3,7 +3,7 @@
 use std::process::{Child, Command, Stdio};
 
 use pyrograph_profile::Profile;
-use pyrograph_recorder::{Engine, Error, Plan, Rate, Recorder, Target};
+use pyrograph_session::{Engine, Error, Plan, Rate, Recorder, Target};
 
 #[path = "../../examples/itself.rs"]
 mod itself;

@@ -3,7 +3,7 @@
 use std::process::{Child, Command};
 use std::time::{Duration, SystemTime};
 
-use pyrograph_recorder::{Error, Scope, Target, TracePlan, Tracing};
+use pyrograph_session::{Error, Scope, Target, TracePlan, Tracing};
 
 use crate::scheduled::{all, open, plan};
 

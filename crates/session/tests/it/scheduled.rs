@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use pyrograph_profile::{SchedAction, SchedCount, SchedEvent, SchedTasks, TaskId, TaskState};
-use pyrograph_recorder::{Error, SchedEnd, SchedKey, SchedPlan, SchedRecording, Scope, Target};
+use pyrograph_session::{Error, SchedEnd, SchedKey, SchedPlan, SchedRecording, Scope, Target};
 
 pub const MS: u64 = 1_000_000;
 
