@@ -365,11 +365,12 @@ fn live_figures_are_those_of_perf_in_the_same_run() {
             let theirs = row(&of_file, tid);
             assert_eq!(ours["switches"], theirs["switches"], "{ours} {theirs}");
             assert_eq!(ours["delays"], theirs["delays"], "{ours} {theirs}");
-            // Now and then perf gets no event of a part of the time that the kernel counts: then it is between that of the
-            // events and that between switches.
+            // Now and then perf gets no event of a part of the time that the kernel counts: then it is more than that of the
+            // events, which is more than that between switches if programs on the switches take long.
             let [a, b] = [ours, theirs].map(|row| number(row, "runtime_ns"));
             let on_cpu: u64 = switches.iter().map(|row| number(row, "run_ns")).sum();
-            let is_between = a >= b && a < on_cpu + on_cpu / 20 + 2000;
+            let most = on_cpu.max(b);
+            let is_between = a >= b && a < most + most / 20 + 2000;
             assert!(near(a, b, 0.01, 2000) || is_between, "{ours} {theirs} {on_cpu}");
             near_in_time += usize::from(near(a, b, 0.01, 2000));
             // The clock is read twice for each event, one program after the other; a hypervisor may take the CPU between.
