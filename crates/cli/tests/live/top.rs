@@ -396,6 +396,21 @@ fn without_a_terminal_there_are_tables() {
     assert!(piped.wait().expect("it ends").success());
 }
 
+/// Programs in the kernel take each event of a tracepoint, whatever `-c` says.
+#[test]
+fn a_sample_of_a_tracepoint_stands_for_as_many_events_as_asked() {
+    if !is_root("a_sample_of_a_tracepoint_stands_for_as_many_events_as_asked") {
+        return;
+    }
+    let mut command = pyrograph();
+    command.args(["top", "--json", "-n", "1", "-i", "0.5", "-c", "10"]);
+    command.args(["-e", "syscalls:sys_enter_read", "--", "dd", "if=/dev/zero", "of=/dev/null"]);
+    let output = run(command.args(["bs=1", "count=50000000"]));
+    let table: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let [samples, whole] = ["samples", "whole"].map(|name| table[name].as_u64().expect("a number"));
+    assert!(samples > 100 && whole == 10 * samples, "{samples} samples of {whole} events");
+}
+
 #[test]
 fn shares_are_those_of_the_program() {
     if !is_root("shares_are_those_of_the_program") {
