@@ -11,8 +11,9 @@ use libbpf_rs::{Iter, Link, MapCore, MapFlags, Object, libbpf_sys};
 
 use self::layout::{Config, Owner, RowKey, State};
 use crate::error::{Error, Reason};
-use crate::load::{Packed, with_types};
-use crate::object::{handle, program, run_on_cpus};
+use crate::load::with_types;
+use crate::object::{Packed, handle, program, run_on_cpus};
+use crate::prepare::prepare;
 use crate::rows::{Row as RowBytes, all_rows};
 use crate::scope::Scope;
 use crate::shared::Shared;
@@ -102,7 +103,7 @@ impl EventCounter {
     pub fn load(options: EventOptions) -> Result<Self, Error> {
         let cpus = libbpf_rs::num_possible_cpus().map_err(Error::load)?;
         let cpus = u32::try_from(cpus).unwrap_or(u32::MAX);
-        let (object, state) = options.scope.prepare(|| load(&options, cpus))?;
+        let (object, state) = prepare(&options.scope, || load(&options, cpus))?;
         let counter = Self { links: Vec::new(), points: Vec::new(), state, options, cpus, object };
         counter.set_calls()?;
         Ok(counter)

@@ -36,7 +36,7 @@ use crate::object::{handle, program, ring};
 use crate::options::{
     Options, copies_stacks, counts_at_once, lists_waiting, sampling, wait_programs,
 };
-use crate::scope::check_machine;
+use crate::prepare::{check_machine, set_names};
 use crate::shared::Shared;
 use crate::tables::Tables;
 use crate::trigger::{Programs, attach_allocators};
@@ -217,7 +217,7 @@ impl Engine {
         if options.hertz.is_some() && options.waits == Waits::None {
             engine.keep_times();
         }
-        options.scope.set_names(&handle(&engine.object, "names")?)?;
+        set_names(&engine.object, &options.scope.names)?;
         Ok(engine)
     }
 

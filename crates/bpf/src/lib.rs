@@ -30,6 +30,7 @@ mod loader_log;
 mod memory;
 mod object;
 mod options;
+mod prepare;
 mod probes;
 mod rows;
 mod scheduler;

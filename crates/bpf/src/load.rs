@@ -1,10 +1,8 @@
 //! Loading of the programs.
 
-use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
-use flate2::read::GzDecoder;
 use libbpf_rs::libbpf_sys;
 use libbpf_rs::{Object, ObjectBuilder, OpenObject};
 use pyrograph_event::interpreter::Language;
@@ -18,25 +16,12 @@ use crate::kernel_text::KernelText;
 use crate::kernel_types;
 use crate::layout::Config;
 use crate::memory::Memory;
-use crate::object::handle;
+use crate::object::{Packed, handle};
 use crate::options::{Options, Sampling, copies_stacks, sampling};
 use crate::trigger::Programs;
 
-/// Compiled programs, compressed by gzip: they take a sixth of the size, and milliseconds to unpack.
-pub struct Packed(pub &'static [u8]);
+/// The programs of the engine.
 pub static PROGRAMS: Packed = Packed(include_bytes!("programs/profile.bpf.o.gz"));
-
-impl Packed {
-    /// Decompresses the object. libbpf reads it in place in memory, which requires its alignment: it is returned in
-    /// words, of which the last is padded.
-    pub fn unpack(&self) -> std::io::Result<Vec<u64>> {
-        let mut bytes = Vec::new();
-        GzDecoder::new(self.0).read_to_end(&mut bytes)?;
-        let mut words = vec![0u64; bytes.len().div_ceil(8)];
-        bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..bytes.len()].copy_from_slice(&bytes);
-        Ok(words)
-    }
-}
 
 /// Maps that take much memory and are needed only if live allocations are counted.
 const LIVE_MAPS: [&str; 3] = ["asked", "held", "sites"];

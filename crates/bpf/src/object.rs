@@ -1,11 +1,27 @@
-//! Access to the maps and programs of a loaded object by name.
+//! Objects of compiled programs: unpacking, and access to their maps and programs by name.
 
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd};
 
+use flate2::read::GzDecoder;
 use libbpf_rs::{MapCore, MapHandle, Object, RingBuffer, RingBufferBuilder, libbpf_sys};
 
 use crate::error::Error;
+
+/// Compiled programs, compressed by gzip: they take a sixth of the size, and milliseconds to unpack.
+pub struct Packed(pub &'static [u8]);
+
+impl Packed {
+    /// Decompresses the object. libbpf reads it in place in memory, which requires its alignment: it is returned in
+    /// words, of which the last is padded.
+    pub fn unpack(&self) -> io::Result<Vec<u64>> {
+        let mut bytes = Vec::new();
+        GzDecoder::new(self.0).read_to_end(&mut bytes)?;
+        let mut words = vec![0u64; bytes.len().div_ceil(8)];
+        bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..bytes.len()].copy_from_slice(&bytes);
+        Ok(words)
+    }
+}
 
 /// Creates a ring buffer reader that passes each record to `take`.
 pub fn ring(
@@ -98,7 +114,7 @@ pub(crate) use layout;
 /// Checks that structures are the same on both sides, field by field: if two fields of one size were exchanged, they
 /// would be mistaken for each other.
 #[cfg(test)]
-pub fn assert_layouts(programs: &crate::load::Packed, layouts: &[Layout]) {
+pub fn assert_layouts(programs: &Packed, layouts: &[Layout]) {
     use libbpf_rs::btf::types::{MemberAttr, Struct};
     use libbpf_rs::btf::{Btf, HasSize};
 

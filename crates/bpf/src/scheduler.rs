@@ -16,8 +16,9 @@ use pyrograph_event::traced::Stack;
 use self::layout::{Config, Counts, Record, Row, Spans, State, TaskRecord};
 use crate::error::{Error, Reason};
 use crate::kernel_text::KernelText;
-use crate::load::{Packed, with_types};
-use crate::object::{handle, program, ring, run_on_cpus};
+use crate::load::with_types;
+use crate::object::{Packed, handle, program, ring, run_on_cpus};
+use crate::prepare::prepare;
 use crate::scope::Scope;
 use crate::shared::Shared;
 use crate::tracer::{STACKS_A_CPU, Stacks};
@@ -147,7 +148,7 @@ impl SchedTracer {
     /// If the user lacks permission, or the kernel lacks a feature.
     pub fn load(options: &SchedOptions) -> Result<Self, Error> {
         let cpus = libbpf_rs::num_possible_cpus().map_err(Error::load)?;
-        let (object, mut state) = options.scope.prepare::<State>(|| load(options))?;
+        let (object, mut state) = prepare::<State>(&options.scope, || load(options))?;
         state.write_field(std::mem::offset_of!(State, interval), 1u32);
         Ok(Self {
             links: Vec::new(),

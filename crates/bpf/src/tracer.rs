@@ -23,8 +23,9 @@ use self::layout::{Config, ErrorKey, Plan, Record, Row, RowKey, State};
 pub use self::stacks::Stacks;
 use crate::error::{Error, Reason};
 use crate::features;
-use crate::load::{Packed, with_types};
-use crate::object::{handle, program, ring};
+use crate::load::with_types;
+use crate::object::{Packed, handle, program, ring};
+use crate::prepare::prepare;
 use crate::rows::take_rows;
 use crate::scope::Scope;
 use crate::shared::Shared;
@@ -116,7 +117,7 @@ impl CallTracer {
     ///
     /// If the user lacks permission, or the kernel lacks a feature.
     pub fn load(options: &CallOptions) -> Result<Self, Error> {
-        let (object, state) = options.scope.prepare(|| load(options))?;
+        let (object, state) = prepare(&options.scope, || load(options))?;
         let batch = Rc::new(RefCell::new(Vec::new()));
         let records = Rc::clone(&batch);
         let ring = ring(&object, "records", move |bytes| {

@@ -8,6 +8,7 @@
 const volatile struct config config = {};
 struct state state = {};
 
+#include "switch_state.h"
 #include "targets.h"
 #include "task_storage.h"
 

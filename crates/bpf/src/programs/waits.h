@@ -9,6 +9,7 @@
 
 #include "count.h"
 #include "idle.h"
+#include "switch_state.h"
 
 // The kind of wait of a thread that does not run.
 static __always_inline u32 kind_of_wait(struct task_struct *task, u32 task_state)
