@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{Frame, FrameKind, Profile, StringId, Strings, Thread};
+use crate::{Frame, FrameId, FrameKind, Profile, StringId, Strings, Thread};
 
 /// Label of the process at the root of stacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,6 +85,16 @@ impl Labels {
             ProcessLabel::Pool => of_pools(profile),
             _ => profile.threads.iter().map(|of| process_label(strings, of, process)).collect(),
         }
+    }
+}
+
+impl Profile {
+    /// Returns the name of a frame for people. A frame without a function has its module and offset, as in
+    /// `libfoo.so+0x1c2`. [`Labels`] has the names of all frames, with marks and places.
+    pub fn frame_name(&self, id: FrameId) -> String {
+        let mut name = String::new();
+        write_frame(&mut name, &self.strings, self.frames.get(id), &LabelOptions::default());
+        name
     }
 }
 
@@ -223,6 +233,23 @@ mod tests {
         let script = [(7, 9, "pool-1-thread-2", ""), (7, 7, "java", ""), (8, 8, "sh", "")];
         check(&script, ProcessLabel::Process, &["java-7", "java-7", "sh-8"]);
         check(&script[..1], ProcessLabel::Process, &["pool-1-thread-2-7"]);
+    }
+
+    #[test]
+    fn a_frame_without_a_function_is_named_by_its_place() {
+        let mut profile = Profile::default();
+        let module = profile.strings.intern("/usr/lib/libfoo.so");
+        let main = profile.strings.intern("main");
+        let frame = Frame::named(StringId::EMPTY, FrameKind::User);
+        for (frame, name) in [
+            (Frame { module, address: 0x1c2, ..frame }, "libfoo.so+0x1c2"),
+            (Frame { function: main, module, address: 0x1c2, ..frame }, "main"),
+            (Frame { module, ..frame }, "[libfoo.so]"),
+            (frame, "[unknown]"),
+        ] {
+            let id = profile.frames.intern(frame);
+            assert_eq!(profile.frame_name(id), name);
+        }
     }
 
     #[test]

@@ -28,15 +28,14 @@ pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     while recorder.step()? {}
     let profile = recorder.finish()?.resolved.profile;
 
-    let mut by_function = HashMap::<&str, u64>::new();
+    let mut by_function = HashMap::<String, u64>::new();
     for (sample, value) in profile.samples.iter().zip(profile.samples.values(0)) {
         if let Some(leaf) = profile.stacks.leaf_first(sample.stack).next() {
-            let function = profile.strings.get(profile.frames.get(leaf).function);
-            *by_function.entry(function).or_default() += value;
+            *by_function.entry(profile.frame_name(leaf)).or_default() += value;
         }
     }
     let mut top: Vec<_> = by_function.into_iter().collect();
-    top.sort_by_key(|(function, value)| (std::cmp::Reverse(*value), *function));
+    top.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
     let all = profile.samples.total(0).max(1);
     for (function, value) in top.iter().take(10) {
         println!("{:5.1} % {function}", *value as f64 * 100.0 / all as f64);

@@ -35,7 +35,7 @@ struct Run {
 
 /// The program of the recorder's own tests.
 fn program(folder: &Path) -> PathBuf {
-    let source = crate::common::program_source("../../../recorder/tests/programs/schedule.c");
+    let source = crate::common::program_source("../../../session/tests/programs/schedule.c");
     let program = folder.join("schedule");
     let mut compiler = Command::new("gcc");
     compiler.args(["-O1", "-fno-inline", "-pthread", "-o"]).arg(&program).arg(source);
