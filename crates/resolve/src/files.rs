@@ -1,6 +1,7 @@
 //! Sources of the bytes of mapped files.
 
 use std::cell::LazyCell;
+use std::fmt::Display;
 use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
@@ -250,10 +251,10 @@ impl Files for LiveFiles {
 
     fn perf_map(&mut self, pid: i32) -> Option<File> {
         let inner = innermost_pid(pid).unwrap_or(pid);
-        let name = |pid: i32| PathBuf::from(format!("/tmp/perf-{pid}.map"));
         // Most processes have none, and some map thousands of places for code: whom to trust is read if there is a file.
         let writer = LazyCell::new(|| MapWriter::of(pid));
-        let paths = [in_root_of(pid, &name(inner)), name(pid)];
+        let theirs = format!("/proc/{pid}/root/tmp/perf-{inner}.map");
+        let paths = [theirs, format!("/tmp/perf-{pid}.map")].map(PathBuf::from);
         let mut found = paths.iter().filter(|path| path.symlink_metadata().is_ok());
         found.find_map(|path| writer.open(path))
     }
@@ -385,9 +386,16 @@ fn start_of(pid: i32) -> Option<SystemTime> {
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
 }
 
-fn in_root_of(pid: i32, path: &Path) -> PathBuf {
-    let inner = path.strip_prefix("/").unwrap_or(path);
-    Path::new("/proc").join(pid.to_string()).join("root").join(inner)
+/// Returns the path by which this process can open a file of another one, which has this name in `/proc`. In lists of
+/// mappings, a path begins with the root directory of the process, as this process sees it, if they have not the same
+/// (chroot(2)). In records of the kernel it begins inside of that.
+pub fn in_root_of(process: impl Display, path: &Path) -> PathBuf {
+    let root = PathBuf::from(format!("/proc/{process}/root"));
+    let inner = match std::fs::read_link(&root) {
+        Ok(link) => path.strip_prefix(link).unwrap_or(path),
+        Err(_) => path,
+    };
+    root.join(inner.strip_prefix("/").unwrap_or(inner))
 }
 
 /// ID of the process in its own PID namespace: the last number of `NSpid: 1234 7`.

@@ -37,7 +37,9 @@ pub use copied::{CodeReader, CopiedStack, Unread, UnwoundCopy};
 pub use counted::{Label, Lookup, OpenedFile};
 pub use cut::Cuts;
 pub use deferred::{Feed, SampleSource};
-pub use files::{Files, Identity, LiveFiles, MapWriter, MappedFile, open_regular, own_vdso};
+pub use files::{
+    Files, Identity, LiveFiles, MapWriter, MappedFile, in_root_of, open_regular, own_vdso,
+};
 pub use languages::{FoundInterpreter, InterpreterVersion, LanguageStats};
 pub use module_ids::FileKey;
 pub use names::{NameStats, Rename};

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use pyrograph_elf::Image;
 use pyrograph_event::request::Trigger;
 use pyrograph_record::Target;
+use pyrograph_resolve::in_root_of;
 
 use crate::error::Error;
 use crate::needed::{self, mapped_files};
@@ -36,14 +37,13 @@ const STARTING: Duration = Duration::from_secs(2);
 
 /// The file whose `malloc` a process calls, and its other files.
 fn of_process(process: &str) -> Result<(PathBuf, Vec<PathBuf>), Error> {
-    let (root, program) =
-        (format!("/proc/{process}/root"), PathBuf::from(format!("/proc/{process}/exe")));
+    let program = PathBuf::from(format!("/proc/{process}/exe"));
     let until = Instant::now() + STARTING;
     loop {
         let mut paths = mapped_files(process)?;
         // One mapping of a file follows the other.
         paths.dedup();
-        let outside = |path: &Path| PathBuf::from(format!("{root}{}", path.display()));
+        let outside = |path: &Path| in_root_of(process, path);
         if let Some(path) = among(&paths, outside) {
             return Ok((outside(path), paths.iter().map(|path| outside(path)).collect()));
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use pyrograph_elf::Image;
 use pyrograph_event::request::{Place, Trigger};
 use pyrograph_record::{EventClass, KnownEvent, matches_pattern, nearest};
-use pyrograph_resolve::NATIVE;
+use pyrograph_resolve::{NATIVE, in_root_of};
 use pyrograph_symbol::{StaticProbe, function_code, function_names, open_image, static_probes};
 use pyrograph_unwind::inside_of_instruction;
 
@@ -141,18 +141,18 @@ pub fn known_probes_of(pid: i32) -> Result<(Vec<KnownEvent>, Vec<PathBuf>), Erro
     let files: BTreeSet<PathBuf> = mapped_files(&pid.to_string())?.into_iter().collect();
     let (mut probes, mut missing) = (Vec::new(), Vec::new());
     for path in files {
-        let theirs = format!("/proc/{pid}/root{}", path.display());
+        let theirs = in_root_of(pid, &path);
         let identity = |path: &Path| path.metadata().ok().map(|of| (of.dev(), of.ino()));
-        let Some(identity_there) = identity(Path::new(&theirs)) else {
+        let Some(identity_there) = identity(&theirs) else {
             if !is_memory(&path) {
                 missing.push(path);
             }
             continue;
         };
         let is_ours = identity(&path) == Some(identity_there);
-        let path = if is_ours { path.to_string_lossy().into_owned() } else { theirs };
+        let path = if is_ours { path } else { theirs };
         // Files other than programs and libraries have no probes; their errors are ignored.
-        probes.extend(places_of("usdt", &path, "").unwrap_or_default());
+        probes.extend(places_of("usdt", &path.to_string_lossy(), "").unwrap_or_default());
     }
     Ok((probes, missing))
 }

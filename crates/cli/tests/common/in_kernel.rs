@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use super::{Folded, compile, is_root, pyrograph, wait_until};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
@@ -28,6 +28,28 @@ pub fn program(test: &str, source: &str) -> Option<(tempfile::TempDir, PathBuf)>
         let program = compile(C, source, folder.path());
         (folder, program)
     })
+}
+
+/// Makes a root folder with a program in it, `/program`, and the libraries that it needs; starts it there, where it waits for
+/// its standard input.
+pub fn start_in_chroot(program: &Path, root: &Path) -> Running {
+    let libraries = Command::new("ldd").arg(program).output().expect("ldd runs").stdout;
+    let libraries = String::from_utf8(libraries).expect("text");
+    let libraries = libraries.split_whitespace().filter(|word| word.starts_with('/'));
+    for (from, to) in libraries.map(|path| (path, path)).chain([(path_text(program), "/program")]) {
+        let to = root.join(&to[1..]);
+        fs::create_dir_all(to.parent().expect("a folder")).expect("a folder");
+        fs::copy(from, to).expect("a copy");
+    }
+    let mut command = Command::new("chroot");
+    command.arg(root).arg("/program").stdin(Stdio::piped()).stdout(Stdio::null());
+    let process = Running(command.spawn().expect("chroot runs"));
+    let maps = format!("/proc/{}/maps", process.0.id());
+    wait_until("the program runs", || {
+        let is_mapped = |maps: String| maps.contains("/program\n") && maps.contains("libc.so");
+        fs::read_to_string(&maps).is_ok_and(is_mapped)
+    });
+    process
 }
 
 /// A path as an argument.

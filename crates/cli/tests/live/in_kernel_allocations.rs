@@ -2,10 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::common::in_kernel::{path_text, program, record_command, record_to, value_of};
-use crate::common::{compile, is_root};
+use crate::common::in_kernel::{
+    Running, path_text, program, record_command, record_to, start_in_chroot, value_of,
+    wait_for_programs,
+};
+use crate::common::{Folded, compile, is_root, pyrograph};
 
 // `realloc` of nothing calls `malloc`, `aligned_alloc` and `memalign` are one function with two names, and so on.
 #[test]
@@ -47,6 +51,24 @@ fn each_allocation_counts_once_whatever_function_gives_it() {
         let calls = if function == "by_turns" { 800.0 } else { 100.0 };
         assert_eq!(value_of(&folded, function), calls, "{function}: {:?}", folded.stacks);
     }
+}
+
+/// In its list of mappings its C library has the path that we see, which begins with its root folder.
+#[test]
+fn memory_of_a_process_in_a_chroot_counts() {
+    let name = "memory_of_a_process_in_a_chroot_counts";
+    let Some((folder, program)) = program(name, "allocates.c") else { return };
+    let mut process = start_in_chroot(&program, &folder.path().join("root"));
+    let out = folder.path().join("out.folded");
+    let mut recording = pyrograph();
+    recording.args(["record", "--alloc", "-p", &process.0.id().to_string(), "-o"]).arg(&out);
+    let mut recording = Running(recording.spawn().expect("pyrograph runs"));
+    wait_for_programs(recording.0.id());
+    process.0.stdin.take().expect("a pipe").write_all(b"x").expect("it waits for this");
+    process.0.wait().expect("it ends");
+    assert!(recording.0.wait().expect("it ends with its target").success());
+    let folded = Folded::read(&out);
+    assert_eq!(value_of(&folded, "by_malloc"), 100.0 * 100.0, "{:?}", folded.stacks);
 }
 
 /// Bytes that the functions of `own_allocators.c` ask for, each 100 times.

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crate::common::in_kernel::Running;
+use crate::common::in_kernel::{Running, start_in_chroot};
 use crate::common::{
     Counts, as_nobody, binary, binary_for_others, compile, is_root, of, pyrograph, stolen, text,
     wait_for_threads, wait_until,
@@ -377,6 +377,22 @@ fn probes_of_a_process_are_those_of_its_own_mount_namespace() {
     let missing =
         "1 mapped file of the process cannot be found, and probes of these are not listed: ";
     assert!(said.contains(missing) && said.contains("/seen/probes_c (deleted)"), "{said}");
+}
+
+/// In its list of mappings, paths begin with its root folder.
+#[test]
+fn probes_of_a_process_in_a_chroot_are_listed() {
+    if !is_root("probes_of_a_process_in_a_chroot_are_listed") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(&["gcc", "-O1"], "probes.c", folder.path());
+    let process = start_in_chroot(&program, &folder.path().join("root"));
+    let output = pyrograph().args(["list", "-p", &process.0.id().to_string()]).output();
+    let output = output.expect("pyrograph runs");
+    let (probes, said) = (text(&output.stdout), text(&output.stderr));
+    assert!(probes.contains("/program:test:step"), "{probes}{said}");
+    assert!(!said.contains("cannot be found"), "{said}");
 }
 
 /// The same counts as perf's, of the same program.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use pyrograph_bpf::Engine;
 use pyrograph_event::Record;
 use pyrograph_record::Target;
-use pyrograph_resolve::{LiveFiles, Resolver};
+use pyrograph_resolve::{LiveFiles, Resolver, in_root_of};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open, test_kill_process};
@@ -99,8 +99,8 @@ pub fn mapped_file(record: &Record<'_>) -> Option<PathBuf> {
         Record::Mmap2(mapping) => (mapping.pid, mapping.path),
         _ => return None,
     };
-    let inside = Path::new(OsStr::from_bytes(path)).strip_prefix("/").ok()?;
-    Some(PathBuf::from(format!("/proc/{pid}/root")).join(inside))
+    let path = Path::new(OsStr::from_bytes(path));
+    path.is_absolute().then(|| in_root_of(pid, path))
 }
 
 fn has_ended(pidfd: &OwnedFd) -> bool {
