@@ -342,39 +342,35 @@ fn load(options: &EventOptions, cpus: u32) -> Result<Object, Error> {
     .collect();
     let keyed = !matches!(options.key, CountKey::None | CountKey::Cpu);
     let (events, counters) = (options.events.len(), options.counters.len());
-    with_types(
-        &PROGRAMS,
-        "types of counters",
-        options.scope.cache.as_deref(),
-        |mut open, as_needed| {
-            for mut map in open.maps_mut() {
-                let name = map.name().to_string_lossy().into_owned();
-                let entries = match &*name {
-                    "counts" if !keyed => Some(events),
-                    "rows" if !keyed => Some(1),
-                    "targets" if !options.scope.only_targets => Some(1),
-                    "counters" => Some(counters * cpus as usize),
-                    _ => None,
-                };
-                if let Some(entries) = entries {
-                    let entries = u32::try_from(entries.max(1)).unwrap_or(u32::MAX);
-                    map.set_max_entries(entries).map_err(Error::load)?;
-                }
-                if as_needed && matches!(&*name, "rows" | "owners" | "targets") {
-                    map.set_map_flags(libbpf_sys::BPF_F_NO_PREALLOC).map_err(Error::load)?;
-                }
-                if name.ends_with(".rodata") {
-                    let config = config(options, cpus);
-                    map.set_initial_value(bytemuck::bytes_of(&config)).map_err(Error::load)?;
-                }
+    let cache = options.scope.cache.as_deref();
+    with_types(&PROGRAMS, "types of counters", cache, |mut open, as_needed| {
+        for mut map in open.maps_mut() {
+            let name = map.name().to_string_lossy().into_owned();
+            let entries = match &*name {
+                "counts" if !keyed => Some(events),
+                "rows" if !keyed => Some(1),
+                "targets" if !options.scope.only_targets => Some(1),
+                "counters" => Some(counters * cpus as usize),
+                _ => None,
+            };
+            if let Some(entries) = entries {
+                let entries = u32::try_from(entries.max(1)).unwrap_or(u32::MAX);
+                map.set_max_entries(entries).map_err(Error::load)?;
             }
-            for mut program in open.progs_mut() {
-                let name = program.name().to_string_lossy().into_owned();
-                program.set_autoload(!unused.contains(&*name));
+            if as_needed && matches!(&*name, "rows" | "owners" | "targets") {
+                map.set_map_flags(libbpf_sys::BPF_F_NO_PREALLOC).map_err(Error::load)?;
             }
-            open.load().map_err(Error::load)
-        },
-    )
+            if name.ends_with(".rodata") {
+                let config = config(options, cpus);
+                map.set_initial_value(bytemuck::bytes_of(&config)).map_err(Error::load)?;
+            }
+        }
+        for mut program in open.progs_mut() {
+            let name = program.name().to_string_lossy().into_owned();
+            program.set_autoload(!unused.contains(&*name));
+        }
+        open.load().map_err(Error::load)
+    })
 }
 
 fn config(options: &EventOptions, cpus: u32) -> Config {

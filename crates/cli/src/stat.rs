@@ -21,7 +21,7 @@ use crate::live::forward_signal;
 use crate::other_rights;
 use crate::say::{misuse, say};
 use crate::streams::Destination;
-use crate::targets::TargetArgs;
+use crate::targets::{TargetArgs, target_or_machine};
 use crate::units::{counted, one_of, parse_duration};
 
 /// Count events of a command, processes or the whole machine: time, faults, cycles, tracepoints
@@ -177,13 +177,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let launch = args.target.launch(args.destination().is_standard_output())?;
     let other = split_command(&mut args.target.command)?;
     let filters = args.filters()?;
-    let target = match args.target.take() {
-        Some(target) => target,
-        None if filters.chooses() => Target::System,
-        None => misuse!(
-            "nothing to count: give a command after --, processes with -p, or the machine with -a"
-        ),
-    };
+    let target = target_or_machine(args.target.take(), &filters, "count")?;
     filters.check_names(&target, !args.no_inherit)?;
     check(&args, &target, other.is_some())?;
     let scope = Scope {

@@ -2,10 +2,10 @@
 
 use std::ffi::OsString;
 
-use pyrograph_session::{Cpus, Launch, Target, User};
+use pyrograph_session::{Cpus, Filters, Launch, Target, User};
 use rustix::process::geteuid;
 
-use crate::say::say;
+use crate::say::{misuse, say};
 use crate::units::parse_id;
 
 /// Flags of a target.
@@ -76,6 +76,24 @@ impl TargetArgs {
     /// Takes the command that is left, which only runs beside the target.
     pub fn beside(&mut self) -> Option<Vec<OsString>> {
         Some(std::mem::take(&mut self.command)).filter(|command| !command.is_empty())
+    }
+}
+
+/// Returns the target that was given, or the whole machine if there are filters. `verb` is for the error.
+///
+/// # Errors
+///
+/// If there is neither a target nor a filter.
+pub fn target_or_machine(
+    given: Option<Target>,
+    filters: &Filters,
+    verb: &str,
+) -> anyhow::Result<Target> {
+    match given.or(filters.chooses().then_some(Target::System)) {
+        Some(target) => Ok(target),
+        None => misuse!(
+            "nothing to {verb}: give a command after --, processes with -p, or the machine with -a"
+        ),
     }
 }
 

@@ -13,15 +13,15 @@ use pyrograph_format::thread_events;
 use pyrograph_profile::{CallCount, CallCounts, ThreadAction, ThreadEvent};
 use pyrograph_render::{CallStyle, write_call_table, write_thread_event};
 use pyrograph_session::{
-    CountedTime, Filters, LostCalls, PageFaults, Scope, Target, TraceEnd, TracePlan, TracedEvent,
-    Tracing, call_number, call_numbers, control_group, matches_pattern, names_event, traced_names,
+    CountedTime, Filters, LostCalls, PageFaults, Scope, TraceEnd, TracePlan, TracedEvent, Tracing,
+    call_number, call_numbers, control_group, matches_pattern, names_event, traced_names,
 };
 
 use crate::ending;
 use crate::live::{self, stop_on_signal};
 use crate::say::{misuse, say};
 use crate::streams::{Destination, open};
-use crate::targets::TargetArgs;
+use crate::targets::{TargetArgs, target_or_machine};
 use crate::units::{counted, grouped, one_of, parse_duration, parse_interval, parse_size};
 
 /// Trace the system calls of a command, processes or the whole machine: one line each, or a table
@@ -191,13 +191,7 @@ impl Args {
             by_cpu: false,
         };
         let launch = self.target.launch(self.destination().is_standard_output())?;
-        let target = match self.target.take() {
-            Some(target) => target,
-            None if filters.chooses() => Target::System,
-            None => misuse!(
-                "nothing to trace: give a command after --, processes with -p, or the machine with -a"
-            ),
-        };
+        let target = target_or_machine(self.target.take(), &filters, "trace")?;
         filters.check_names(&target, !self.no_inherit)?;
         if self.target.cpu.is_some() {
             misuse!("system calls are traced on all CPUs, for threads move: leave out -C");

@@ -33,7 +33,7 @@ struct View {
     kind: ViewKind,
     /// Ending of file names, which is also its name.
     ending: &'static str,
-    /// What a file contains, for the list of formats.
+    /// Content of a file, for the list of formats.
     content: &'static str,
     /// The detail that it shows.
     shows: Capabilities,

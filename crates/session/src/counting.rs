@@ -26,7 +26,7 @@ use crate::scope::Scope;
 /// A plan of the events to count, and for how long.
 #[derive(Clone, Debug)]
 pub struct CountPlan {
-    /// What is counted, and for how long.
+    /// Target and duration.
     pub scope: Scope,
     /// Events in groups. The events of a group are on the hardware together, or none of them is.
     pub groups: Vec<Vec<Event>>,
@@ -141,7 +141,6 @@ pub struct Counting {
     /// Number of completed intervals.
     intervals: u32,
     last: Option<CountRun>,
-    is_of_command: bool,
 }
 
 /// Counts at one time, as the kernel returned them.
@@ -250,7 +249,7 @@ impl Counting {
     /// needed to keep counts apart by what runs, or [`Engine::InKernel`] was requested.
     pub fn open(plan: &CountPlan) -> Result<Self, Error> {
         let life = Lifetime::open(&plan.scope)?;
-        let command = life.command().filter(|_| plan.scope.is_command());
+        let command = life.target_command();
         let (mut in_kernel, choice) = in_kernel::open(plan)?;
         let options = choice.counters(plan, command);
         let counters = Counters::open(&options)?;
@@ -275,7 +274,6 @@ impl Counting {
             interval: plan.interval,
             intervals: 0,
             last: None,
-            is_of_command: plan.scope.is_command(),
             counters,
         })
     }
@@ -291,7 +289,7 @@ impl Counting {
         }
         self.counters.start()?;
         self.life.start();
-        if !self.is_of_command {
+        if !self.life.is_command() {
             (self.before, self.previous) = (self.take()?, self.take()?);
         }
         self.life.run_command()
@@ -337,7 +335,7 @@ impl Counting {
                 in_kernel.settle(&self.keys)?;
             }
         }
-        self.life.wait(until, None);
+        self.life.wait(tick, None);
         Ok(())
     }
 

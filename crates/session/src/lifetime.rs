@@ -1,4 +1,4 @@
-//! The lifetime of a recording without stacks: its command, its start, its deadline and its end.
+//! The lifetime of a count, a trace or a recording of the scheduler: its command, start, deadline and end.
 
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -15,30 +15,13 @@ pub(crate) struct Lifetime {
     /// The command, until it runs (`command`) and from then on (`child`).
     command: Option<Waiting>,
     child: Option<Child>,
+    /// True if the command is the target.
+    is_target: bool,
     /// Start of the recording. Until it has started, the time at which it was opened.
     started: Instant,
     has_started: bool,
     duration: Option<Duration>,
-    ended: Option<End>,
-}
-
-/// Reasons why a recording is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    /// The target has ended, or the recording was stopped.
-    Watched(Ended),
-    /// The deadline.
-    Deadline,
-}
-
-impl End {
-    /// The reason, if it is not the deadline.
-    pub fn of_watched(self) -> Option<Ended> {
-        match self {
-            Self::Watched(ended) => Some(ended),
-            Self::Deadline => None,
-        }
-    }
+    ended: Option<Ended>,
 }
 
 impl Lifetime {
@@ -52,6 +35,7 @@ impl Lifetime {
             watch,
             command,
             child: None,
+            is_target: scope.is_command(),
             started: Instant::now(),
             has_started: false,
             duration: scope.duration,
@@ -74,6 +58,16 @@ impl Lifetime {
     pub fn command(&self) -> Option<i32> {
         let waiting = self.command.as_ref().map(Waiting::pid);
         waiting.or_else(|| self.child.as_ref().map(Child::pid))
+    }
+
+    /// Returns true if the target is a command.
+    pub fn is_command(&self) -> bool {
+        self.is_target
+    }
+
+    /// Process ID of the command, if it is the target.
+    pub fn target_command(&self) -> Option<i32> {
+        self.command().filter(|_| self.is_target)
     }
 
     /// Starts the recording now, unless it has started. Returns true if it has not.
@@ -118,14 +112,12 @@ impl Lifetime {
 
     /// Waits until `tick`, until the descriptor is readable, or until the recording is over. Without `tick`, waits for
     /// the end. Returns the end, once it is over.
-    pub fn wait(&mut self, tick: Option<Instant>, fd: Option<BorrowedFd<'_>>) -> Option<End> {
+    pub fn wait(&mut self, tick: Option<Instant>, fd: Option<BorrowedFd<'_>>) -> Option<Ended> {
         let deadline = self.deadline();
         let until = tick.into_iter().chain(deadline).min();
         let is_over = || deadline.is_some_and(|deadline| deadline <= Instant::now());
-        self.ended = match self.watch.wait(until, fd) {
-            Some(ended) => Some(End::Watched(ended)),
-            None => is_over().then_some(End::Deadline),
-        };
+        let ended = self.watch.wait(until, fd);
+        self.ended = ended.or_else(|| is_over().then_some(Ended::Stopped));
         self.ended
     }
 
@@ -136,7 +128,7 @@ impl Lifetime {
 
     /// Ends the recording, for a tracer that learns of its end itself.
     pub fn end(&mut self) {
-        self.ended.get_or_insert(End::Watched(Ended::TargetEnded));
+        self.ended.get_or_insert(Ended::TargetEnded);
     }
 
     /// Sets the command that a tracer has run itself.

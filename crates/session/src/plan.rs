@@ -11,7 +11,7 @@ use crate::scope::Scope;
 /// A plan: what to record, how, and the level of detail of the profile.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// What is recorded, and for how long.
+    /// Target and duration.
     pub scope: Scope,
     /// Record only these threads of the target's processes, and nothing that they start. For [`Engine::Perf`].
     pub threads: Option<Vec<i32>>,

@@ -30,7 +30,7 @@ use crate::tracing::Moments;
 /// A plan for following the scheduler.
 #[derive(Clone, Debug)]
 pub struct SchedPlan {
-    /// What is followed, and for how long. A task switch is reported if one of the two tasks belongs to the target.
+    /// Target and duration. A task switch is reported if one of the two tasks belongs to the target.
     pub scope: Scope,
     /// Take the stack of the task that stops running at each switch. Only for single events.
     pub stacks: bool,
@@ -149,14 +149,14 @@ impl SchedRecording {
     pub fn open(plan: &SchedPlan) -> Result<Self, Error> {
         let life = Lifetime::open(&plan.scope)?;
         let mut tracer = in_kernel::load(plan)?;
-        let pid = life.command();
+        let command = life.target_command();
         tracer.attach()?;
-        if let Some(command) = pid.filter(|_| plan.scope.is_command()) {
+        if let Some(command) = command {
             tracer.add_threads(&[command])?;
         }
         plan.scope.add_threads(|threads| tracer.add_threads(threads))?;
         let has_stacks = plan.stacks && plan.counts.is_none();
-        let moments = has_stacks.then(|| Moments::open(&plan.scope, pid, false)).transpose()?;
+        let moments = has_stacks.then(|| Moments::open(&plan.scope, command, false)).transpose()?;
         let now = monotonic_now();
         Ok(Self {
             tracer,
@@ -244,7 +244,7 @@ impl SchedRecording {
     /// Waits until `tick`, or until the kernel's buffer fills or the recording is over.
     fn wait(&mut self, tick: Instant) -> Result<(), Error> {
         if let Some(end) = self.life.wait(Some(tick), Some(self.tracer.fd())) {
-            wait_for_last_switch(end.of_watched());
+            wait_for_last_switch(Some(end));
             self.tracer.stop()?;
             let now = || (Instant::now(), monotonic_now());
             let (at, time) = self.ends.get().copied().unwrap_or_else(now);

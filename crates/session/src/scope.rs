@@ -1,4 +1,4 @@
-//! What all recordings have in common: the target, and for how long it is observed.
+//! The scope of a recording: its target and duration, which all kinds of recordings have.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -9,7 +9,7 @@ use pyrograph_record::{Launch, Target, threads};
 
 use crate::filters::Filters;
 
-/// The scope of a recording: what is observed, and for how long.
+/// Target and duration of a recording, and how its command is started.
 #[derive(Clone, Debug)]
 pub struct Scope {
     /// Target of the recording.

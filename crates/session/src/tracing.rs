@@ -85,7 +85,6 @@ pub struct Tracing {
     /// Reason why eBPF programs do not trace, if ptrace is used.
     not_in_kernel: Option<EngineError>,
     life: Lifetime,
-    is_of_command: bool,
     elapsed: Duration,
 }
 
@@ -111,9 +110,9 @@ impl Tracing {
             // ptrace reports the ends of threads itself.
             life.watch_no_process()?;
         }
-        let command = life.command();
+        let command = life.target_command();
         let mut own = plan.scope.target.processes().unwrap_or_default();
-        own.extend(command.filter(|_| plan.scope.is_command()));
+        own.extend(command);
         let mut decoder = Decoder::new(plan);
         if !plan.counts {
             own.iter().for_each(|process| decoder.note_process(*process));
@@ -139,7 +138,6 @@ impl Tracing {
             counted: None,
             not_in_kernel,
             life,
-            is_of_command: plan.scope.is_command(),
             elapsed: Duration::ZERO,
         })
     }
@@ -154,7 +152,7 @@ impl Tracing {
             return Ok(());
         }
         self.intervals = self.interval.map(|every| Intervals::new(every, self.life.started()));
-        let child = self.tracer.start(self.life.take_command(), self.is_of_command)?;
+        let child = self.tracer.start(self.life.take_command(), self.life.is_command())?;
         self.life.set_child(child);
         if let Some(end) = self.tracer.end_of_lines() {
             self.life.end_in_time(|_| end());

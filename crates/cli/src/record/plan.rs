@@ -8,7 +8,7 @@ use pyrograph_analyze::{Level, NameForm, StackView};
 use pyrograph_export::{Output, Picture};
 use pyrograph_format::{Detail, SymbolOptions};
 use pyrograph_profile::LabelOptions;
-use pyrograph_session::{Engine, Filters, Question, Scope, StackMode, Target};
+use pyrograph_session::{Engine, Question, Scope, StackMode, Target};
 
 use super::filters::{FilterArgs, check_names};
 use super::question::{QuestionArgs, possible_engine};
@@ -20,6 +20,7 @@ use crate::names::NameArgs;
 use crate::say::{be_quiet, misuse, say};
 use crate::streams::PictureArgs;
 use crate::tables::TableArgs;
+use crate::targets::target_or_machine;
 use crate::units::{one_of, parse_duration, parse_size};
 
 /// Sample a command, running processes or the whole machine, and draw a flame graph
@@ -202,7 +203,7 @@ impl Plan {
         let (outputs, unnamed) = outputs(&args)?;
         let (filters, levels) = std::mem::take(&mut args.filters).read()?;
         let launch = args.sampling.target.launch(outputs.iter().any(Output::is_standard))?;
-        let target = target(&mut args, &filters)?;
+        let target = target_or_machine(args.sampling.take_target()?, &filters, "record")?;
         check_names(&filters, &target, !args.no_inherit)?;
         let question = args.question.question(args.count, &target)?;
         let is_filtered = !filters.is_all() || !levels.is_empty();
@@ -334,16 +335,6 @@ fn outputs(args: &Args) -> anyhow::Result<(Vec<Output>, Vec<&'static str>)> {
         misuse!("--open shows a picture: give one, as -o flamegraph.svg");
     }
     Ok((outputs, unnamed))
-}
-
-/// Target of the recording. A command that only runs beside the target is left in `args`.
-fn target(args: &mut Args, filters: &Filters) -> anyhow::Result<Target> {
-    match args.sampling.take_target()?.or(filters.chooses().then_some(Target::System)) {
-        Some(target) => Ok(target),
-        None => misuse!(
-            "nothing to record: give a command after --, processes with -p, or the machine with -a"
-        ),
-    }
 }
 
 /// Rejects options that would have no effect: a user who gives one expects an effect.

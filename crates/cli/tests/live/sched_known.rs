@@ -33,7 +33,7 @@ struct Run {
     stolen: u64,
 }
 
-/// The program of the recorder's own tests.
+/// The program that the tests of `session` use, too.
 fn program(folder: &Path) -> PathBuf {
     let source = crate::common::program_source("../../../session/tests/programs/schedule.c");
     let program = folder.join("schedule");

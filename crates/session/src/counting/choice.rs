@@ -40,9 +40,7 @@ impl CountPlan {
                 _ => false,
             }
     }
-}
 
-impl CountPlan {
     /// Returns true if the counts of CPUs are kept apart.
     pub(crate) fn is_by_cpu(&self) -> bool {
         self.by.is_some_and(KeyKind::is_of_cpus)
@@ -94,8 +92,8 @@ impl Choice {
         choice
     }
 
-    /// Options for the events that `perf_event_open` is to count.
-    /// `command` is the process of the command that is the target.
+    /// Options for the events that `perf_event_open` is to count. `command` is the process of the command that is the
+    /// target.
     pub fn counters(&self, plan: &CountPlan, command: Option<i32>) -> CounterOptions {
         let events = |group: &Vec<(usize, Event)>| {
             group.iter().map(|(_, event)| event.clone()).collect::<Vec<_>>()

@@ -114,7 +114,7 @@ fn pidfd(pid: i32) -> Option<OwnedFd> {
 }
 
 /// Returns true if a process with this ID exists.
-pub fn is_running(pid: i32) -> bool {
+fn is_running(pid: i32) -> bool {
     let sent = Pid::from_raw(pid).map(test_kill_process);
     // EPERM: it belongs to another user, and this one may not send it a signal.
     matches!(sent, Some(Ok(()) | Err(Errno::PERM)))

@@ -155,7 +155,6 @@ impl<T: Placed> Moments<T> {
             ..Options::new(Target::System)
         })?;
         let pids = scope.target.family(scope.inherit);
-        let command = command.filter(|_| scope.is_command());
         let pids = pids.map(|pids| pids.into_iter().chain(command).collect());
         let layout = session.layout();
         let mut resolver = Resolver::new(LiveFiles, options(scope.cache.clone()));

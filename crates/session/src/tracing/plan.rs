@@ -10,7 +10,7 @@ use crate::scope::Scope;
 /// A plan of the system calls and events to trace, and for how long.
 #[derive(Clone, Debug)]
 pub struct TracePlan {
-    /// What is traced, and for how long.
+    /// Target and duration.
     pub scope: Scope,
     /// Numbers of the calls to trace ([`traced_names`]). `None` for all. If the list is empty, signals and ends of
     /// threads are not returned either.
