@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use pyrograph_event::proc_text;
+use pyrograph_event::{is_in_first_user_namespace, proc_text};
 
 use crate::features;
 use crate::loader_log;
@@ -184,9 +184,7 @@ pub(crate) fn may_load() -> bool {
     const CAP_SYS_ADMIN: u64 = 1 << 21;
     const CAP_PERFMON: u64 = 1 << 38;
     const CAP_BPF: u64 = 1 << 39;
-    let uid_map = std::fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
-    // In the initial user namespace, all users are mapped to themselves.
-    if !uid_map.split_whitespace().eq(["0", "0", "4294967295"]) {
+    if !is_in_first_user_namespace() {
         return false;
     }
     let status = proc_text("/proc/self/status").unwrap_or_default();

@@ -27,7 +27,7 @@ pub use cursor::{ByteOrder, DecodeError};
 pub use header::{CpuMode, Header, kind, misc};
 pub use layout::Layout;
 pub use order::{Flush, RoundQueue};
-pub use proc_text::proc_text;
+pub use proc_text::{is_in_first_user_namespace, proc_text};
 pub use record::{
     Aux, BpfEvent, BuildId, CallchainDeferred, Cgroup, Comm, FileId, Ksymbol, Lost, LostSamples,
     Mmap, Mmap2, Namespaces, Read, Record, SampleId, Switch, SwitchCpuWide, Task, TextPoke,

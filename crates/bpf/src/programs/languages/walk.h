@@ -52,13 +52,20 @@ static __always_inline void walk_found(struct language_walk *w, struct found_int
 		w->c->count = before;
 }
 
+// Walkers need loops (Linux 5.17).
+static __always_inline int has_loops(void)
+{
+	return bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop);
+}
+
 // A global function: the verifier checks it, and with it each language's walker, once, and not for each of the interpreters
-// that a stack can have, for each way through the one before.
+// that a stack can have, for each way through the one before. It checks it also where nothing calls it, so it asks for
+// loops itself.
 __noinline int walk_found_here(struct scratch *s, u32 number, u32 which)
 {
 	struct language_walk w = { .s = s };
 
-	if (!s)
+	if (!s || !has_loops())
 		return 0;
 	w.c = bpf_map_lookup_elem(&calls_of, &number);
 	if (w.c)
@@ -102,7 +109,7 @@ static __always_inline u64 find_calls(struct scratch *s, u32 number, struct task
 // A global function: the verifier checks it once, and not for each way to it.
 __noinline int find_calls_here(struct scratch *s, u32 number)
 {
-	if (!s)
+	if (!s || !has_loops())
 		return 0;
 	s->calls = find_calls(s, number, bpf_get_current_task_btf(), 0);
 	return 0;
@@ -123,9 +130,7 @@ static __always_inline void add_calls(struct scratch *s, struct task_struct *tas
 {
 	u32 number = s->number;
 
-	// Loops are needed (Linux 5.17).
-	if (!config.languages || !s->found ||
-	    !bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop))
+	if (!config.languages || !s->found || !has_loops())
 		return;
 	if (is_other)
 		find_calls_of_other(s, number, task);
