@@ -8,6 +8,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use libbpf_rs::{Iter, Link, MapCore, MapFlags, Object, libbpf_sys};
+use pyrograph_event::request::Trigger;
 
 use self::layout::{Config, Owner, RowKey, State};
 use crate::error::{Error, Reason};
@@ -17,6 +18,7 @@ use crate::prepare::prepare;
 use crate::rows::{Row as RowBytes, all_rows};
 use crate::scope::Scope;
 use crate::shared::Shared;
+use crate::trigger::attach_places;
 
 static PROGRAMS: Packed = Packed(include_bytes!("programs/counter.bpf.o.gz"));
 
@@ -29,6 +31,8 @@ pub enum CountedEvent {
     Return(u32),
     /// A tracepoint, by its name without the category.
     Tracepoint(String),
+    /// A place in a program: a function or instructions.
+    Place(Trigger),
 }
 
 /// Keys by which counts are separated.
@@ -177,6 +181,11 @@ impl EventCounter {
             match template.attach(index, name) {
                 Ok(point) => self.points.push(point),
                 Err(_) => refused.push(index),
+            }
+        }
+        for (cookie, event) in (0u64..).zip(events) {
+            if let CountedEvent::Place(trigger) = event {
+                attach_places(&self.object, "on_place", trigger, |_| cookie, &mut self.links)?;
             }
         }
         // Attached after the programs that count the end of a thread.
@@ -336,6 +345,7 @@ fn load(options: &EventOptions, cpus: u32) -> Result<Object, Error> {
         ("on_reading", options.counters.is_empty()),
         ("on_named", !options.scope.only_targets),
         ("on_new_task", !options.scope.only_targets),
+        ("on_place", !options.events.iter().any(|event| matches!(event, CountedEvent::Place(_)))),
     ]
     .into_iter()
     .filter_map(|(name, is_unused)| is_unused.then_some(name))

@@ -368,6 +368,10 @@ fn load(options: &CallOptions) -> Result<Object, Error> {
                     let rows = u32::try_from(options.events.len()).unwrap_or(u32::MAX).max(1);
                     map.set_max_entries(rows).map_err(Error::load)?;
                 }
+                "probe_plans" => {
+                    let rows = u32::try_from(events::places(&options.events)).unwrap_or(u32::MAX);
+                    map.set_max_entries(rows.max(1)).map_err(Error::load)?;
+                }
                 "stacks" if options.stacks => {
                     let cpus = libbpf_rs::num_possible_cpus().map_err(Error::load)?;
                     let rows = u32::try_from(cpus).unwrap_or(u32::MAX);

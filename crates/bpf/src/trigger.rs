@@ -182,20 +182,8 @@ impl Programs for Trigger {
                     links.push(link.map_err(Error::attach(program_name))?);
                 }
             }
-            Self::Function { path, name, offset, returns } => {
-                let func_name = Some(name.clone());
-                let options = UprobeOpts { func_name, retprobe: *returns, ..UprobeOpts::default() };
-                let program = program(object, "on_uprobe")?;
-                let place = if *offset == 0 { cheapest_place_of(path, name) } else { *offset };
-                let link = program.attach_uprobe_with_opts(-1, path, place, options);
-                links.push(link.map_err(|error| Error::function(path, name, &error))?);
-            }
-            Self::Places { path, places } => {
-                for place in places {
-                    let ref_ctr_offset = usize::try_from(place.semaphore).unwrap_or(0);
-                    let options = UprobeOpts { ref_ctr_offset, ..UprobeOpts::default() };
-                    links.push(attach_at(object, "on_uprobe", path, place.offset, options)?);
-                }
+            Self::Function { .. } | Self::Places { .. } => {
+                attach_places(object, "on_uprobe", self, |_| 0, &mut links)?;
             }
             Self::Goroutines { path, functions } => {
                 // A wait whose end is missed would last until the end of the recording, so ends come first.
@@ -217,6 +205,38 @@ impl Programs for Trigger {
         }
         Ok(links)
     }
+}
+
+/// Attaches a program to a function or to instructions, for all processes. At each place the program can read a number,
+/// `cookie` of its index.
+pub(crate) fn attach_places(
+    object: &Object,
+    name: &'static str,
+    trigger: &Trigger,
+    cookie: impl Fn(u64) -> u64,
+    links: &mut Vec<Link>,
+) -> Result<(), Error> {
+    match trigger {
+        Trigger::Function { path, name: function, offset, returns } => {
+            let func_name = Some(function.clone());
+            let (retprobe, cookie) = (*returns, cookie(0));
+            let options = UprobeOpts { func_name, retprobe, cookie, ..UprobeOpts::default() };
+            let place = if *offset == 0 { cheapest_place_of(path, function) } else { *offset };
+            let link = program(object, name)?.attach_uprobe_with_opts(-1, path, place, options);
+            links.push(link.map_err(|error| Error::function(path, function, &error))?);
+        }
+        Trigger::Places { path, places, returns } => {
+            for (index, place) in (0u64..).zip(places) {
+                let ref_ctr_offset = usize::try_from(place.semaphore).unwrap_or(0);
+                let (retprobe, cookie) = (*returns, cookie(index));
+                let rest = UprobeOpts::default();
+                let options = UprobeOpts { ref_ctr_offset, retprobe, cookie, ..rest };
+                links.push(attach_at(object, name, path, place.offset, options)?);
+            }
+        }
+        _ => return Err(Error::Lacks { what: "a place in a program for this event" }),
+    }
+    Ok(())
 }
 
 /// Attaches a program to the instruction at an offset in a file, for all processes.

@@ -221,7 +221,7 @@ fn counters() -> Vec<Case> {
 }
 
 fn tracers() -> Vec<Case> {
-    let event = |trigger| EventSource { trigger, size: 16, places: Vec::new() };
+    let event = |trigger| EventSource { trigger, size: 16, places: Vec::new(), values: Vec::new() };
     let plain = CallOptions { memory: 1 << 20, text: 32, ..CallOptions::default() };
     let full = CallOptions {
         scope: narrow(),

@@ -1,11 +1,13 @@
 //! `pyrograph list`: lists the events that are available on this machine.
 
+mod source;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use pyrograph_render::{ListedEvent, events_json, events_text};
+use pyrograph_render::{ListedEvent, events_json, events_text, functions_json, functions_text};
 use pyrograph_session::{
-    Error, EventClass, KnownEvent, known_events, known_places, known_probes_of,
+    Error, EventClass, KnownEvent, known_events, known_places, known_probes_of, source_functions,
 };
 
 use crate::ending;
@@ -21,10 +23,12 @@ Examples:
   pyrograph list faults               those with this in their name
   pyrograph list -v 'sched:*'         by a pattern; tracepoints with their fields and types
   pyrograph list usdt:FILE            the probes that are compiled into a program or library
-  pyrograph list 'uprobe:FILE:mal*'   its functions")]
+  pyrograph list 'uprobe:FILE:mal*'   its functions
+  pyrograph list uprobe:FILE:malloc   the lines of a function, and where it is inlined; needs debug information
+  pyrograph list uprobe:FILE:main:42  the variables at a line")]
 pub struct Args {
     /// A part of their names, or a pattern with `*` and `?`; a class: hw, sw, cache, pmu, tracepoint; usdt:FILE or
-    /// uprobe:FILE, with :PATTERN behind it
+    /// uprobe:FILE, with :PATTERN behind it; uprobe:FILE:FUNCTION, uprobe:FILE:FUNCTION:LINE, uprobe:FILE:@SOURCE:LINE
     #[arg(default_value = "", hide_default_value = true)]
     pattern: String,
 
@@ -53,6 +57,16 @@ pub struct Args {
 /// If an event or process is not found, or standard output is closed.
 pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     ending::set_flag(args.output.as_deref(), &mut [("json", &mut args.json)])?;
+    if args.pid.is_none()
+        && let Some(functions) = source_functions(&args.pattern)
+    {
+        let functions = source::listed(functions.map_err(Error::Place)?);
+        write_output(args.output.as_deref(), |out| match args.json {
+            true => writeln!(out, "{:#}", functions_json(&functions)),
+            false => functions_text(&functions, out),
+        })?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut missing = Vec::new();
     let (events, denied) = match (args.pid, known_places(&args.pattern)) {
         (Some(pid), _) => {

@@ -11,8 +11,8 @@ use pyrograph_analyze::{compare_counts, summarize};
 use pyrograph_cache::user_folder;
 use pyrograph_render::{CountStyle, IntervalTable, not_counted, write_count_changes, write_counts};
 use pyrograph_session::{
-    CountGaps, CountPlan, Counted, CountedRuns, Counting, Engine, Error, Event, Filters, KeyKind,
-    Scope, Target, control_group, count_by_turns,
+    CountGaps, CountPlan, Counted, CountedRuns, Counting, Engine, Error, Filters, KeyKind, Scope,
+    Target, control_group, count_by_turns, counted_events,
 };
 use pyrograph_terminal::{Interrupt, error_width};
 
@@ -45,7 +45,7 @@ The table goes to standard error, JSON and CSV to standard output. `pyrograph li
 )]
 pub struct Args {
     /// Events: `a,b`, groups `{a,b}`, patterns `'sched:*'`, modifiers `cycles:u`, raw `r01c2` and
-    /// `cpu/event=0x3c/`. Can be given several times [default: CPU time, switches, migrations, page faults, cycles,
+    /// `cpu/event=0x3c/`, places in programs as record -e takes them. Can be given several times [default: CPU time, switches, migrations, page faults, cycles,
     /// instructions, branches and their misses]
     #[arg(short, long, value_name = "EVENTS")]
     event: Vec<String>,
@@ -169,7 +169,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
         args.event.push(CountPlan::USUAL_EVENTS.to_owned());
     }
     for text in &args.event {
-        groups.extend(Event::parse_list(text).map_err(Error::Event)?);
+        groups.extend(counted_events(text)?);
     }
     if groups.is_empty() {
         misuse!("no events in -e");

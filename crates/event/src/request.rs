@@ -33,6 +33,8 @@ pub enum Trigger {
         path: PathBuf,
         /// The instructions.
         places: Vec<Place>,
+        /// True to trigger on each return of the functions that begin there, instead of on the instructions.
+        returns: bool,
     },
     /// Memory allocation functions of a C library. The counted value is the number of requested bytes.
     Allocations {

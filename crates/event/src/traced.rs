@@ -106,6 +106,57 @@ pub struct EventSource {
     pub size: u32,
     /// Tracepoint: fields that hold length and position of another field (`__data_loc`, `__rel_loc`).
     pub places: Vec<DataPlace>,
+    /// Place in a program: the values that are read there, at most [`MOST_VALUES`], for each of the trigger's places. Empty
+    /// for none.
+    pub values: Vec<Vec<ReadValue>>,
+}
+
+/// Maximum number of values that are read at a place.
+pub const MOST_VALUES: usize = 8;
+
+/// Maximum number of steps of a number.
+pub const MOST_STEPS: usize = 6;
+
+/// A value that is read when a program comes to a place. Its data are 8 bytes for a number; for a text the number of bytes that
+/// were read and the number that there are, 4 bytes each, then the bytes, rounded up to 8. In front of all values is a word
+/// with a bit for each that could not be read, and has no data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReadValue {
+    /// A number.
+    Number(ReadNumber),
+    /// A text that ends with a zero byte, at an address.
+    Text(ReadNumber),
+    /// A text at an address, and its length in bytes.
+    TextOf(ReadNumber, ReadNumber),
+}
+
+/// A number that is read: the steps are applied to the base in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadNumber {
+    /// The base.
+    pub base: ReadBase,
+    /// The steps, at most [`MOST_STEPS`].
+    pub steps: Vec<ReadStep>,
+}
+
+/// The base of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadBase {
+    /// A general register, or the instruction pointer, by its number in DWARF.
+    Register(u16),
+    /// An address at this distance from the instruction.
+    Distance(i64),
+    /// A constant.
+    Constant(u64),
+}
+
+/// A step of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadStep {
+    /// A number that is added.
+    pub add: i64,
+    /// Number of bytes that are then read at this address; 0 for none.
+    pub load: u8,
 }
 
 /// A field of a tracepoint that holds length and position of another field, 16 bits each.

@@ -38,6 +38,7 @@ mod scale;
 mod sched;
 mod sched_chart;
 mod script;
+mod source;
 mod subtitle;
 mod svg;
 mod table;
@@ -77,6 +78,7 @@ pub use sched_chart::{SchedChartLook, sched_chart_html, sched_chart_svg};
 pub use script::{
     FieldError, FieldSet, ScriptField, ScriptFields, ScriptOptions, ScriptTimes, ScriptWriter,
 };
+pub use source::{ListedFunction, ListedLine, ListedVariable, functions_json, functions_text};
 pub use subtitle::subtitle;
 pub use svg::{DiffStyle, View, diff_svg, svg, svg_message};
 pub use top::{TopTable, top_json, top_text};

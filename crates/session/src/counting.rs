@@ -1,6 +1,7 @@
 //! Counting events of a target without stacks: values at intervals and at the end.
 
 mod choice;
+mod events;
 #[cfg(feature = "bpf")]
 mod in_kernel;
 #[cfg(not(feature = "bpf"))]
@@ -13,6 +14,8 @@ use std::time::{Duration, Instant};
 
 use pyrograph_profile::{CommandUsage, CountRun, CountValue, Counter, NotCounted};
 use pyrograph_record::{Child, Count, Counters, Event, Refusal, Target, Unit};
+
+pub use self::events::counted_events;
 
 use self::choice::Choice;
 use self::in_kernel::InKernel;

@@ -101,6 +101,8 @@ impl Error {
                 PlaceError::Function { .. }
                     | PlaceError::Probe { .. }
                     | PlaceError::OffsetOfReturn { .. }
+                    | PlaceError::LineOfReturn { .. }
+                    | PlaceError::ValuesOfPlace { .. }
             ),
             _ => false,
         }
@@ -191,6 +193,70 @@ pub enum PlaceError {
         /// Similar names, nearest first.
         near: Vec<String>,
     },
+    /// No function of the file is of this source file.
+    #[error("no code of {} is of the source file '{name}'{}", path.display(), similar(.near))]
+    NoSource {
+        /// The source file.
+        name: String,
+        /// The file.
+        path: PathBuf,
+        /// Similar names, nearest first.
+        near: Vec<String>,
+    },
+    /// No code begins at the line.
+    #[error("no code of {what} in {} begins at line {line}{}", path.display(), with_code(.lines))]
+    NoLine {
+        /// The file.
+        path: PathBuf,
+        /// The function or source file.
+        what: String,
+        /// The line.
+        line: u32,
+        /// Lines near it at which code begins.
+        lines: Vec<u32>,
+    },
+    /// The function has no code of its own to return from.
+    #[error(
+        "'{name}' in {} is inlined into its callers, and does not return: uprobe: has its calls",
+        path.display()
+    )]
+    InlinedOnly {
+        /// The function.
+        name: String,
+        /// The file.
+        path: PathBuf,
+    },
+    /// A line was given for the returns of a function.
+    #[error("{prefix}:{place}: a return has no line: leave it out")]
+    LineOfReturn {
+        /// `uretprobe`.
+        prefix: &'static str,
+        /// The text after the prefix.
+        place: String,
+    },
+    /// A value cannot be read in the kernel.
+    #[error("'{expression}' cannot be read: {why}")]
+    Value {
+        /// The expression.
+        expression: String,
+        /// The reason.
+        why: &'static str,
+    },
+    /// Values behind a place where none are read.
+    #[error("{place}: `pyrograph trace -e` shows values of a place; here it is taken without them")]
+    ValuesOfPlace {
+        /// The place with its values.
+        place: String,
+    },
+    /// More values than are read at one place.
+    #[error("at most {most} values are read at one place")]
+    TooManyValues {
+        /// As many are read.
+        most: usize,
+    },
+    /// The debug information cannot be read.
+    #[error(transparent)]
+    Source(#[from] pyrograph_probe::Error),
     /// The offset is beyond the end of the function.
     #[error("{name}+{offset:#x} is not in the function, which has {len} bytes")]
     Outside {
@@ -259,4 +325,10 @@ pub enum GoError {
 /// Returns the suggestion of similar names, to be appended to an error message. Empty if there are none.
 pub(crate) fn similar(near: &[String]) -> String {
     if near.is_empty() { String::new() } else { format!(": did you mean {}?", near.join(", ")) }
+}
+
+/// Returns the suggestion of lines, to be appended to an error message. Empty if there are none.
+fn with_code(lines: &[u32]) -> String {
+    let lines: Vec<String> = lines.iter().map(u32::to_string).collect();
+    if lines.is_empty() { String::new() } else { format!(": it does at {}", lines.join(", ")) }
 }

@@ -26,12 +26,15 @@ mod recorder;
 mod sampler;
 mod sched;
 mod scope;
+mod source_places;
 mod targets;
 mod tracing;
 
 pub use calls::{call_number, call_numbers};
 pub use capabilities::capabilities;
-pub use counting::{CountGaps, CountPlan, Counted, CountedRuns, Counting, count_by_turns};
+pub use counting::{
+    CountGaps, CountPlan, Counted, CountedRuns, Counting, count_by_turns, counted_events,
+};
 pub use cpu_time::cpu_time;
 pub use engine_error::EngineError;
 pub use error::{Error, GoError, PlaceError};
@@ -47,6 +50,7 @@ pub use pyrograph_event::engine::{Feature, LostBy, TableStats};
 pub use pyrograph_event::interpreter::Language;
 pub use pyrograph_event::request::{Measure, Trigger, Waits};
 pub use pyrograph_event::traced::LostCalls;
+pub use pyrograph_probe::{Body, Function, Variable};
 pub use pyrograph_record::{
     Child, Cpus, Event, EventClass, EventError, KnownEvent, Launch, Notice, Rate, Refusal,
     StackMode, Stopper, Summary, Target, Unit, Usage, User, known_events, matches_pattern,
@@ -57,6 +61,7 @@ pub use recorder::{Finished, Progress, Recorder, record};
 pub use sampler::Kept;
 pub use sched::{SchedEnd, SchedKey, SchedPlan, SchedRecording};
 pub use scope::Scope;
+pub use source_places::{SourceFunction, source_functions};
 pub use tracing::{
     CountedTime, PageFaults, TraceEnd, TracePlan, TracedEvent, Tracing, names_event, traced_names,
 };

@@ -13,20 +13,71 @@ use pyrograph_unwind::inside_of_instruction;
 
 use crate::error::{Error, PlaceError};
 use crate::needed::mapped_files;
+use crate::source_places::{self, PlaceWithValues, SourcePlace};
 
-/// Parses `FILE:FUNCTION` or `FILE:FUNCTION+OFFSET`.
+/// Returns the place that a text names: `uprobe:FILE:FUNCTION` and `uretprobe:FILE:FUNCTION`, as [`function`] takes them,
+/// `usdt:FILE:PROVIDER:NAME`. `None` if it begins with none of these words.
+pub(crate) fn named(text: &str) -> Option<Result<Trigger, PlaceError>> {
+    let (prefix, place) = text.split_once(':')?;
+    let returns = match prefix {
+        "uprobe" => false,
+        "uretprobe" => true,
+        "usdt" => return Some(static_probe(place)),
+        _ => return None,
+    };
+    Some(function(place, returns).map_err(|error| match place.split_once(' ') {
+        Some((before, _)) if function(before, returns).is_ok() => {
+            PlaceError::ValuesOfPlace { place: text.to_owned() }
+        }
+        _ => error,
+    }))
+}
+
+/// Returns the place and the values that a text names: a place as [`named`] takes it, and behind it, after a blank, values of
+/// variables there. `None` if it has no values, or is no place of a function.
+pub(crate) fn with_values(text: &str) -> Option<Result<PlaceWithValues, PlaceError>> {
+    let mut words = text.split_ascii_whitespace();
+    let (prefix, place) = words.next()?.split_once(':')?;
+    let values: Vec<&str> = words.collect();
+    let returns = match prefix {
+        "uprobe" => false,
+        "uretprobe" => true,
+        _ => return None,
+    };
+    if values.is_empty() {
+        return None;
+    }
+    let prefix = if returns { "uretprobe" } else { "uprobe" };
+    let malformed = || PlaceError::Function { prefix, place: place.to_owned() };
+    let parse = || {
+        let (path, named) = split_file(place).ok_or_else(malformed)?;
+        let source = SourcePlace::parse(named).ok_or_else(malformed)?;
+        source_places::with_values(Path::new(path), source, returns, &values)
+    };
+    Some(parse())
+}
+
+/// Parses `FILE:FUNCTION`, and with a place in the function `FILE:FUNCTION+OFFSET`, `FILE:FUNCTION:LINE`,
+/// `FILE:FUNCTION@SOURCE:LINE`; `FILE:@SOURCE:LINE` is a line of whichever function.
 ///
 /// # Errors
 ///
 /// If it has another form, or the file has no such place.
 pub fn function(place: &str, returns: bool) -> Result<Trigger, PlaceError> {
     let prefix = if returns { "uretprobe" } else { "uprobe" };
-    let named = place.rsplit_once(':');
-    let Some((path, name)) = named.filter(|(path, name)| !path.is_empty() && !name.is_empty())
-    else {
-        return Err(PlaceError::Function { prefix, place: place.to_owned() });
-    };
-    let (name, offset) = name.rsplit_once('+').unwrap_or((name, "0"));
+    let malformed = || PlaceError::Function { prefix, place: place.to_owned() };
+    let (path, named) = split_file(place).ok_or_else(malformed)?;
+    let image = open_image(Path::new(path)).map_err(PlaceError::File)?;
+    let source = SourcePlace::parse(named).ok_or_else(malformed)?;
+    if let Some(line) = source.line {
+        return match returns {
+            true => Err(PlaceError::LineOfReturn { prefix, place: place.to_owned() }),
+            false => source_places::line(Path::new(path), source, line),
+        };
+    }
+    let is_operator = |name: &str| name.trim_end_matches('+').ends_with("operator");
+    let split = named.rsplit_once('+').filter(|(name, _)| !is_operator(name));
+    let (name, offset) = split.unwrap_or((named, "0"));
     let number = match offset.strip_prefix("0x") {
         Some(digits) => usize::from_str_radix(digits, 16),
         None => offset.parse(),
@@ -40,19 +91,37 @@ pub fn function(place: &str, returns: bool) -> Result<Trigger, PlaceError> {
     if returns && offset > 0 {
         return Err(PlaceError::OffsetOfReturn { prefix, place: place.to_owned() });
     }
-    let image = open_image(Path::new(path)).map_err(PlaceError::File)?;
-    check_function(&image, path, name)?;
+    if let Err(no_symbol) = check_function(&image, path, name) {
+        // A name as it is in the source, or a function of which all calls were inlined.
+        return match source_places::function(Path::new(path), name, returns) {
+            Err(PlaceError::NoFunction { .. } | PlaceError::Source(_)) => Err(no_symbol),
+            found => found,
+        };
+    }
     if offset > 0 {
         check_offset(&image, name, offset)?;
+    } else if !returns && let Some(trigger) = source_places::with_inlined(Path::new(path), name) {
+        return Ok(trigger);
     }
     Ok(Trigger::Function { path: path.into(), name: name.to_owned(), offset, returns })
+}
+
+/// Splits `FILE:REST` behind the first name of a file: both parts may contain colons.
+pub(crate) fn split_file(place: &str) -> Option<(&str, &str)> {
+    let colons = place.match_indices(':').map(|(at, _)| (&place[..at], &place[at + 1..]));
+    let is_file = |(path, _): &(&str, &str)| Path::new(path).is_file();
+    let split = colons.clone().find(is_file).or_else(|| colons.clone().next());
+    split.filter(|(path, rest)| !path.is_empty() && !rest.is_empty())
 }
 
 /// Checks that a file has a function. The error lists functions with similar names.
 fn check_function(image: &Image, path: &str, name: &str) -> Result<(), PlaceError> {
     let known = function_names(image);
     // The name of a library's function may be followed by a version: `memcpy@GLIBC_2.14`.
-    let plain = name.split('@').next().unwrap_or(name);
+    let is_version =
+        |of: &str| of.chars().all(|part| part.is_alphanumeric() || "@._".contains(part));
+    let versioned = name.split_once('@').filter(|(_, version)| is_version(version));
+    let plain = versioned.map_or(name, |(plain, _)| plain);
     if known.contains(&name) || known.contains(&plain) {
         return Ok(());
     }
@@ -109,7 +178,7 @@ pub fn static_probe(place: &str) -> Result<Trigger, PlaceError> {
         let name = format!("{provider}:{name}");
         return Err(PlaceError::NoProbe { near: nearest(&name, all), name, path });
     }
-    Ok(Trigger::Places { path, places })
+    Ok(Trigger::Places { path, places, returns: false })
 }
 
 /// Returns the probes (`usdt:FILE[:PATTERN]`) or functions (`uprobe:FILE[:PATTERN]`) of a file, with the names that

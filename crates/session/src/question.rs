@@ -86,20 +86,15 @@ impl Question {
     }
 
     /// Question for the event with this name ([`Event::parse`]), or for a place in a program: `uprobe:FILE:FUNCTION`
-    /// and `uretprobe:FILE:FUNCTION` for the calls and returns of a function, `usdt:FILE:PROVIDER:NAME` for a static
-    /// probe (USDT).
+    /// and `uretprobe:FILE:FUNCTION` for the calls and returns of a function, `uprobe:FILE:FUNCTION:LINE` for a line in
+    /// it, `usdt:FILE:PROVIDER:NAME` for a static probe (USDT).
     ///
     /// # Errors
     ///
     /// If there is no such event, file, function or probe.
     pub fn of_event(named: &str) -> Result<Self, Error> {
-        for (prefix, returns) in [("uprobe:", false), ("uretprobe:", true)] {
-            if let Some(place) = named.strip_prefix(prefix) {
-                return Ok(Self::named(named, "count", "hit", places::function(place, returns)?));
-            }
-        }
-        if let Some(place) = named.strip_prefix("usdt:") {
-            return Ok(Self::named(named, "count", "hit", places::static_probe(place)?));
+        if let Some(place) = places::named(named) {
+            return Ok(Self::named(named, "count", "hit", place?));
         }
         let event = Event::parse(named)?;
         let mut question = Self::default();

@@ -12,6 +12,7 @@ mod moments;
 mod plan;
 mod text;
 mod tracer;
+mod values;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -355,7 +356,7 @@ pub fn traced_names(words: &[String]) -> Result<(Option<Vec<u32>>, Vec<TracedEve
     let mut found: Vec<TracedEvent> = Vec::new();
     for word in &events {
         for event in events_of(word)? {
-            if found.iter().all(|known| known.name() != event.name()) {
+            if found.iter().all(|known| !known.is_same(&event)) {
                 found.push(event);
             }
         }

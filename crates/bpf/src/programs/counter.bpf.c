@@ -149,7 +149,8 @@ static __always_inline void count_row(struct task_struct *task, u32 root, u32 ev
 	__sync_fetch_and_add(count ?: &state.lost, 1);
 }
 
-static __always_inline int count_event(u32 event)
+// `preempted`: another thread may run the program on this CPU meanwhile.
+static __always_inline int count_event(u32 event, int preempted)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	u32 root;
@@ -165,7 +166,9 @@ static __always_inline int count_event(u32 event)
 		return 0;
 	}
 	count = bpf_map_lookup_elem(&counts, &event);
-	if (count)
+	if (count && preempted)
+		__sync_fetch_and_add(count, 1);
+	else if (count)
 		*count += 1;
 	return 0;
 }
@@ -180,7 +183,14 @@ int on_tracepoint(void *ctx)
 	u32 event;
 
 	asm volatile("%[event] = %[index]" : [event] "=r"(event) : [index] "i"(EVENT_INDEX));
-	return count_event(event);
+	return count_event(event, 0);
+}
+
+// A program has come to an instruction. Which event it is stands in the attachment.
+SEC("uprobe")
+int on_place(void *ctx)
+{
+	return count_event(bpf_get_attach_cookie(ctx), 1);
 }
 
 // Returns true for a call by the numbers of 32-bit programs, as the kernel's own tracepoints of calls see it.
@@ -198,7 +208,7 @@ static __always_inline int count_call(u64 number, u32 first)
 	event = bpf_map_lookup_elem(&calls, &index);
 	if (!event || !*event || is_compat(bpf_get_current_task_btf()))
 		return 0;
-	return count_event(*event - 1);
+	return count_event(*event - 1, 0);
 }
 
 SEC("tp_btf/sys_enter")

@@ -118,6 +118,52 @@ struct event_plan {
 	struct event_place places[MAX_PLACES];
 };
 
+// Values of a place in a program: as many, each in as many steps, and so many bytes of a text.
+#define MAX_READS 8
+#define MAX_READ_STEPS 6
+#define MAX_READ_TEXT 512
+
+enum read_base {
+	// The number of a register, as DWARF has it.
+	BASE_REGISTER,
+	// The distance from the instruction.
+	BASE_STATIC,
+	BASE_CONSTANT,
+};
+
+enum value_kind {
+	VALUE_NUMBER,
+	// A text up to its zero byte, at an address.
+	VALUE_TEXT,
+	// A text at an address, with its length.
+	VALUE_TEXT_OF,
+};
+
+// A number is added, then memory there of `load` bytes is read; 0: nothing is read.
+struct read_step {
+	s64 add;
+	u64 load;
+};
+
+struct read_number {
+	u64 number;
+	u32 base;
+	u32 count;
+	struct read_step steps[MAX_READ_STEPS];
+};
+
+struct value_plan {
+	struct read_number value;
+	struct read_number length;
+	u64 kind;
+};
+
+struct probe_plan {
+	u32 event;
+	u32 count;
+	struct value_plan values[MAX_READS];
+};
+
 struct copied {
 	// Its index in the plan.
 	u8 copy;

@@ -6,6 +6,7 @@
 #ifndef PYROGRAPH_TRACE_EVENTS_H
 #define PYROGRAPH_TRACE_EVENTS_H
 
+#include "probe_values.h"
 #include "trace_stacks.h"
 
 // Which bytes tracepoints have. User space gives it as many rows as there are events.
@@ -92,18 +93,38 @@ int on_event(void *ctx)
 	return 1;
 }
 
-// A program has come to an instruction.
+// A program has come to an instruction: which place that is stands in the attachment.
 SEC("uprobe")
 int on_probe(struct event_context *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
+	u32 number = bpf_get_attach_cookie(ctx);
+	struct probe_plan *plan = bpf_map_lookup_elem(&probe_plans, &number);
 	struct call_record record = {};
+	struct probe_values *values;
+	u64 size;
 
-	if (!state.on || !is_wanted_thread(task))
+	if (!plan || !state.on || !is_wanted_thread(task))
 		return 0;
-	other_record(task, RECORD_EVENT, bpf_get_attach_cookie(ctx), &record);
-	record.result = ctx->ax;
-	send_event(ctx, task, &record, sizeof(record));
+	if (!plan->count) {
+		other_record(task, RECORD_EVENT, plan->event, &record);
+		record.result = ctx->ax;
+		send_event(ctx, task, &record, sizeof(record));
+		return 0;
+	}
+	values = take_values();
+	if (!values) {
+		increment(&state.lost);
+		return 0;
+	}
+	other_record(task, RECORD_EVENT, plan->event, &values->record);
+	values->record.result = ctx->ax;
+	read_values(ctx, plan, values);
+	size = sizeof(values->record) + values->used;
+	asm volatile("" : "+r"(size));
+	if (size <= sizeof(values->record) + sizeof(values->data))
+		send_event(ctx, task, &values->record, size);
+	give_values_back(values);
 	return 0;
 }
 

@@ -3,16 +3,19 @@
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd};
 
-use libbpf_rs::{Link, MapCore, MapFlags, Object, TracepointOpts, UprobeOpts, libbpf_sys};
+use libbpf_rs::{Link, MapCore, MapFlags, Object, TracepointOpts, libbpf_sys};
 use pyrograph_event::request::Trigger;
-use pyrograph_event::traced::EventSource;
+use pyrograph_event::traced::{EventSource, ReadBase, ReadNumber, ReadValue};
 
 use super::CallOptions;
-use super::layout::{EventPlace, EventPlan, MAX_PLACES};
-use crate::allocators::cheapest_place_of;
+use super::layout::{
+    self, EventPlace, EventPlan, MAX_PLACES, MAX_READS, ProbePlan, VALUE_NUMBER, VALUE_TEXT,
+    VALUE_TEXT_OF, ValuePlan,
+};
 use crate::error::{Error, Reason};
 use crate::object::{handle, program};
 use crate::probes::probed;
+use crate::trigger::attach_places;
 
 /// Returns true if the event is a tracepoint, not a probe in a program.
 pub fn is_tracepoint(event: &EventSource) -> bool {
@@ -32,12 +35,73 @@ pub fn set_plans(object: &Object, events: &[EventSource]) -> Result<(), Error> {
             .update(&number.to_ne_bytes(), bytemuck::bytes_of(&plan), MapFlags::ANY)
             .map_err(Error::map("event_plans"))?;
     }
+    set_probe_plans(object, events)
+}
+
+/// Number of places of events in programs.
+pub fn places(events: &[EventSource]) -> usize {
+    events.iter().map(places_of).sum()
+}
+
+fn places_of(event: &EventSource) -> usize {
+    match &event.trigger {
+        Trigger::Places { places, .. } => places.len(),
+        Trigger::Function { .. } => 1,
+        _ => 0,
+    }
+}
+
+/// Tells the programs of which event each place is, and which values are read there.
+fn set_probe_plans(object: &Object, events: &[EventSource]) -> Result<(), Error> {
+    let plans = handle(object, "probe_plans")?;
+    let mut row = 0u32;
+    for (number, event) in (0u32..).zip(events) {
+        for index in 0..places_of(event) {
+            let mut plan = ProbePlan { event: number, ..ProbePlan::default() };
+            let values = event.values.get(index).map_or(&[][..], Vec::as_slice);
+            for (to, value) in plan.values.iter_mut().zip(values.iter().take(MAX_READS)) {
+                *to = planned(value);
+                plan.count += 1;
+            }
+            plans
+                .update(&row.to_ne_bytes(), bytemuck::bytes_of(&plan), MapFlags::ANY)
+                .map_err(Error::map("probe_plans"))?;
+            row += 1;
+        }
+    }
     Ok(())
 }
 
-/// Attaches the programs of events; each gets the number of its event as a cookie.
+fn planned(value: &ReadValue) -> ValuePlan {
+    let plan = |kind, value, length| ValuePlan { value, length, kind };
+    match value {
+        ReadValue::Number(value) => {
+            plan(VALUE_NUMBER, number(value), layout::ReadNumber::default())
+        }
+        ReadValue::Text(value) => plan(VALUE_TEXT, number(value), layout::ReadNumber::default()),
+        ReadValue::TextOf(value, length) => plan(VALUE_TEXT_OF, number(value), number(length)),
+    }
+}
+
+fn number(of: &ReadNumber) -> layout::ReadNumber {
+    let (base, number) = match of.base {
+        ReadBase::Register(register) => (layout::BASE_REGISTER, register.into()),
+        ReadBase::Distance(distance) => (layout::BASE_STATIC, distance.cast_unsigned()),
+        ReadBase::Constant(number) => (layout::BASE_CONSTANT, number),
+    };
+    let mut plan = layout::ReadNumber { number, base, ..layout::ReadNumber::default() };
+    for (to, step) in plan.steps.iter_mut().zip(&of.steps) {
+        *to = layout::ReadStep { add: step.add, load: step.load.into() };
+        plan.count += 1;
+    }
+    plan
+}
+
+/// Attaches the programs of events; each tracepoint gets the number of its event as a cookie, each place in a program its
+/// own number.
 pub fn attach(object: &Object, events: &[EventSource]) -> Result<Vec<Link>, Error> {
     let mut links = Vec::new();
+    let mut first = 0u64;
     for (cookie, event) in (0u64..).zip(events) {
         match &event.trigger {
             Trigger::Tracepoint { category, name } if probed(category, name).is_some() => {
@@ -61,27 +125,10 @@ pub fn attach(object: &Object, events: &[EventSource]) -> Result<Vec<Link>, Erro
                     reason: Reason::of(&error),
                 })?);
             }
-            Trigger::Function { path, name, offset, returns } => {
-                let func_name = Some(name.clone());
-                let place = if *offset == 0 { cheapest_place_of(path, name) } else { *offset };
-                let retprobe = *returns;
-                let options = UprobeOpts { func_name, retprobe, cookie, ..UprobeOpts::default() };
-                let link =
-                    program(object, "on_probe")?.attach_uprobe_with_opts(-1, path, place, options);
-                links.push(link.map_err(|error| Error::function(path, name, &error))?);
+            place => {
+                attach_places(object, "on_probe", place, |index| first + index, &mut links)?;
+                first += places_of(event) as u64;
             }
-            Trigger::Places { path, places } => {
-                for place in places {
-                    let ref_ctr_offset = usize::try_from(place.semaphore).unwrap_or(0);
-                    let options = UprobeOpts { ref_ctr_offset, cookie, ..UprobeOpts::default() };
-                    let offset = usize::try_from(place.offset).unwrap_or(0);
-                    let link = program(object, "on_probe")?
-                        .attach_uprobe_with_opts(-1, path, offset, options);
-                    let name = format!("{offset:#x}");
-                    links.push(link.map_err(|error| Error::function(path, &name, &error))?);
-                }
-            }
-            _ => return Err(Error::Lacks { what: "a tracepoint of this event" }),
         }
     }
     Ok(links)

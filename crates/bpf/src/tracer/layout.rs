@@ -115,6 +115,49 @@ pub struct EventPlan {
     pub places: [EventPlace; MAX_PLACES],
 }
 
+pub const MAX_READS: usize = 8;
+pub const MAX_READ_STEPS: usize = 6;
+
+pub const BASE_REGISTER: u32 = 0;
+pub const BASE_STATIC: u32 = 1;
+pub const BASE_CONSTANT: u32 = 2;
+
+pub const VALUE_NUMBER: u64 = 0;
+pub const VALUE_TEXT: u64 = 1;
+pub const VALUE_TEXT_OF: u64 = 2;
+
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct ReadStep {
+    pub add: i64,
+    pub load: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct ReadNumber {
+    pub number: u64,
+    pub base: u32,
+    pub count: u32,
+    pub steps: [ReadStep; MAX_READ_STEPS],
+}
+
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct ValuePlan {
+    pub value: ReadNumber,
+    pub length: ReadNumber,
+    pub kind: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct ProbePlan {
+    pub event: u32,
+    pub count: u32,
+    pub values: [ValuePlan; MAX_READS],
+}
+
 /// Number of rows of the map `stacks` for each CPU.
 pub const STACKS_A_CPU: u32 = 2;
 #[cfg(test)]
@@ -191,6 +234,10 @@ mod tests {
             layout!("call_record": Record { time, duration, tgid, pid, kind, compat, number, result, arguments, comm, missed, used, stack, pad }),
             layout!("event_place": EventPlace { offset, relative }),
             layout!("event_plan": EventPlan { size, count, places }),
+            layout!("read_step": ReadStep { add, load }),
+            layout!("read_number": ReadNumber { number, base, count, steps }),
+            layout!("value_plan": ValuePlan { value, length, kind }),
+            layout!("probe_plan": ProbePlan { event, count, values }),
             layout!("row_key": RowKey { pid, number }),
             layout!("row": Row { group, calls, errors, total, least, longest, tgid, compat, comm, buckets }),
             layout!("error_key": ErrorKey { pid, number, error }),

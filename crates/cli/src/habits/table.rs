@@ -525,7 +525,8 @@ pub(super) const VERBS: &[(&[&str], &str)] = &[
     (&["buildid-list", "buildid-cache"], "`pyrograph info FILE` lists a recording's files"),
     (
         &["probe"],
-        "probes need not be made first: `pyrograph list 'uprobe:FILE:*'` lists them, -e takes them",
+        "probes need not be made first: `pyrograph list 'uprobe:FILE:*'` lists functions, uprobe:FILE:FUNCTION the lines of one, \
+         uprobe:FILE:FUNCTION:LINE the variables there; -e of stat, record and trace takes them",
     ),
     (&["lock"], "waits for locks are `pyrograph record --locks`"),
     (&["kmem"], "allocations of the kernel are tracepoints: `pyrograph record -e kmem:kmalloc`"),

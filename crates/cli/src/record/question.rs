@@ -17,8 +17,8 @@ pub struct QuestionArgs {
     /// event name the kernel knows, or a tracepoint (sched:sched_switch). Modifiers as :u and :k.
     /// The options below are values, too: -e off-cpu is --off-cpu, -e syscalls=openat --syscalls=openat.
     /// uprobe:FILE:FUNCTION counts each time that a function of a program or library is called,
-    /// uretprobe:FILE:FUNCTION each time that it returns, usdt:FILE:PROVIDER:NAME each time that a
-    /// program reaches a probe that its authors put into it.
+    /// uprobe:FILE:FUNCTION:LINE each time that a line of it begins, uretprobe:FILE:FUNCTION each time that it returns,
+    /// usdt:FILE:PROVIDER:NAME each time that a program reaches a probe that its authors put into it.
     #[arg(short, long, value_name = "EVENT", group = "asked")]
     event: Option<String>,
 

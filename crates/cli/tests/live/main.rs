@@ -43,6 +43,7 @@ mod perf_data;
 mod perf_events;
 mod perf_inlined;
 mod perf_report;
+mod probes;
 mod process_lines;
 mod rates;
 mod record;

@@ -54,6 +54,8 @@ pub enum Refusal {
     NotPermitted(NotPermitted),
     /// Its counts cannot be kept apart by what runs (thread, process, control group), for this reason.
     NotApart(&'static str),
+    /// Perf events do not count it, for this reason.
+    NotByPerf(&'static str),
     /// Another errno of the kernel.
     Other(i32),
 }
@@ -78,7 +80,7 @@ impl fmt::Display for Refusal {
                 "this machine does not count such events, as is usual in virtual machines",
             ),
             Self::NotPermitted(why) => write!(f, "not permitted: {}", why.cause),
-            Self::NotApart(why) => f.write_str(why),
+            Self::NotApart(why) | Self::NotByPerf(why) => f.write_str(why),
             Self::Other(errno) => io::Error::from_raw_os_error(*errno).fmt(f),
         }
     }

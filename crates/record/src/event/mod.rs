@@ -5,12 +5,14 @@ mod names;
 mod pmu;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 pub use list::{
     EventClass, KnownEvent, Refusal, TracepointFormat, known_events, matches_pattern,
     tracepoint_formats,
 };
 pub use names::nearest;
+use pyrograph_event::request::Trigger;
 use pyrograph_event::{Attr, software, type_id};
 
 /// An event to count or sample, by its name.
@@ -34,6 +36,8 @@ pub struct Event {
     name: String,
     pub(crate) code: Code,
     pub(crate) modifiers: Modifiers,
+    /// The place in a program that is the event. Perf events do not count it then.
+    place: Option<Arc<Trigger>>,
 }
 
 /// Code of an event, as in `perf_event_attr`.
@@ -143,12 +147,14 @@ impl Event {
             let (terms, modifiers) = rest.rsplit_once('/').unwrap_or((rest, ""));
             let code = sources.pmu_event(pmu, terms)?;
             let name = format!("{pmu}/{terms}/");
-            return Ok(Self { modifiers: Modifiers::parse(&name, modifiers)?, code, name });
+            let modifiers = Modifiers::parse(&name, modifiers)?;
+            return Ok(Self { modifiers, code, name, place: None });
         }
         // `cycles:u` looks like a tracepoint, so known names are tried first.
         let (name, modifiers) = text.split_once(':').unwrap_or((text, ""));
         if let Some((name, code)) = names::find(name).or_else(|| sources.named_event(name)) {
-            return Ok(Self { modifiers: Modifiers::parse(&name, modifiers)?, code, name });
+            let modifiers = Modifiers::parse(&name, modifiers)?;
+            return Ok(Self { modifiers, code, name, place: None });
         }
         if !modifiers.is_empty() {
             let (point, modifiers) = modifiers.split_once(':').unwrap_or((modifiers, ""));
@@ -158,7 +164,8 @@ impl Event {
                 ..Code::default()
             };
             let name = format!("{name}:{point}");
-            return Ok(Self { modifiers: Modifiers::parse(&name, modifiers)?, code, name });
+            let modifiers = Modifiers::parse(&name, modifiers)?;
+            return Ok(Self { modifiers, code, name, place: None });
         }
         let known = names::all().into_iter().chain(sources.event_names());
         Err(EventError::Unknown { name: text.to_owned(), near: nearest(name, known) })
@@ -184,7 +191,18 @@ impl Event {
 
     fn known(name: &str) -> Self {
         let code = names::find(name).map_or_else(Code::default, |(_, code)| code);
-        Self { name: name.to_owned(), code, modifiers: Modifiers::default() }
+        Self { name: name.to_owned(), code, modifiers: Modifiers::default(), place: None }
+    }
+
+    /// Returns the event that programs come to a place: a function or instructions. Only eBPF programs count it.
+    pub fn at_place(name: &str, place: Trigger) -> Self {
+        let (name, code, modifiers) = (name.to_owned(), Code::default(), Modifiers::default());
+        Self { name, code, modifiers, place: Some(Arc::new(place)) }
+    }
+
+    /// The place in a program, if that is the event.
+    pub fn place(&self) -> Option<&Trigger> {
+        self.place.as_deref()
     }
 
     /// Returns the name without modifiers, in the spelling that `perf list` prefers.
@@ -203,6 +221,7 @@ impl Event {
     /// Unit of the count.
     pub fn unit(&self) -> Unit {
         match (self.code.type_, self.code.config) {
+            _ if self.place.is_some() => Unit::Count,
             (type_id::SOFTWARE, software::CPU_CLOCK | software::TASK_CLOCK) => Unit::Nanoseconds,
             _ => Unit::Count,
         }

@@ -1,5 +1,6 @@
 //! Selects the events that eBPF programs count, and those that `perf_event_open` counts.
 
+use pyrograph_event::request::Trigger;
 use pyrograph_record::{CounterOptions, CounterTarget, Event, Refusal, Target};
 
 use super::CountPlan;
@@ -15,6 +16,8 @@ pub(crate) enum InKernelEvent {
     Return(u32),
     /// Tracepoint with this name, without its system's name.
     Tracepoint(String),
+    /// A place in a program.
+    Place(Trigger),
 }
 
 /// The events of a plan, with their indexes in it, by the engine that counts them.
@@ -70,6 +73,10 @@ impl Choice {
                     && group.len() == 1;
                 match in_kernel(event, plan).filter(|_| is_permitted) {
                     Some(event) => choice.in_kernel.push((index, event)),
+                    None if event.place().is_some() => {
+                        let why = "places in programs are counted by programs in the kernel, and not in groups";
+                        choice.refused.push((index, Refusal::NotByPerf(why)));
+                    }
                     None if by_who_runs && event.is_cgroup_switches() => {
                         let why = "it happens between two threads, and is neither's";
                         choice.refused.push((index, Refusal::NotApart(why)));
@@ -119,6 +126,9 @@ impl Choice {
 
 /// Returns the event for eBPF programs, if they count it as `perf_event_open` does.
 fn in_kernel(event: &Event, plan: &CountPlan) -> Option<InKernelEvent> {
+    if let Some(place) = event.place() {
+        return Some(InKernelEvent::Place(place.clone()));
+    }
     let by_who_runs = plan.is_by_who_runs();
     if by_who_runs && event.is_context_switches() {
         return Some(InKernelEvent::Tracepoint("sched_switch".to_owned()));

@@ -47,11 +47,14 @@ pub(super) fn open(plan: &CountPlan) -> Result<(Option<InKernel>, Choice), Error
     if !by_who_runs && choice.in_kernel.is_empty() {
         return Ok((None, choice));
     }
+    let has_places = plan.events().any(|event| event.place().is_some());
     let by_perf = || Choice::of(plan, &(0..plan.events().count()).collect::<Vec<_>>(), 0);
     loop {
         let (counter, refused) = match load(plan, &choice) {
             Ok(loaded) => loaded,
-            Err(_) if !by_who_runs && plan.engine.is_none() => return Ok((None, by_perf())),
+            Err(_) if !by_who_runs && plan.engine.is_none() && !has_places => {
+                return Ok((None, by_perf()));
+            }
             Err(error) => return Err(EngineError::from(error).into()),
         };
         if refused.is_empty() {
@@ -81,6 +84,7 @@ fn load(
         InKernelEvent::Call(number) => CountedEvent::Call(*number),
         InKernelEvent::Return(number) => CountedEvent::Return(*number),
         InKernelEvent::Tracepoint(name) => CountedEvent::Tracepoint(name.clone()),
+        InKernelEvent::Place(place) => CountedEvent::Place(place.clone()),
     };
     let is_time = |(_, event): &(usize, pyrograph_record::Event)| event.unit() == Unit::Nanoseconds;
     let counters = choice.by_perf.iter().flatten().map(is_time);

@@ -6,7 +6,9 @@ use pyrograph_perf_data::{LiveText, Tracepoint, TracepointField};
 use pyrograph_record::{TracepointFormat, tracepoint_formats};
 
 use crate::error::Error;
-use crate::question::Question;
+use crate::places;
+use crate::source_places::{NamedValue, PlaceWithValues};
+use crate::tracing::values;
 
 /// An event that is traced together with system calls.
 #[derive(Clone, Debug)]
@@ -16,6 +18,8 @@ pub struct TracedEvent {
     pub(super) source: EventSource,
     /// Layout of its data, if it is a tracepoint.
     tracepoint: Option<Tracepoint>,
+    /// The values in its data, if it is a place in a program.
+    values: Vec<NamedValue>,
 }
 
 impl TracedEvent {
@@ -24,12 +28,21 @@ impl TracedEvent {
         &self.name
     }
 
+    /// Returns true if another one is the same event, with the same values.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.name == other.name && self.source == other.source && self.values == other.values
+    }
+
     /// Formats its data as text.
     pub(super) fn text(&self, data: &[u8], live: &mut LiveText) -> String {
         let mut text = String::new();
         match (&self.tracepoint, &self.source.trigger) {
+            (None, _) if !self.values.is_empty() => values::text(&self.values, data, &mut text),
             (Some(tracepoint), _) => live.write(tracepoint, data, &mut text),
-            (None, Trigger::Function { returns: true, .. }) => {
+            (
+                None,
+                Trigger::Function { returns: true, .. } | Trigger::Places { returns: true, .. },
+            ) => {
                 let result = data.first_chunk().map_or(0, |word| u64::from_ne_bytes(*word));
                 text = format!("result={result:#x}");
             }
@@ -46,10 +59,17 @@ pub fn names_event(word: &str) -> bool {
 
 /// Parses the events in a word: a tracepoint, a pattern of tracepoints (`block:*`), or a place in a program.
 pub(super) fn events_of(word: &str) -> Result<Vec<TracedEvent>, Error> {
-    if ["uprobe:", "uretprobe:", "usdt:"].iter().any(|kind| word.starts_with(kind)) {
-        let trigger = Question::of_event(word)?.trigger().clone();
-        let source = EventSource { trigger, size: 0, places: Vec::new() };
-        return Ok(vec![TracedEvent { name: word.to_owned(), source, tracepoint: None }]);
+    if let Some(place) = places::with_values(word) {
+        let PlaceWithValues { trigger, values, reads } = place?;
+        let source = EventSource { trigger, size: 0, places: Vec::new(), values: reads };
+        let name = word.split_ascii_whitespace().next().unwrap_or(word).to_owned();
+        return Ok(vec![TracedEvent { name, source, tracepoint: None, values }]);
+    }
+    if let Some(place) = places::named(word) {
+        let source =
+            EventSource { trigger: place?, size: 0, places: Vec::new(), values: Vec::new() };
+        let name = word.to_owned();
+        return Ok(vec![TracedEvent { name, source, tracepoint: None, values: Vec::new() }]);
     }
     let all = tracepoint_formats(word)?;
     // The eBPF programs take a lock for their ring buffer: waiting for it would cause the event again.
@@ -67,8 +87,10 @@ fn traced_tracepoint(of: &TracepointFormat) -> TracedEvent {
         trigger: Trigger::Tracepoint { category: of.system.clone(), name: of.name.clone() },
         size: fields.iter().map(end).max().unwrap_or(0),
         places: fields.iter().filter_map(place).collect(),
+        values: Vec::new(),
     };
-    TracedEvent { name: format!("{}:{}", of.system, of.name), source, tracepoint }
+    let name = format!("{}:{}", of.system, of.name);
+    TracedEvent { name, source, tracepoint, values: Vec::new() }
 }
 
 fn place(field: &TracepointField) -> Option<DataPlace> {

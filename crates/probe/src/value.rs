@@ -1,0 +1,631 @@
+//! Values of expressions: from where a program in the kernel reads them, and how they are shown.
+
+use gimli::{AttributeValue, Register, X86_64};
+
+use crate::error::Error;
+use crate::expression::{Access, Expression, Start};
+use crate::functions::{Body, Function};
+use crate::location::{Base, Gone, Location, Number};
+use crate::program::{EntryId, View};
+
+/// Maximum number of names of an enumeration.
+const MOST_NAMES: usize = 1024;
+
+/// Where a value is read from, and how it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadValue {
+    /// The value; the address of its first byte for a text.
+    pub number: Number,
+    /// Its kind.
+    pub shape: Shape,
+}
+
+/// Kinds of values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A number.
+    Number {
+        /// True if it may be negative.
+        signed: bool,
+        /// Its first bit, and the number of its bits.
+        bits: (u8, u8),
+    },
+    /// An address.
+    Address,
+    /// True or false.
+    Truth,
+    /// A character.
+    Character,
+    /// A floating-point number of 4 or 8 bytes.
+    Float {
+        /// Its size in bytes.
+        size: u8,
+    },
+    /// A value of an enumeration, with its names.
+    Names {
+        /// True if it may be negative.
+        signed: bool,
+        /// Number of its bits.
+        bits: u8,
+        /// Values and their names.
+        names: Vec<(i64, String)>,
+    },
+    /// A text that ends with a zero byte, or that has a length.
+    Text {
+        /// Its length in bytes. `None` for up to a zero byte.
+        length: Option<Number>,
+    },
+}
+
+impl Shape {
+    /// The text of a value.
+    pub fn text(&self, value: u64) -> String {
+        match self {
+            Self::Number { signed, bits: (first, count) } => {
+                let number = cut(value >> (first & 63), *count, *signed);
+                if *signed { number.to_string() } else { number.cast_unsigned().to_string() }
+            }
+            Self::Address => format!("{value:#x}"),
+            Self::Truth => (value & 0xff != 0).to_string(),
+            Self::Character => match u8::try_from(value & 0xff) {
+                Ok(byte @ b' '..=b'~') => format!("'{}'", char::from(byte)),
+                _ => format!("{:#x}", value & 0xff),
+            },
+            Self::Float { size: 4 } => f32::from_bits(value as u32).to_string(),
+            Self::Float { .. } => f64::from_bits(value).to_string(),
+            Self::Names { signed, bits, names } => {
+                let number = cut(value, *bits, *signed);
+                let name = names.iter().find(|(known, _)| *known == number);
+                name.map_or_else(|| number.to_string(), |(_, name)| name.clone())
+            }
+            Self::Text { .. } => format!("{value:#x}"),
+        }
+    }
+}
+
+/// The lowest `bits` bits of a value, extended by their sign if it has one.
+fn cut(value: u64, bits: u8, signed: bool) -> i64 {
+    let unused = 64 - u32::from(bits.clamp(1, 64));
+    match signed {
+        true => (value << unused).cast_signed() >> unused,
+        false => ((value << unused) >> unused).cast_signed(),
+    }
+}
+
+/// A part of a variable while an expression is followed: where it is, and its type.
+struct Item {
+    location: Location,
+    /// First bit of the value in a location of several bytes that are no memory, and its bits if they are fewer than
+    /// the type has.
+    first_bit: u64,
+    bits: Option<u64>,
+    kind: Option<EntryId>,
+}
+
+/// Layout of a type that is read.
+enum Layout {
+    Number { size: u64, signed: bool },
+    Float { size: u64 },
+    Truth,
+    Character,
+    Pointer { to: Option<EntryId> },
+    Names { size: u64, signed: bool },
+    Structure,
+    Array { of: Option<EntryId> },
+    Other,
+}
+
+impl View<'_> {
+    /// Returns from where the value of an expression is read when the instruction at an address of a function's code
+    /// begins; `as_text` reads the text that a pointer or an array of characters is.
+    ///
+    /// # Errors
+    ///
+    /// If the expression is none, or its value cannot be read there; the error says why.
+    pub fn value(
+        &self,
+        function: &Function,
+        body: &Body,
+        address: u64,
+        expression: &str,
+        as_text: bool,
+    ) -> Result<ReadValue, Error> {
+        let refuse = |why: String| Error::Value { expression: expression.to_owned(), why };
+        let parsed = Expression::parse(expression).map_err(|why| Error::Expression { why })?;
+        let mut item = match &parsed.start {
+            Start::Returned => Item {
+                location: Location::Register(X86_64::RAX.0),
+                first_bit: 0,
+                bits: None,
+                kind: self.type_of(function.declared),
+            },
+            Start::Variable(name) => {
+                self.item(body, address, name).map_err(|why| refuse(why.to_string()))?
+            }
+        };
+        for step in &parsed.steps {
+            item = self.step(item, step).map_err(refuse)?;
+        }
+        self.read(item, as_text).map_err(refuse)
+    }
+
+    /// A variable in scope, or a static one.
+    fn item(&self, body: &Body, address: u64, name: &str) -> Result<Item, String> {
+        let in_scope = self.in_scope(body, address);
+        let found = in_scope
+            .iter()
+            .rev()
+            .find(|id| self.text(**id, gimli::DW_AT_name).as_deref() == Some(name));
+        let id = match found {
+            Some(id) => *id,
+            None => self.static_variable(body.id.unit, name).ok_or_else(|| {
+                let names = in_scope.iter().filter_map(|id| self.text(*id, gimli::DW_AT_name));
+                let mut names: Vec<String> = names.collect();
+                names.dedup();
+                match names.is_empty() {
+                    true => "there is no such variable".to_owned(),
+                    false => format!("there is no such variable; there are {}", names.join(", ")),
+                }
+            })?,
+        };
+        let location = self.location(id, body, address).map_err(|gone| match gone {
+            Gone::Elsewhere(ranges) => {
+                let range = |range: &std::ops::Range<u64>| format!("{:#x}", range.start);
+                let first: Vec<String> = ranges.iter().take(3).map(range).collect();
+                format!("not available here, but from {} on", first.join(", "))
+            }
+            gone => gone.to_string(),
+        })?;
+        Ok(Item { location, first_bit: 0, bits: None, kind: self.type_of(id) })
+    }
+
+    /// A variable of a unit, or of another one.
+    fn static_variable(&self, unit: usize, name: &str) -> Option<EntryId> {
+        let units =
+            std::iter::once(unit).chain((0..self.units.len()).filter(|other| *other != unit));
+        let plain = name.rsplit("::").next().unwrap_or(name);
+        let mut found = units.filter_map(|unit| {
+            let of = self.units.get(unit)?;
+            let mut below = vec![EntryId { unit, offset: of.header.root_offset() }];
+            while let Some(id) = below.pop() {
+                for (id, entry) in self.children(id) {
+                    match entry.tag() {
+                        gimli::DW_TAG_variable => {
+                            let has_place = self.attribute(id, gimli::DW_AT_location).is_some();
+                            let is_it = self.text(id, gimli::DW_AT_name).as_deref() == Some(plain);
+                            if is_it && has_place {
+                                return Some(id);
+                            }
+                        }
+                        gimli::DW_TAG_namespace => below.push(id),
+                        _ => {}
+                    }
+                }
+            }
+            None
+        });
+        found.next()
+    }
+
+    fn step(&self, item: Item, step: &Access) -> Result<Item, String> {
+        match step {
+            Access::Member(name) => {
+                let item = match self.layout(item.kind) {
+                    Layout::Pointer { .. } => self.target(item)?,
+                    _ => item,
+                };
+                self.member(item, name)
+            }
+            Access::Target => self.target(item),
+            Access::Element(number) => self.element(item, *number),
+            Access::Address => match item.location {
+                Location::Memory(address) => Ok(Item {
+                    location: Location::Computed(address),
+                    first_bit: 0,
+                    bits: Some(64),
+                    kind: None,
+                }),
+                _ => Err("it is not in memory, and has no address".to_owned()),
+            },
+        }
+    }
+
+    /// What a pointer points to, or the first element of an array.
+    fn target(&self, item: Item) -> Result<Item, String> {
+        let to = match self.layout(item.kind) {
+            Layout::Pointer { to } => to,
+            Layout::Array { .. } => return self.element(item, 0),
+            _ => return Err(format!("{} is no pointer", self.type_name(item.kind))),
+        };
+        let location = Location::Memory(number(&item, 8)?);
+        Ok(Item { location, first_bit: 0, bits: None, kind: to })
+    }
+
+    fn element(&self, item: Item, index: i64) -> Result<Item, String> {
+        let (item, of) = match self.layout(item.kind) {
+            Layout::Array { of } => (item, of),
+            Layout::Pointer { to } => (self.target(item)?, to),
+            _ => return Err(format!("{} has no elements", self.type_name(item.kind))),
+        };
+        let size = self.size(of).ok_or("the size of its elements is not known")?;
+        let bytes = index.checked_mul(size.cast_signed()).ok_or("the place is out of range")?;
+        let Location::Memory(address) = item.location else {
+            return Err("it is not in memory".to_owned());
+        };
+        Ok(Item {
+            location: Location::Memory(address.add(bytes)),
+            first_bit: 0,
+            bits: None,
+            kind: of,
+        })
+    }
+
+    fn member(&self, item: Item, name: &str) -> Result<Item, String> {
+        let Layout::Structure = self.layout(item.kind) else {
+            return Err(format!("{} has no members", self.type_name(item.kind)));
+        };
+        // Fields of Rust's tuples are called `__0`.
+        let alternative = format!("__{name}");
+        let kind = self.plain(item.kind);
+        let mut names = Vec::new();
+        let found =
+            kind.and_then(|kind| self.find_member(kind, &[name, &alternative], &mut names, 0));
+        let Some((id, offset)) = found else {
+            names.truncate(12);
+            return Err(format!(
+                "{} has no member '{name}'; it has {}",
+                self.type_name(item.kind),
+                names.join(", ")
+            ));
+        };
+        let bits = self.number(id, gimli::DW_AT_bit_size);
+        let offset = item.first_bit.wrapping_add(offset);
+        let of_type = self.type_of(id);
+        let (location, first_bit) = match item.location {
+            Location::Memory(address) => {
+                let bytes = i64::try_from(offset / 8).map_err(|_| "the place is out of range")?;
+                (Location::Memory(address.add(bytes)), offset % 8)
+            }
+            Location::Parts(parts) => part(parts, offset)?,
+            location => (location, offset),
+        };
+        Ok(Item { location, first_bit, bits, kind: of_type })
+    }
+
+    /// A member of a structure, of what has no name in it, or of a base class, with its first bit.
+    fn find_member(
+        &self,
+        kind: EntryId,
+        wanted: &[&str],
+        names: &mut Vec<String>,
+        depth: usize,
+    ) -> Option<(EntryId, u64)> {
+        const MOST_DEPTH: usize = 8;
+        let mut inner = Vec::new();
+        for (id, entry) in self.children(kind) {
+            let is_member = entry.tag() == gimli::DW_TAG_member;
+            if !is_member && entry.tag() != gimli::DW_TAG_inheritance {
+                continue;
+            }
+            let Some(offset) = self.first_bit(id) else { continue };
+            match self.text(id, gimli::DW_AT_name).filter(|_| is_member) {
+                Some(name) if wanted.contains(&name.as_str()) => return Some((id, offset)),
+                Some(name) => names.push(name),
+                None => inner.push((id, offset)),
+            }
+        }
+        for (id, offset) in inner.into_iter().filter(|_| depth < MOST_DEPTH) {
+            let kind = self.plain(self.type_of(id));
+            let found = kind.and_then(|kind| self.find_member(kind, wanted, names, depth + 1));
+            if let Some((id, inside)) = found {
+                return Some((id, offset.wrapping_add(inside)));
+            }
+        }
+        None
+    }
+
+    /// First bit of a member in its structure.
+    fn first_bit(&self, id: EntryId) -> Option<u64> {
+        let bytes = match self.attribute(id, gimli::DW_AT_data_member_location) {
+            None => 0,
+            Some((_, value)) => value.udata_value()?,
+        };
+        let bits = self.number(id, gimli::DW_AT_data_bit_offset).unwrap_or(0);
+        let older = match self.number(id, gimli::DW_AT_bit_offset) {
+            // Counted from the highest bit of a unit of this size.
+            Some(offset) => {
+                let unit = self
+                    .number(id, gimli::DW_AT_byte_size)
+                    .or_else(|| self.size(self.type_of(id)))?;
+                let size = self.number(id, gimli::DW_AT_bit_size)?;
+                (unit * 8).checked_sub(offset.checked_add(size)?)?
+            }
+            None => 0,
+        };
+        bytes.checked_mul(8)?.checked_add(bits)?.checked_add(older)
+    }
+
+    /// The first instruction of a function's code at which its variables have their values: without optimization, they are
+    /// stored before its second line.
+    pub fn after_entry(&self, function: &Function, body: &Body) -> u64 {
+        let mut in_scope = self.in_scope(body, body.entry).into_iter();
+        let is_stored = |id: EntryId| {
+            let place = self.location(id, body, body.entry);
+            let entry = self.entry(id).is_some_and(|of| of.tag() == gimli::DW_TAG_formal_parameter);
+            entry && matches!(place, Ok(Location::Memory(_)))
+        };
+        if !in_scope.any(is_stored) {
+            return body.entry;
+        }
+        let lines = self.lines(function);
+        let later = lines.values().flatten().filter(|address| {
+            **address > body.entry && body.ranges.iter().any(|of| of.contains(address))
+        });
+        later.min().copied().unwrap_or(body.entry)
+    }
+
+    /// From where an item is read.
+    fn read(&self, mut item: Item, as_text: bool) -> Result<ReadValue, String> {
+        // A reference is what it refers to.
+        let is_reference = |kind: Option<EntryId>| {
+            let tag = kind.and_then(|kind| self.entry(kind)).map(|entry| entry.tag());
+            matches!(tag, Some(gimli::DW_TAG_reference_type | gimli::DW_TAG_rvalue_reference_type))
+        };
+        if is_reference(self.plain(item.kind)) {
+            item = self.target(item)?;
+        }
+        let layout = self.layout(item.kind);
+        if as_text {
+            return self.text_of(item, &layout);
+        }
+        let bits = |size: u64| u8::try_from(item.bits.unwrap_or(size.min(8) * 8)).unwrap_or(64);
+        let (size, shape) = match layout {
+            Layout::Number { size, signed } if size <= 8 => {
+                let first = u8::try_from(item.first_bit).unwrap_or(0);
+                (size, Shape::Number { signed, bits: (first, bits(size)) })
+            }
+            Layout::Pointer { .. } => (8, Shape::Address),
+            Layout::Truth => (1, Shape::Truth),
+            Layout::Character => (1, Shape::Character),
+            Layout::Float { size: size @ (4 | 8) } => (size, Shape::Float { size: size as u8 }),
+            Layout::Names { size, signed } if size <= 8 => {
+                let names = self.enumerators(item.kind);
+                (size, Shape::Names { signed, bits: bits(size), names })
+            }
+            Layout::Structure => {
+                if let Some(text) = self.string_object(&item) {
+                    return text;
+                }
+                let mut names = Vec::new();
+                let kind = self.plain(item.kind);
+                kind.and_then(|kind| self.find_member(kind, &[], &mut names, 0));
+                names.truncate(12);
+                let name = self.type_name(item.kind);
+                return Err(format!(
+                    "{name} has several values; its members are {}",
+                    names.join(", ")
+                ));
+            }
+            Layout::Array { .. } => {
+                let name = self.type_name(item.kind);
+                return Err(format!(
+                    "{name} has several values: [0] is the first, :string reads characters"
+                ));
+            }
+            // An address without a type.
+            Layout::Other if item.bits == Some(64) => (8, Shape::Address),
+            _ => {
+                return Err(format!(
+                    "values of the type {} are not read",
+                    self.type_name(item.kind)
+                ));
+            }
+        };
+        // A field of bits may reach into the next bytes.
+        let size = match item.first_bit + u64::from(bits(size)) {
+            end if end > size * 8 => 8,
+            _ => size,
+        };
+        Ok(ReadValue { number: number(&item, size)?, shape })
+    }
+
+    /// The text that a pointer or an array of characters is.
+    fn text_of(&self, item: Item, layout: &Layout) -> Result<ReadValue, String> {
+        let number = match (layout, &item.location) {
+            (Layout::Pointer { .. } | Layout::Number { size: 8, .. }, _) => number(&item, 8)?,
+            (Layout::Array { .. }, Location::Memory(address)) => address.clone(),
+            (Layout::Structure, _) => {
+                return self
+                    .string_object(&item)
+                    .unwrap_or_else(|| Err(format!("{} is no text", self.type_name(item.kind))));
+            }
+            _ => return Err(format!("{} is no text", self.type_name(item.kind))),
+        };
+        Ok(ReadValue { number, shape: Shape::Text { length: None } })
+    }
+
+    /// The text of an object that is one: C++'s `std::string`, Rust's `&str` and `String`, Go's `string`.
+    fn string_object(&self, item: &Item) -> Option<Result<ReadValue, String>> {
+        const NAMES: [&str; 3] = ["&str", "String", "string"];
+        // Members that lead to the text, and to its length.
+        const KINDS: [(&[&str], &[&str]); 4] = [
+            (&["_M_dataplus", "_M_p"], &["_M_string_length"]),
+            (&["data_ptr"], &["length"]),
+            (&["vec", "buf", "inner", "ptr", "pointer", "pointer"], &["vec", "len"]),
+            (&["str"], &["len"]),
+        ];
+        let name = self.text(self.plain(item.kind)?, gimli::DW_AT_name)?;
+        if !NAMES.contains(&name.as_str()) && !name.starts_with("basic_string<char,") {
+            return None;
+        }
+        let follow = |names: &[&str]| {
+            let start = Item {
+                location: item.location.clone(),
+                first_bit: item.first_bit,
+                bits: None,
+                kind: item.kind,
+            };
+            names.iter().try_fold(start, |item, name| self.member(item, name)).ok()
+        };
+        KINDS.iter().find_map(|(text, length)| {
+            let (text, length) = (follow(text)?, follow(length)?);
+            let read = || {
+                let length = Some(number(&length, 8)?);
+                Ok(ReadValue { number: number(&text, 8)?, shape: Shape::Text { length } })
+            };
+            Some(read())
+        })
+    }
+
+    fn enumerators(&self, kind: Option<EntryId>) -> Vec<(i64, String)> {
+        let Some(kind) = self.plain(kind) else { return Vec::new() };
+        let of = |(id, entry): (EntryId, crate::program::Entry<'_>)| {
+            let value = entry.attr_value(gimli::DW_AT_const_value)?;
+            let number =
+                value.sdata_value().or_else(|| value.udata_value().map(u64::cast_signed))?;
+            Some((number, self.text(id, gimli::DW_AT_name)?))
+        };
+        self.children(kind).into_iter().filter_map(of).take(MOST_NAMES).collect()
+    }
+
+    /// A type without names and qualifiers before it.
+    fn plain(&self, kind: Option<EntryId>) -> Option<EntryId> {
+        let mut kind = kind?;
+        for _ in 0..crate::program::MAX_REFERENCES {
+            let tag = self.entry(kind)?.tag();
+            let is_other = matches!(
+                tag,
+                gimli::DW_TAG_typedef
+                    | gimli::DW_TAG_const_type
+                    | gimli::DW_TAG_volatile_type
+                    | gimli::DW_TAG_restrict_type
+                    | gimli::DW_TAG_atomic_type
+            );
+            if !is_other {
+                return Some(kind);
+            }
+            kind = self.type_of(kind)?;
+        }
+        None
+    }
+
+    fn layout(&self, kind: Option<EntryId>) -> Layout {
+        let Some((id, entry)) = self.plain(kind).and_then(|id| Some((id, self.entry(id)?))) else {
+            return Layout::Other;
+        };
+        let size = self.number(id, gimli::DW_AT_byte_size).unwrap_or(0);
+        match entry.tag() {
+            gimli::DW_TAG_base_type => match entry.attr_value(gimli::DW_AT_encoding) {
+                Some(AttributeValue::Encoding(encoding)) => match encoding {
+                    gimli::DW_ATE_boolean => Layout::Truth,
+                    gimli::DW_ATE_signed_char | gimli::DW_ATE_unsigned_char if size == 1 => {
+                        match self.text(id, gimli::DW_AT_name).as_deref() {
+                            Some("char") => Layout::Character,
+                            _ => Layout::Number {
+                                size,
+                                signed: encoding == gimli::DW_ATE_signed_char,
+                            },
+                        }
+                    }
+                    gimli::DW_ATE_float => Layout::Float { size },
+                    gimli::DW_ATE_signed => Layout::Number { size, signed: true },
+                    gimli::DW_ATE_unsigned | gimli::DW_ATE_UTF | gimli::DW_ATE_address => {
+                        Layout::Number { size, signed: false }
+                    }
+                    _ => Layout::Other,
+                },
+                _ => Layout::Other,
+            },
+            gimli::DW_TAG_pointer_type
+            | gimli::DW_TAG_reference_type
+            | gimli::DW_TAG_rvalue_reference_type => Layout::Pointer { to: self.type_of(id) },
+            gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type | gimli::DW_TAG_union_type => {
+                Layout::Structure
+            }
+            gimli::DW_TAG_array_type => Layout::Array { of: self.type_of(id) },
+            gimli::DW_TAG_enumeration_type => {
+                let of = self.layout(self.type_of(id));
+                let signed = matches!(of, Layout::Number { signed: true, .. });
+                Layout::Names { size, signed }
+            }
+            _ => Layout::Other,
+        }
+    }
+
+    /// Size of a type in bytes.
+    fn size(&self, kind: Option<EntryId>) -> Option<u64> {
+        let id = self.plain(kind)?;
+        if let Some(size) = self.number(id, gimli::DW_AT_byte_size) {
+            return Some(size);
+        }
+        match self.layout(Some(id)) {
+            Layout::Pointer { .. } => Some(8),
+            Layout::Array { of } => {
+                let counts = self.array_counts(id);
+                let of = self.plain(of)?;
+                let size = self.number(of, gimli::DW_AT_byte_size)?;
+                counts.into_iter().try_fold(size, |size, count| size.checked_mul(count?))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The value of an item that has this number of bytes.
+fn number(item: &Item, size: u64) -> Result<Number, String> {
+    let size = u8::try_from(size).map_err(|_| "it is too large")?;
+    match &item.location {
+        Location::Memory(address) => {
+            if !matches!(size, 1 | 2 | 4 | 8) {
+                return Err(format!("values of {size} bytes are not read"));
+            }
+            Ok(address.clone().load(size))
+        }
+        Location::Register(register) => general(*register).map(Number::of),
+        Location::Computed(number) => Ok(number.clone()),
+        Location::Bytes(bytes) => {
+            let mut word = [0; 8];
+            let count = bytes.len().min(8);
+            word[..count].copy_from_slice(&bytes[..count]);
+            Ok(Number::of(Base::Constant(u64::from_le_bytes(word))))
+        }
+        Location::Parts(parts) => match parts.first() {
+            Some((Some(Location::Register(register)), bits)) if *bits >= u64::from(size) * 8 => {
+                general(*register).map(Number::of)
+            }
+            _ => Err("it is in several parts".to_owned()),
+        },
+    }
+}
+
+/// A register that programs in the kernel see.
+fn general(register: u16) -> Result<Base, String> {
+    match register <= X86_64::RA.0 {
+        true => Ok(Base::Register(register)),
+        false => {
+            let name = X86_64::register_name(Register(register)).unwrap_or("another register");
+            Err(format!("it is in {name}, which the kernel does not hand to programs"))
+        }
+    }
+}
+
+/// The part of a value in which a bit is, and the number of that bit in it.
+fn part(parts: Vec<(Option<Location>, u64)>, bit: u64) -> Result<(Location, u64), String> {
+    let mut first = 0;
+    for (part, bits) in parts {
+        if (first..first + bits).contains(&bit) {
+            return match part {
+                Some(Location::Memory(address)) => {
+                    let inside = bit - first;
+                    let bytes =
+                        i64::try_from(inside / 8).map_err(|_| "the place is out of range")?;
+                    Ok((Location::Memory(address.add(bytes)), inside % 8))
+                }
+                Some(part) => Ok((part, bit - first)),
+                None => Err("optimized out".to_owned()),
+            };
+        }
+        first = first.saturating_add(bits);
+    }
+    Err("it is in no part of the value".to_owned())
+}

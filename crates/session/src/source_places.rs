@@ -1,0 +1,373 @@
+//! Places in programs by source: lines of functions, and functions of which calls were inlined.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use pyrograph_event::request::{Place, Trigger};
+use pyrograph_event::traced::{MOST_STEPS, MOST_VALUES, ReadBase, ReadNumber, ReadStep, ReadValue};
+use pyrograph_probe::{Base, Body, Function, Number, Program, Shape, Step, Variable, View};
+use pyrograph_record::nearest;
+use pyrograph_symbol::Locator;
+
+use crate::error::PlaceError;
+use crate::places::split_file;
+
+/// Number of lines that an error lists.
+const MOST_LISTED: usize = 12;
+
+/// What stands behind the file of a place: `handle`, `handle:42`, `handle@app.c:42`, `@app.c:42`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SourcePlace<'a> {
+    /// The function, by any of its names. `None` for whichever has the line.
+    pub function: Option<&'a str>,
+    /// The source file, or the end of its path.
+    pub file: Option<&'a str>,
+    /// The line in the source file. `None` for the calls of the function.
+    pub line: Option<u32>,
+}
+
+impl<'a> SourcePlace<'a> {
+    /// Parses a place. `None` if it has neither a line nor a function.
+    pub fn parse(text: &'a str) -> Option<Self> {
+        let (before, line) = match text.rsplit_once(':') {
+            Some((before, line)) if !before.ends_with(':') => match line.parse().ok() {
+                Some(line) => (before, Some(line)),
+                None => (text, None),
+            },
+            _ => (text, None),
+        };
+        // Without a line, what follows `@` is the version of a symbol.
+        let (function, file) = match before.rsplit_once('@').filter(|_| line.is_some()) {
+            Some((function, file)) => (function, Some(file).filter(|file| !file.is_empty())),
+            None => (before, None),
+        };
+        let function = Some(function).filter(|function| !function.is_empty());
+        (function.is_some() || file.is_some()).then_some(Self { function, file, line })
+    }
+}
+
+/// Returns the instructions at which a line begins.
+///
+/// # Errors
+///
+/// If there is no debug information, or no such function, source file or line.
+pub(crate) fn line(path: &Path, place: SourcePlace<'_>, line: u32) -> Result<Trigger, PlaceError> {
+    let program = Program::open(path, &Locator::default())?;
+    let view = program.read()?;
+    let functions = functions_of(&view, path, place)?;
+    let addresses = addresses_of(&view, &functions, path, place, line)?;
+    Ok(trigger(&program, addresses, false))
+}
+
+/// A function of a file, as its source and its debug information have it.
+#[derive(Clone, Debug)]
+pub struct SourceFunction {
+    /// The function and its code.
+    pub function: Function,
+    /// For each line at which code begins, the number of places where it does.
+    pub lines: BTreeMap<u32, usize>,
+    /// The variables that are in scope at the line that was asked for, at each of its places.
+    pub variables: Vec<Vec<Variable>>,
+}
+
+/// Returns the functions that `uprobe:FILE:FUNCTION[:LINE]` or `uprobe:FILE:@SOURCE:LINE` names, with their lines. With a
+/// line, only those that have code there, and the variables. `None` if the text has another form, names none of the
+/// functions, or the file has no debug information: then its symbols are all that is known.
+///
+/// # Errors
+///
+/// If no code begins at the line, or the file has no debug information and a line is asked for.
+pub fn source_functions(text: &str) -> Option<Result<Vec<SourceFunction>, PlaceError>> {
+    let (path, named) = split_file(text.strip_prefix("uprobe:")?)?;
+    let place = SourcePlace::parse(named).filter(|_| !named.contains(['*', '?']))?;
+    match place.line {
+        Some(_) => Some(described(Path::new(path), place, &Locator::default())),
+        // It may be a part of a symbol's name: nothing is downloaded for that.
+        None => described(Path::new(path), place, &here()).ok().map(Ok),
+    }
+}
+
+/// Where debug files of this machine are.
+fn here() -> Locator {
+    Locator { debuginfod: None, ..Locator::default() }
+}
+
+fn described(
+    path: &Path,
+    place: SourcePlace<'_>,
+    locator: &Locator,
+) -> Result<Vec<SourceFunction>, PlaceError> {
+    let program = Program::open(path, locator)?;
+    let view = program.read()?;
+    let functions = functions_of(&view, path, place)?;
+    if let Some(line) = place.line {
+        addresses_of(&view, &functions, path, place, line)?;
+    }
+    let described = functions.into_iter().filter_map(|function| {
+        let lines = view.lines(&function);
+        let places = match place.line {
+            Some(line) => lines.get(&line)?.iter().copied().collect(),
+            None => Vec::new(),
+        };
+        let at = |address: u64| {
+            let contains = |body: &&Body| body.ranges.iter().any(|of| of.contains(&address));
+            let body = function.bodies.iter().rfind(contains)?;
+            Some(view.variables(body, address))
+        };
+        let variables = places.into_iter().filter_map(at).collect();
+        let lines = lines.into_iter().map(|(line, places)| (line, places.len())).collect();
+        Some(SourceFunction { function, lines, variables })
+    });
+    Ok(described.collect())
+}
+
+/// Returns the first instructions of a function, by any of its names, and of its calls that were inlined; for `returns`
+/// only of the function.
+///
+/// # Errors
+///
+/// If there is no debug information, or no such function.
+pub(crate) fn function(path: &Path, name: &str, returns: bool) -> Result<Trigger, PlaceError> {
+    let program = Program::open(path, &Locator::default())?;
+    let view = program.read()?;
+    let place = SourcePlace { function: Some(name), file: None, line: None };
+    let functions = functions_of(&view, path, place)?;
+    let bodies = functions.iter().flat_map(|function| &function.bodies);
+    let is_wanted = |body: &&Body| !returns || body.inlined_into.is_none();
+    let entries: BTreeSet<u64> = bodies.filter(is_wanted).map(|body| body.entry).collect();
+    if entries.is_empty() {
+        return Err(PlaceError::InlinedOnly { name: name.to_owned(), path: path.to_owned() });
+    }
+    Ok(trigger(&program, entries, returns))
+}
+
+/// Same as [`function`], for a function that has a symbol; `None` if no call of it was inlined, as far as is known: no
+/// debug information is downloaded for this.
+pub(crate) fn with_inlined(path: &Path, name: &str) -> Option<Trigger> {
+    let program = Program::open(path, &here()).ok()?;
+    let functions = program.read().ok()?.functions(|of| of == name);
+    let bodies = || functions.iter().flat_map(|function| &function.bodies);
+    let is_inlined = bodies().any(|body| body.inlined_into.is_some());
+    is_inlined.then(|| trigger(&program, bodies().map(|body| body.entry).collect(), false))
+}
+
+/// A value that is read at a place, by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NamedValue {
+    /// Its name: that of the expression, or one that was given.
+    pub name: String,
+    /// How it is shown.
+    pub shape: Shape,
+}
+
+/// A place with the values that are read there.
+#[derive(Debug)]
+pub(crate) struct PlaceWithValues {
+    pub trigger: Trigger,
+    /// The values.
+    pub values: Vec<NamedValue>,
+    /// For each instruction of the trigger, from where each value is read.
+    pub reads: Vec<Vec<ReadValue>>,
+}
+
+/// Returns a place with values: `NAME=EXPRESSION`, or an expression alone; `:string` behind it reads a text.
+///
+/// # Errors
+///
+/// If there is no debug information, no such function or line, or a value cannot be read at one of the instructions.
+pub(crate) fn with_values(
+    path: &Path,
+    place: SourcePlace<'_>,
+    returns: bool,
+    values: &[&str],
+) -> Result<PlaceWithValues, PlaceError> {
+    if values.len() > MOST_VALUES {
+        return Err(PlaceError::TooManyValues { most: MOST_VALUES });
+    }
+    let program = Program::open(path, &Locator::default())?;
+    let view = program.read()?;
+    let functions = functions_of(&view, path, place)?;
+    let mut wanted: BTreeMap<u64, (&Function, &Body)> = BTreeMap::new();
+    for function in &functions {
+        let lines = place.line.map(|line| view.lines(function).remove(&line).unwrap_or_default());
+        for body in function.bodies.iter().filter(|of| !returns || of.inlined_into.is_none()) {
+            match &lines {
+                Some(lines) => wanted.extend(lines.iter().filter_map(|address| {
+                    let is_in = body.ranges.iter().any(|of| of.contains(address));
+                    is_in.then_some((*address, (function, body)))
+                })),
+                None if returns => {
+                    wanted.insert(body.entry, (function, body));
+                }
+                None => {
+                    wanted.insert(view.after_entry(function, body), (function, body));
+                }
+            }
+        }
+    }
+    if let Some(line) = place.line.filter(|_| wanted.is_empty()) {
+        // The error names the lines that there are.
+        addresses_of(&view, &functions, path, place, line)?;
+    }
+    let (mut named, mut reads) = (Vec::new(), Vec::new());
+    for (address, (function, body)) in &wanted {
+        let mut of_place = Vec::new();
+        named.clear();
+        for value in values {
+            let (name, expression, as_text) = split_value(value);
+            let read = view.value(function, body, *address, expression, as_text)?;
+            let number = |number: &Number| read_number(number, *address, expression);
+            of_place.push(match &read.shape {
+                Shape::Text { length: Some(length) } => {
+                    ReadValue::TextOf(number(&read.number)?, number(length)?)
+                }
+                Shape::Text { length: None } => ReadValue::Text(number(&read.number)?),
+                _ => ReadValue::Number(number(&read.number)?),
+            });
+            named.push(NamedValue { name: name.to_owned(), shape: read.shape });
+        }
+        reads.push(of_place);
+    }
+    let trigger = trigger(&program, wanted.into_keys().collect(), returns);
+    Ok(PlaceWithValues { trigger, values: named, reads })
+}
+
+/// Splits `name=expression:string` into the name, the expression, and true for a text.
+fn split_value(text: &str) -> (&str, &str, bool) {
+    let (name, expression) =
+        text.split_once('=').map_or((None, text), |(name, of)| (Some(name), of));
+    let plain = expression.strip_suffix(":string");
+    let expression_alone = plain.unwrap_or(expression);
+    (name.unwrap_or(expression_alone), expression_alone, plain.is_some())
+}
+
+/// A number as programs in the kernel compute it at an instruction.
+fn read_number(number: &Number, address: u64, expression: &str) -> Result<ReadNumber, PlaceError> {
+    let refuse = |why| PlaceError::Value { expression: expression.to_owned(), why };
+    let base = match number.base {
+        Base::Register(register) => ReadBase::Register(register),
+        Base::Constant(number) => ReadBase::Constant(number),
+        Base::Static(place) => ReadBase::Distance(place.wrapping_sub(address).cast_signed()),
+        Base::ThreadLocal(_) => return Err(refuse("thread-local variables are not read")),
+    };
+    let mut steps = Vec::new();
+    let mut add = 0i64;
+    for step in &number.steps {
+        match step {
+            Step::Add(number) => add = add.wrapping_add(*number),
+            Step::Load(load) => {
+                steps.push(ReadStep { add, load: *load });
+                add = 0;
+            }
+        }
+    }
+    if add != 0 {
+        steps.push(ReadStep { add, load: 0 });
+    }
+    match steps.len() > MOST_STEPS {
+        true => Err(refuse("too many pointers lead to it")),
+        false => Ok(ReadNumber { base, steps }),
+    }
+}
+
+fn trigger(program: &Program, addresses: BTreeSet<u64>, returns: bool) -> Trigger {
+    let offsets = addresses.into_iter().filter_map(|address| program.image().offset_of(address));
+    let places = offsets.map(|offset| Place { offset, semaphore: 0 }).collect();
+    Trigger::Places { path: program.path().to_owned(), places, returns }
+}
+
+/// The functions of a place that have code.
+fn functions_of(
+    view: &View<'_>,
+    path: &Path,
+    place: SourcePlace<'_>,
+) -> Result<Vec<Function>, PlaceError> {
+    let mut functions = view.functions(|name| place.function.is_none_or(|wanted| wanted == name));
+    if let Some(file) = place.file {
+        functions.retain(|function| function.file.as_deref().is_some_and(|of| is_path(of, file)));
+    }
+    if !functions.is_empty() {
+        return Ok(functions);
+    }
+    let all = view.functions(|_| true);
+    let path = path.to_owned();
+    Err(match (place.function, place.file) {
+        (Some(name), _) => {
+            let names = all.into_iter().map(|function| function.name);
+            PlaceError::NoFunction { name: name.to_owned(), path, near: nearest(name, names) }
+        }
+        (None, file) => {
+            let name = file.unwrap_or_default();
+            let files: BTreeSet<String> = all.into_iter().filter_map(|of| of.file).collect();
+            let last = |file: &String| file.rsplit('/').next().unwrap_or(file).to_owned();
+            let near = nearest(name, files.iter().map(last));
+            PlaceError::NoSource { name: name.to_owned(), path, near }
+        }
+    })
+}
+
+/// Returns true if a path is `wanted`, or ends with its parts.
+fn is_path(path: &str, wanted: &str) -> bool {
+    path.strip_suffix(wanted)
+        .is_some_and(|before| before.is_empty() || before.ends_with('/') || wanted.starts_with('/'))
+}
+
+fn addresses_of(
+    view: &View<'_>,
+    functions: &[Function],
+    path: &Path,
+    place: SourcePlace<'_>,
+    line: u32,
+) -> Result<BTreeSet<u64>, PlaceError> {
+    let (mut found, mut lines) = (BTreeSet::new(), BTreeSet::new());
+    for function in functions {
+        let mut of_function = view.lines(function);
+        found.extend(of_function.remove(&line).unwrap_or_default());
+        lines.extend(of_function.into_keys());
+    }
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    // The nearest lines, in their order.
+    let mut lines: Vec<u32> = lines.into_iter().collect();
+    lines.sort_by_key(|known| known.abs_diff(line));
+    lines.truncate(MOST_LISTED);
+    lines.sort_unstable();
+    let what = match (place.function, place.file) {
+        (Some(function), _) => function.to_owned(),
+        (None, file) => file.unwrap_or_default().to_owned(),
+    };
+    Err(PlaceError::NoLine { path: path.to_owned(), what, line, lines })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_by_source() {
+        let place = |function, file, line| Some(SourcePlace { function, file, line });
+        let check = |text, expect| assert_eq!(SourcePlace::parse(text), expect, "{text}");
+        check("handle", place(Some("handle"), None, None));
+        check("handle:42", place(Some("handle"), None, Some(42)));
+        check("shop::Order::price", place(Some("shop::Order::price"), None, None));
+        check("shop::Order::price:7", place(Some("shop::Order::price"), None, Some(7)));
+        check("handle@src/app.c:42", place(Some("handle"), Some("src/app.c"), Some(42)));
+        check("@app.c:42", place(None, Some("app.c"), Some(42)));
+        check("memcpy@GLIBC_2.14", place(Some("memcpy@GLIBC_2.14"), None, None));
+        check("a::7", place(Some("a::7"), None, None));
+        check("", None);
+        check(":42", None);
+    }
+
+    #[test]
+    fn paths_end_with_whole_parts() {
+        let path = "/src/shop/app.c";
+        for wanted in ["app.c", "shop/app.c", "/src/shop/app.c"] {
+            assert!(is_path(path, wanted), "{wanted}");
+        }
+        for wanted in ["pp.c", "hop/app.c", "app", "other/app.c"] {
+            assert!(!is_path(path, wanted), "{wanted}");
+        }
+    }
+}
