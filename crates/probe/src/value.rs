@@ -45,8 +45,8 @@ pub enum Shape {
     Names {
         /// True if it may be negative.
         signed: bool,
-        /// Number of its bits.
-        bits: u8,
+        /// Its first bit, and the number of its bits.
+        bits: (u8, u8),
         /// Values and their names.
         names: Vec<(i64, String)>,
     },
@@ -73,8 +73,8 @@ impl Shape {
             },
             Self::Float { size: 4 } => f32::from_bits(value as u32).to_string(),
             Self::Float { .. } => f64::from_bits(value).to_string(),
-            Self::Names { signed, bits, names } => {
-                let number = cut(value, *bits, *signed);
+            Self::Names { signed, bits: (first, count), names } => {
+                let number = cut(value >> (first & 63), *count, *signed);
                 let name = names.iter().find(|(known, _)| *known == number);
                 name.map_or_else(|| number.to_string(), |(_, name)| name.clone())
             }
@@ -237,6 +237,9 @@ impl View<'_> {
             Layout::Array { .. } => return self.element(item, 0),
             _ => return Err(format!("{} is no pointer", self.type_name(item.kind))),
         };
+        if item.first_bit != 0 {
+            return Err("it lies in the midst of a register".to_owned());
+        }
         let location = Location::Memory(number(&item, 8)?);
         Ok(Item { location, first_bit: 0, bits: None, kind: to })
     }
@@ -287,7 +290,14 @@ impl View<'_> {
                 (Location::Memory(address.add(bytes)), offset % 8)
             }
             Location::Parts(parts) => part(parts, offset)?,
-            location => (location, offset),
+            Location::Bytes(mut bytes) => {
+                let before = usize::try_from(offset / 8).unwrap_or(usize::MAX);
+                bytes.drain(..before.min(bytes.len()));
+                (Location::Bytes(bytes), offset % 8)
+            }
+            // A register or a computed number has eight bytes.
+            location if offset < 64 => (location, offset),
+            _ => return Err("it is not where the rest of its structure is".to_owned()),
         };
         Ok(Item { location, first_bit, bits, kind: of_type })
     }
@@ -378,20 +388,30 @@ impl View<'_> {
         if as_text {
             return self.text_of(item, &layout);
         }
-        let bits = |size: u64| u8::try_from(item.bits.unwrap_or(size.min(8) * 8)).unwrap_or(64);
+        let bits = |size: u64| {
+            let count = u8::try_from(item.bits.unwrap_or(size.min(8) * 8)).unwrap_or(64);
+            (u8::try_from(item.first_bit).unwrap_or(0), count)
+        };
+        // Less than whole bytes, or in the midst of a register.
+        let is_part = item.first_bit != 0 || item.bits.is_some_and(|bits| bits % 8 != 0);
         let (size, shape) = match layout {
             Layout::Number { size, signed } if size <= 8 => {
-                let first = u8::try_from(item.first_bit).unwrap_or(0);
-                (size, Shape::Number { signed, bits: (first, bits(size)) })
+                (size, Shape::Number { signed, bits: bits(size) })
             }
-            Layout::Pointer { .. } => (8, Shape::Address),
-            Layout::Truth => (1, Shape::Truth),
-            Layout::Character => (1, Shape::Character),
-            Layout::Float { size: size @ (4 | 8) } => (size, Shape::Float { size: size as u8 }),
             Layout::Names { size, signed } if size <= 8 => {
                 let names = self.enumerators(item.kind);
                 (size, Shape::Names { signed, bits: bits(size), names })
             }
+            Layout::Truth | Layout::Character if is_part => {
+                (1, Shape::Number { signed: false, bits: bits(1) })
+            }
+            Layout::Truth => (1, Shape::Truth),
+            Layout::Character => (1, Shape::Character),
+            Layout::Pointer { .. } | Layout::Float { .. } if is_part => {
+                return Err("it lies in the midst of a register".to_owned());
+            }
+            Layout::Pointer { .. } => (8, Shape::Address),
+            Layout::Float { size: size @ (4 | 8) } => (size, Shape::Float { size: size as u8 }),
             Layout::Structure => {
                 if let Some(text) = self.string_object(&item) {
                     return text;
@@ -401,10 +421,8 @@ impl View<'_> {
                 kind.and_then(|kind| self.find_member(kind, &[], &mut names, 0));
                 names.truncate(12);
                 let name = self.type_name(item.kind);
-                return Err(format!(
-                    "{name} has several values; its members are {}",
-                    names.join(", ")
-                ));
+                let names = names.join(", ");
+                return Err(format!("{name} has several values; its members are {names}"));
             }
             Layout::Array { .. } => {
                 let name = self.type_name(item.kind);
@@ -415,14 +433,12 @@ impl View<'_> {
             // An address without a type.
             Layout::Other if item.bits == Some(64) => (8, Shape::Address),
             _ => {
-                return Err(format!(
-                    "values of the type {} are not read",
-                    self.type_name(item.kind)
-                ));
+                let name = self.type_name(item.kind);
+                return Err(format!("values of the type {name} are not read"));
             }
         };
         // A field of bits may reach into the next bytes.
-        let size = match item.first_bit + u64::from(bits(size)) {
+        let size = match item.first_bit + u64::from(bits(size).1) {
             end if end > size * 8 => 8,
             _ => size,
         };
@@ -432,6 +448,7 @@ impl View<'_> {
     /// The text that a pointer or an array of characters is.
     fn text_of(&self, item: Item, layout: &Layout) -> Result<ReadValue, String> {
         let number = match (layout, &item.location) {
+            _ if item.first_bit != 0 => return Err("it lies in the midst of a register".to_owned()),
             (Layout::Pointer { .. } | Layout::Number { size: 8, .. }, _) => number(&item, 8)?,
             (Layout::Array { .. }, Location::Memory(address)) => address.clone(),
             (Layout::Structure, _) => {
@@ -470,6 +487,9 @@ impl View<'_> {
         KINDS.iter().find_map(|(text, length)| {
             let (text, length) = (follow(text)?, follow(length)?);
             let read = || {
+                if text.first_bit != 0 || length.first_bit != 0 {
+                    return Err("it lies in the midst of a register".to_owned());
+                }
                 let length = Some(number(&length, 8)?);
                 Ok(ReadValue { number: number(&text, 8)?, shape: Shape::Text { length } })
             };
@@ -586,6 +606,9 @@ fn number(item: &Item, size: u64) -> Result<Number, String> {
         Location::Bytes(bytes) => {
             let mut word = [0; 8];
             let count = bytes.len().min(8);
+            if count == 0 {
+                return Err("its bytes are not known".to_owned());
+            }
             word[..count].copy_from_slice(&bytes[..count]);
             Ok(Number::of(Base::Constant(u64::from_le_bytes(word))))
         }

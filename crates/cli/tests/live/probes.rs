@@ -220,6 +220,7 @@ const EXPRESSIONS: &[(&str, &str)] = &[
     ("node->second", "%u"),
     ("node->third", "%d"),
     ("node->weight", "%g"),
+    ("node->flag", "%d"),
     ("point.x", "%hd"),
     ("point.y", "%hd"),
     ("list[2]", "%d"),
@@ -318,6 +319,7 @@ fn values_are_those_of_a_debugger() {
     let others = [
         ("color", ["GREEN", "BLUE"]),
         ("is_first", ["true", "false"]),
+        ("node->shade", ["GREEN", "BLUE"]),
         ("letter", ["'b'", "'c'"]),
         ("text:string", [r#""first""#, r#""second \"quoted\"""#]),
         ("node->name:string", [r#""first""#, r#""second \"quoted\"""#]),
@@ -367,6 +369,15 @@ fn values_of_optimized_code_are_right_or_refused() {
             }
         }
         assert!(right > 2, "{compiler:?}: {right}");
+        // A structure in a register.
+        let corner = line_in(VALUES, "a corner");
+        let values = by_trace_of(program, "corner", corner, &["point.x", "point.y", "color"]);
+        let expect = [["9", "10", "GREEN"], ["-3", "4", "BLUE"]];
+        match values {
+            Ok(values) => assert_eq!(values, expect, "{compiler:?}"),
+            // LLVM puts such a variable together by arithmetic.
+            Err(said) => assert!(compiler[0] != "gcc" && said.contains("cannot be read there")),
+        }
     }
 }
 

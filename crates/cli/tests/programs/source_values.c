@@ -16,6 +16,8 @@ struct node {
 	union { long whole; struct { int low, high; }; };
 	unsigned first : 3, second : 7;
 	signed third : 5;
+	enum color shade : 4;
+	bool flag : 1;
 	double weight;
 };
 
@@ -24,6 +26,12 @@ typedef struct node node_t;
 static long total = 40;
 unsigned char bytes[4] = { 1, 2, 250, 255 };
 struct node *first_node;
+
+// In one register.
+__attribute__((noinline)) long corner(struct point point, enum color color)
+{
+	return point.x * 3 + point.y + color; // a corner
+}
 
 __attribute__((noinline)) long visit(node_t *node, const char *text, unsigned short count, char letter)
 {
@@ -44,13 +52,13 @@ __attribute__((noinline)) long visit(node_t *node, const char *text, unsigned sh
 	visits++;
 	total += count; // here
 	return total + large + unsigned_large + color + (long)ratio + (long)weight + strlen(own) + *second + point.x
-		+ seven + letter + strlen(text) + is_first + list[2];
+		+ corner(point, color) + seven + letter + strlen(text) + is_first + list[2];
 }
 
 int main(void)
 {
-	struct node second = { 2, NULL, "second \"quoted\"", "tag2", { { 1, 2 }, { -3, 4 }, { 5, 6 } }, { 0x500000006L }, 5, 100, -4, 2.25 };
-	struct node first = { 1, &second, "first", "seventh", { { 7, 8 }, { 9, 10 }, { 11, -12 } }, { -1L }, 2, 64, 7, -0.5 };
+	struct node second = { 2, NULL, "second \"quoted\"", "tag2", { { 1, 2 }, { -3, 4 }, { 5, 6 } }, { 0x500000006L }, 5, 100, -4, BLUE, true, 2.25 };
+	struct node first = { 1, &second, "first", "seventh", { { 7, 8 }, { 9, 10 }, { 11, -12 } }, { -1L }, 2, 64, 7, GREEN, false, -0.5 };
 	long sum = 0;
 
 	first_node = &first;

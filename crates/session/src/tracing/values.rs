@@ -52,7 +52,7 @@ mod tests {
             named("flag", Shape::Number { signed: false, bits: (5, 3) }),
             named(
                 "kind",
-                Shape::Names { signed: false, bits: 32, names: vec![(5, "GREEN".to_owned())] },
+                Shape::Names { signed: false, bits: (0, 32), names: vec![(5, "GREEN".to_owned())] },
             ),
             named("body", Shape::Text { length: None }),
         ];
