@@ -31,6 +31,7 @@ mod error;
 mod expression;
 mod frame;
 mod functions;
+mod layout;
 mod lines;
 mod location;
 mod program;

@@ -1,15 +1,13 @@
 //! Values of expressions: from where a program in the kernel reads them, and how they are shown.
 
-use gimli::{AttributeValue, Register, X86_64};
+use gimli::{Register, X86_64};
 
 use crate::error::Error;
 use crate::expression::{Access, Expression, Start};
 use crate::functions::{Body, Function};
+use crate::layout::Layout;
 use crate::location::{Base, Gone, Location, Number};
 use crate::program::{EntryId, View};
-
-/// Maximum number of names of an enumeration.
-const MOST_NAMES: usize = 1024;
 
 /// Where a value is read from, and how it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,19 +98,6 @@ struct Item {
     first_bit: u64,
     bits: Option<u64>,
     kind: Option<EntryId>,
-}
-
-/// Layout of a type that is read.
-enum Layout {
-    Number { size: u64, signed: bool },
-    Float { size: u64 },
-    Truth,
-    Character,
-    Pointer { to: Option<EntryId> },
-    Names { size: u64, signed: bool },
-    Structure,
-    Array { of: Option<EntryId> },
-    Other,
 }
 
 impl View<'_> {
@@ -271,8 +256,7 @@ impl View<'_> {
         let alternative = format!("__{name}");
         let kind = self.plain(item.kind);
         let mut names = Vec::new();
-        let found =
-            kind.and_then(|kind| self.find_member(kind, &[name, &alternative], &mut names, 0));
+        let found = kind.and_then(|kind| self.find_member(kind, &[name, &alternative], &mut names));
         let Some((id, offset)) = found else {
             names.truncate(12);
             return Err(format!(
@@ -300,59 +284,6 @@ impl View<'_> {
             _ => return Err("it is not where the rest of its structure is".to_owned()),
         };
         Ok(Item { location, first_bit, bits, kind: of_type })
-    }
-
-    /// A member of a structure, of what has no name in it, or of a base class, with its first bit.
-    fn find_member(
-        &self,
-        kind: EntryId,
-        wanted: &[&str],
-        names: &mut Vec<String>,
-        depth: usize,
-    ) -> Option<(EntryId, u64)> {
-        const MOST_DEPTH: usize = 8;
-        let mut inner = Vec::new();
-        for (id, entry) in self.children(kind) {
-            let is_member = entry.tag() == gimli::DW_TAG_member;
-            if !is_member && entry.tag() != gimli::DW_TAG_inheritance {
-                continue;
-            }
-            let Some(offset) = self.first_bit(id) else { continue };
-            match self.text(id, gimli::DW_AT_name).filter(|_| is_member) {
-                Some(name) if wanted.contains(&name.as_str()) => return Some((id, offset)),
-                Some(name) => names.push(name),
-                None => inner.push((id, offset)),
-            }
-        }
-        for (id, offset) in inner.into_iter().filter(|_| depth < MOST_DEPTH) {
-            let kind = self.plain(self.type_of(id));
-            let found = kind.and_then(|kind| self.find_member(kind, wanted, names, depth + 1));
-            if let Some((id, inside)) = found {
-                return Some((id, offset.wrapping_add(inside)));
-            }
-        }
-        None
-    }
-
-    /// First bit of a member in its structure.
-    fn first_bit(&self, id: EntryId) -> Option<u64> {
-        let bytes = match self.attribute(id, gimli::DW_AT_data_member_location) {
-            None => 0,
-            Some((_, value)) => value.udata_value()?,
-        };
-        let bits = self.number(id, gimli::DW_AT_data_bit_offset).unwrap_or(0);
-        let older = match self.number(id, gimli::DW_AT_bit_offset) {
-            // Counted from the highest bit of a unit of this size.
-            Some(offset) => {
-                let unit = self
-                    .number(id, gimli::DW_AT_byte_size)
-                    .or_else(|| self.size(self.type_of(id)))?;
-                let size = self.number(id, gimli::DW_AT_bit_size)?;
-                (unit * 8).checked_sub(offset.checked_add(size)?)?
-            }
-            None => 0,
-        };
-        bytes.checked_mul(8)?.checked_add(bits)?.checked_add(older)
     }
 
     /// The first instruction of a function's code at which its variables have their values: without optimization, they are
@@ -418,7 +349,7 @@ impl View<'_> {
                 }
                 let mut names = Vec::new();
                 let kind = self.plain(item.kind);
-                kind.and_then(|kind| self.find_member(kind, &[], &mut names, 0));
+                kind.and_then(|kind| self.find_member(kind, &[], &mut names));
                 names.truncate(12);
                 let name = self.type_name(item.kind);
                 let names = names.join(", ");
@@ -495,99 +426,6 @@ impl View<'_> {
             };
             Some(read())
         })
-    }
-
-    fn enumerators(&self, kind: Option<EntryId>) -> Vec<(i64, String)> {
-        let Some(kind) = self.plain(kind) else { return Vec::new() };
-        let of = |(id, entry): (EntryId, crate::program::Entry<'_>)| {
-            let value = entry.attr_value(gimli::DW_AT_const_value)?;
-            let number =
-                value.sdata_value().or_else(|| value.udata_value().map(u64::cast_signed))?;
-            Some((number, self.text(id, gimli::DW_AT_name)?))
-        };
-        self.children(kind).into_iter().filter_map(of).take(MOST_NAMES).collect()
-    }
-
-    /// A type without names and qualifiers before it.
-    fn plain(&self, kind: Option<EntryId>) -> Option<EntryId> {
-        let mut kind = kind?;
-        for _ in 0..crate::program::MAX_REFERENCES {
-            let tag = self.entry(kind)?.tag();
-            let is_other = matches!(
-                tag,
-                gimli::DW_TAG_typedef
-                    | gimli::DW_TAG_const_type
-                    | gimli::DW_TAG_volatile_type
-                    | gimli::DW_TAG_restrict_type
-                    | gimli::DW_TAG_atomic_type
-            );
-            if !is_other {
-                return Some(kind);
-            }
-            kind = self.type_of(kind)?;
-        }
-        None
-    }
-
-    fn layout(&self, kind: Option<EntryId>) -> Layout {
-        let Some((id, entry)) = self.plain(kind).and_then(|id| Some((id, self.entry(id)?))) else {
-            return Layout::Other;
-        };
-        let size = self.number(id, gimli::DW_AT_byte_size).unwrap_or(0);
-        match entry.tag() {
-            gimli::DW_TAG_base_type => match entry.attr_value(gimli::DW_AT_encoding) {
-                Some(AttributeValue::Encoding(encoding)) => match encoding {
-                    gimli::DW_ATE_boolean => Layout::Truth,
-                    gimli::DW_ATE_signed_char | gimli::DW_ATE_unsigned_char if size == 1 => {
-                        match self.text(id, gimli::DW_AT_name).as_deref() {
-                            Some("char") => Layout::Character,
-                            _ => Layout::Number {
-                                size,
-                                signed: encoding == gimli::DW_ATE_signed_char,
-                            },
-                        }
-                    }
-                    gimli::DW_ATE_float => Layout::Float { size },
-                    gimli::DW_ATE_signed => Layout::Number { size, signed: true },
-                    gimli::DW_ATE_unsigned | gimli::DW_ATE_UTF | gimli::DW_ATE_address => {
-                        Layout::Number { size, signed: false }
-                    }
-                    _ => Layout::Other,
-                },
-                _ => Layout::Other,
-            },
-            gimli::DW_TAG_pointer_type
-            | gimli::DW_TAG_reference_type
-            | gimli::DW_TAG_rvalue_reference_type => Layout::Pointer { to: self.type_of(id) },
-            gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type | gimli::DW_TAG_union_type => {
-                Layout::Structure
-            }
-            gimli::DW_TAG_array_type => Layout::Array { of: self.type_of(id) },
-            gimli::DW_TAG_enumeration_type => {
-                let of = self.layout(self.type_of(id));
-                let signed = matches!(of, Layout::Number { signed: true, .. });
-                Layout::Names { size, signed }
-            }
-            _ => Layout::Other,
-        }
-    }
-
-    /// Size of a type in bytes.
-    fn size(&self, kind: Option<EntryId>) -> Option<u64> {
-        let id = self.plain(kind)?;
-        if let Some(size) = self.number(id, gimli::DW_AT_byte_size) {
-            return Some(size);
-        }
-        match self.layout(Some(id)) {
-            Layout::Pointer { .. } => Some(8),
-            Layout::Array { of } => {
-                let counts = self.array_counts(id);
-                let of = self.plain(of)?;
-                let size = self.number(of, gimli::DW_AT_byte_size)?;
-                counts.into_iter().try_fold(size, |size, count| size.checked_mul(count?))
-            }
-            _ => None,
-        }
     }
 }
 
