@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use pyrograph_elf::object::ObjectSymbol;
-use pyrograph_probe::{Function, Gone, Location, Program, View};
-use pyrograph_symbol::Locator;
+use object::{Object, ObjectSection, ObjectSymbol};
+use pyrograph_probe::{Body, Function, Gone, Location, Program, View};
+use pyrograph_symbol::{Locator, Module, Source};
 
 /// Compiles a source; the compiler with its flags.
 fn compile(folder: &Path, compiler: &[&str], name: &str, source: &str) -> PathBuf {
@@ -38,8 +38,7 @@ fn signatures(view: &View<'_>, name: &str) -> Vec<String> {
 fn variables(view: &View<'_>, function: &Function, line: u32) -> Vec<(String, bool)> {
     let lines = view.lines(function);
     let address = *lines[&line].first().expect("an address");
-    let contains =
-        |body: &&pyrograph_probe::Body| body.ranges.iter().any(|of| of.contains(&address));
+    let contains = |body: &&Body| body.ranges.iter().any(|of| of.contains(&address));
     let body = function.bodies.iter().rfind(contains).expect("code");
     let all = view.variables(body, address).into_iter();
     all.map(|of| (format!("{} {}", of.kind, of.name), of.location.is_ok())).collect()
@@ -209,4 +208,57 @@ fn without_debug_information_the_error_says_what_is_needed() {
     std::fs::write(&text, "no program").expect("a file");
     let error = Program::open(&text, &locator()).expect_err("no ELF file").to_string();
     assert!(error.contains("not an ELF file"), "{error}");
+}
+
+/// Whatever stands in debug information, reading it ends, and without a panic.
+#[test]
+fn damaged_debug_information_is_read_to_an_end() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = compile(folder.path(), &["g++", "-g", "-O1"], "shop.cpp", CPP);
+    let bytes = std::fs::read(path).expect("a program");
+    let sections = {
+        let elf = object::File::parse(bytes.as_slice()).expect("ELF");
+        let is_read = |section: &object::Section<'_, '_>| {
+            section.name().is_ok_and(|name| name.starts_with(".debug_") || name == ".eh_frame")
+        };
+        let places = elf.sections().filter(is_read).filter_map(|section| section.file_range());
+        places.map(|(start, len)| start as usize..(start + len) as usize).collect::<Vec<_>>()
+    };
+    // A multiplier and an increment of full period (Knuth).
+    let mut state = 1u64;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (state >> 33) as usize % below
+    };
+    for round in 0..120 {
+        let mut damaged = bytes.clone();
+        for _ in 0..1 + round % 40 {
+            let section = sections[random(sections.len())].clone();
+            let at = section.start + random(section.len());
+            damaged[at] = match random(4) {
+                0 => 0xff,
+                1 => damaged[at].wrapping_add(1),
+                _ => random(256) as u8,
+            };
+        }
+        let Ok(module) = Module::from_bytes(damaged, Source::default()) else { continue };
+        let Ok(program) = Program::new(&module, &locator()) else { continue };
+        let Ok(view) = program.read() else { continue };
+        for function in view.functions(|name| name.contains("shop") || name == "main") {
+            for &address in view.lines(&function).values().flatten().take(4) {
+                let contains = |body: &&Body| body.ranges.iter().any(|of| of.contains(&address));
+                let Some(body) = function.bodies.iter().rfind(contains) else { continue };
+                for variable in view.variables(body, address) {
+                    let _ = variable.location.map(|location| location.text());
+                    for steps in ["", "->price", "[1].name", "->items[2]"] {
+                        let expression = format!("{}{steps}", variable.name);
+                        let value =
+                            view.value(&function, body, address, &expression, round % 2 == 0);
+                        let _ = value.map(|value| value.shape.text(u64::MAX));
+                    }
+                }
+                view.after_entry(&function, body);
+            }
+        }
+    }
 }
