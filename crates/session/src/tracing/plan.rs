@@ -12,7 +12,7 @@ use crate::scope::Scope;
 pub struct TracePlan {
     /// Target and duration.
     pub scope: Scope,
-    /// Numbers of the calls to trace ([`traced_names`]). `None` for all. If the list is empty, signals and ends of
+    /// Numbers of the calls to trace ([`traced_names`](crate::traced_names)). `None` for all. If the list is empty, signals and ends of
     /// threads are not returned either.
     pub calls: Option<Vec<u32>>,
     /// Events to trace.
