@@ -11,7 +11,7 @@ const SOURCE: &str = "source_lines.c";
 
 /// Without optimization, with it, and with LLVM's compiler.
 const COMPILERS: [&[&str]; 3] =
-    [&["gcc", "-g", "-O0"], &["gcc", "-g", "-O2"], &["clang-19", "-g", "-O2"]];
+    [&["gcc", "-g", "-O0"], &["gcc", "-g", "-O2"], &["clang", "-g", "-O2"]];
 
 /// Rounds of the program, and what it does in them: calls, steps, steps of even rounds.
 const ROUNDS: u64 = 100;
@@ -348,7 +348,7 @@ fn values_of_optimized_code_are_right_or_refused() {
         return;
     }
     let line = line_in(VALUES, "here");
-    for compiler in [&["gcc", "-g", "-O2"], &["clang-19", "-g", "-O1"]] {
+    for compiler in [&["gcc", "-g", "-O2"], &["clang", "-g", "-O1"]] {
         let folder = tempfile::tempdir().expect("a folder");
         let program = compile(compiler, VALUES, folder.path());
         let program = program.to_str().expect("a plain path");
