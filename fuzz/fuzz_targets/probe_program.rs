@@ -15,8 +15,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(!function.bodies.is_empty());
         let lines = view.lines(function);
         for &address in lines.values().flatten().take(8) {
-            let bodies = function.bodies.iter();
-            let body = bodies.filter(|body| body.ranges.iter().any(|of| of.contains(&address))).last();
+            let body = function.bodies.iter().rfind(|body| body.contains(address));
             let body = body.expect("a line is in the function's code");
             for variable in view.variables(body, address) {
                 let _ = variable.location.map(|location| location.text());

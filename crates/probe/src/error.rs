@@ -37,7 +37,7 @@ pub enum Error {
     /// The text is no expression.
     #[error("{why}")]
     Expression {
-        /// What is expected where.
+        /// Description of the syntax error.
         why: String,
     },
     /// The value of an expression cannot be read at an instruction.

@@ -15,7 +15,7 @@ pub(crate) struct Expression {
 pub(crate) enum Start {
     /// A variable.
     Variable(String),
-    /// What the function returned.
+    /// Return value of the function.
     Returned,
 }
 
@@ -26,7 +26,7 @@ pub(crate) enum Access {
     Member(String),
     /// An element of an array, or behind a pointer.
     Element(i64),
-    /// What a pointer points to.
+    /// Target of a pointer.
     Target,
     /// The address of a value in memory.
     Address,

@@ -41,6 +41,13 @@ pub struct Body {
     pub(crate) frame: EntryId,
 }
 
+impl Body {
+    /// Returns true if an instruction is of this code.
+    pub fn contains(&self, address: u64) -> bool {
+        self.ranges.iter().any(|range| range.contains(&address))
+    }
+}
+
 /// Names by which a function can be asked for.
 pub(crate) struct Names {
     /// The plain name, without namespaces.

@@ -76,7 +76,7 @@ impl View<'_> {
         let mut of_body: BTreeMap<u32, BTreeSet<u64>> = BTreeMap::new();
         // Where the previous row of the function's own code ends, its line, and true if that has begun there or before.
         let mut before: Option<(u64, u32, bool)> = None;
-        for row in rows.iter().filter(|row| contains(&body.ranges, row.start)) {
+        for row in rows.iter().filter(|row| body.contains(row.start)) {
             let file = files.entry(row.file).or_insert_with(|| self.file(body.id.unit, row.file));
             let (file, line) = (file.as_deref(), u64::from(row.line));
             let is_of_call =

@@ -18,7 +18,7 @@ const MAX_OPERATIONS: usize = 64;
 /// A number that is computed from a register or a fixed address: the steps are applied in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Number {
-    /// What the first step is applied to.
+    /// Start value of the first step.
     pub base: Base,
     /// The steps.
     pub steps: Vec<Step>,

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use gimli::{
 };
 use object::Object;
 use pyrograph_elf::{Image, Section};
-use pyrograph_symbol::{Locator, Module, Source};
+use pyrograph_symbol::{Locator, Module, Source, source_path};
 
 use crate::error::Error;
 
@@ -208,25 +209,11 @@ impl<'a> View<'a> {
 
     /// Path of a file in the line table of a unit. `None` if it is unknown.
     pub(crate) fn file(&self, unit: usize, file: u64) -> Option<String> {
-        let unit = self.units.get(unit)?;
-        let header = unit.line_program.as_ref()?.header();
-        let file = header.file(file)?;
-        let text =
-            |value| Some(self.dwarf.attr_string(unit, value).ok()?.to_string_lossy().into_owned());
-        let mut path =
-            unit.comp_dir.map(|dir| dir.to_string_lossy().into_owned()).unwrap_or_default();
-        // Directory 0 is the compilation directory of the unit.
-        if file.directory_index() != 0
-            && let Some(directory) = file.directory(header)
-        {
-            push(&mut path, &text(directory)?);
-        }
-        push(&mut path, &text(file.path_name())?);
-        Some(path)
+        source_path(&self.dwarf, self.units.get(unit)?, file).map(|path| path.to_string())
     }
 
     /// Address ranges of an entry. The linker leaves discarded functions at address 0.
-    pub(crate) fn ranges(&self, id: EntryId, entry: &Entry<'a>) -> Vec<std::ops::Range<u64>> {
+    pub(crate) fn ranges(&self, id: EntryId, entry: &Entry<'a>) -> Vec<Range<u64>> {
         let mut all = Vec::new();
         let _ = self.read_ranges(id, entry, &mut all);
         all.retain(|range| range.start > 1 && range.start < range.end);
@@ -237,7 +224,7 @@ impl<'a> View<'a> {
         &self,
         id: EntryId,
         entry: &Entry<'a>,
-        all: &mut Vec<std::ops::Range<u64>>,
+        all: &mut Vec<Range<u64>>,
     ) -> gimli::Result<()> {
         let Some(unit) = self.units.get(id.unit) else { return Ok(()) };
         if let Some(low) = entry.attr_value(gimli::DW_AT_low_pc)
@@ -259,13 +246,4 @@ impl<'a> View<'a> {
         }
         Ok(())
     }
-}
-
-fn push(path: &mut String, part: &str) {
-    if part.starts_with('/') {
-        path.clear();
-    } else if !path.is_empty() && !path.ends_with('/') {
-        path.push('/');
-    }
-    path.push_str(part);
 }

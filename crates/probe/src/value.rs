@@ -124,9 +124,7 @@ impl View<'_> {
                 bits: None,
                 kind: self.type_of(function.declared),
             },
-            Start::Variable(name) => {
-                self.item(body, address, name).map_err(|why| refuse(why.to_string()))?
-            }
+            Start::Variable(name) => self.item(body, address, name).map_err(refuse)?,
         };
         for step in &parsed.steps {
             item = self.step(item, step).map_err(refuse)?;
@@ -299,9 +297,10 @@ impl View<'_> {
             return body.entry;
         }
         let lines = self.lines(function);
-        let later = lines.values().flatten().filter(|address| {
-            **address > body.entry && body.ranges.iter().any(|of| of.contains(address))
-        });
+        let later = lines
+            .values()
+            .flatten()
+            .filter(|address| **address > body.entry && body.contains(**address));
         later.min().copied().unwrap_or(body.entry)
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use object::{Object, ObjectSection, ObjectSymbol};
-use pyrograph_probe::{Body, Function, Gone, Location, Program, View};
+use pyrograph_probe::{Function, Gone, Location, Program, View};
 use pyrograph_symbol::{Locator, Module, Source};
 
 /// Compiles a source; the compiler with its flags.
@@ -38,8 +38,7 @@ fn signatures(view: &View<'_>, name: &str) -> Vec<String> {
 fn variables(view: &View<'_>, function: &Function, line: u32) -> Vec<(String, bool)> {
     let lines = view.lines(function);
     let address = *lines[&line].first().expect("an address");
-    let contains = |body: &&Body| body.ranges.iter().any(|of| of.contains(&address));
-    let body = function.bodies.iter().rfind(contains).expect("code");
+    let body = function.bodies.iter().rfind(|body| body.contains(address)).expect("code");
     let all = view.variables(body, address).into_iter();
     all.map(|of| (format!("{} {}", of.kind, of.name), of.location.is_ok())).collect()
 }
@@ -246,8 +245,9 @@ fn damaged_debug_information_is_read_to_an_end() {
         let Ok(view) = program.read() else { continue };
         for function in view.functions(|name| name.contains("shop") || name == "main") {
             for &address in view.lines(&function).values().flatten().take(4) {
-                let contains = |body: &&Body| body.ranges.iter().any(|of| of.contains(&address));
-                let Some(body) = function.bodies.iter().rfind(contains) else { continue };
+                let Some(body) = function.bodies.iter().rfind(|body| body.contains(address)) else {
+                    continue;
+                };
                 for variable in view.variables(body, address) {
                     let _ = variable.location.map(|location| location.text());
                     for steps in ["", "->price", "[1].name", "->items[2]"] {

@@ -47,8 +47,7 @@ pub(crate) fn with_values(text: &str) -> Option<Result<PlaceWithValues, PlaceErr
     if values.is_empty() {
         return None;
     }
-    let prefix = if returns { "uretprobe" } else { "uprobe" };
-    let malformed = || PlaceError::Function { prefix, place: place.to_owned() };
+    let malformed = || PlaceError::Function { prefix: prefix_of(returns), place: place.to_owned() };
     let parse = || {
         let (path, named) = split_file(place).ok_or_else(malformed)?;
         let source = SourcePlace::parse(named).ok_or_else(malformed)?;
@@ -64,7 +63,7 @@ pub(crate) fn with_values(text: &str) -> Option<Result<PlaceWithValues, PlaceErr
 ///
 /// If it has another form, or the file has no such place.
 pub fn function(place: &str, returns: bool) -> Result<Trigger, PlaceError> {
-    let prefix = if returns { "uretprobe" } else { "uprobe" };
+    let prefix = prefix_of(returns);
     let malformed = || PlaceError::Function { prefix, place: place.to_owned() };
     let (path, named) = split_file(place).ok_or_else(malformed)?;
     let image = open_image(Path::new(path)).map_err(PlaceError::File)?;
@@ -104,6 +103,11 @@ pub fn function(place: &str, returns: bool) -> Result<Trigger, PlaceError> {
         return Ok(trigger);
     }
     Ok(Trigger::Function { path: path.into(), name: name.to_owned(), offset, returns })
+}
+
+/// The word before a place of a function.
+fn prefix_of(returns: bool) -> &'static str {
+    if returns { "uretprobe" } else { "uprobe" }
 }
 
 /// Splits `FILE:REST` behind the first name of a file: both parts may contain colons.

@@ -100,25 +100,26 @@ fn described(
     let program = Program::open(path, locator)?;
     let view = program.read()?;
     let functions = functions_of(&view, path, place)?;
-    if let Some(line) = place.line {
-        addresses_of(&view, &functions, path, place, line)?;
-    }
-    let described = functions.into_iter().filter_map(|function| {
-        let lines = view.lines(&function);
+    let described = functions.iter().filter_map(|function| {
+        let lines = view.lines(function);
         let places = match place.line {
             Some(line) => lines.get(&line)?.iter().copied().collect(),
             None => Vec::new(),
         };
         let at = |address: u64| {
-            let contains = |body: &&Body| body.ranges.iter().any(|of| of.contains(&address));
-            let body = function.bodies.iter().rfind(contains)?;
+            let body = function.bodies.iter().rfind(|body| body.contains(address))?;
             Some(view.variables(body, address))
         };
         let variables = places.into_iter().filter_map(at).collect();
         let lines = lines.into_iter().map(|(line, places)| (line, places.len())).collect();
-        Some(SourceFunction { function, lines, variables })
+        Some(SourceFunction { function: function.clone(), lines, variables })
     });
-    Ok(described.collect())
+    let described: Vec<SourceFunction> = described.collect();
+    if let Some(line) = place.line.filter(|_| described.is_empty()) {
+        // The error names the lines that there are.
+        addresses_of(&view, &functions, path, place, line)?;
+    }
+    Ok(described)
 }
 
 /// Returns the first instructions of a function, by any of its names, and of its calls that were inlined; for `returns`
@@ -192,10 +193,10 @@ pub(crate) fn with_values(
         let lines = place.line.map(|line| view.lines(function).remove(&line).unwrap_or_default());
         for body in function.bodies.iter().filter(|of| !returns || of.inlined_into.is_none()) {
             match &lines {
-                Some(lines) => wanted.extend(lines.iter().filter_map(|address| {
-                    let is_in = body.ranges.iter().any(|of| of.contains(address));
-                    is_in.then_some((*address, (function, body)))
-                })),
+                Some(lines) => {
+                    let inside = lines.iter().filter(|address| body.contains(**address));
+                    wanted.extend(inside.map(|address| (*address, (function, body))));
+                }
                 None if returns => {
                     wanted.insert(body.entry, (function, body));
                 }

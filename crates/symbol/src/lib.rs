@@ -40,6 +40,7 @@ pub use demangle::{demangle, demangle_with_parameters};
 pub use go::{GoFunction, go_function};
 pub use jitdump::{JitDump, JitDumpDamage, JitDumpError, JitFunction, JitUnwinding};
 pub use kallsyms::{Kallsyms, KernelSymbol};
+pub use lines::source_path;
 pub use locate::Locator;
 pub use module::{Error, Module, Source, open_image};
 pub use package::debug_package;

@@ -60,7 +60,7 @@ impl<'a, 'q> Files<'a, 'q> {
             return None;
         }
         let (dwarf, unit) = (self.dwarf, self.unit);
-        self.paths.entry(file).or_insert_with(|| path(dwarf, unit, file)).clone()
+        self.paths.entry(file).or_insert_with(|| source_path(dwarf, unit, file)).clone()
     }
 }
 
@@ -71,12 +71,13 @@ pub(crate) fn embedded(dwarf: &Dwarf<'_>, unit: &Unit<'_>) -> Vec<(Arc<str>, Str
     let first = u64::from(program.header().version() < 5);
     let source = |(at, file): (u64, &gimli::FileEntry<Reader<'_>>)| {
         let text = dwarf.attr_string(unit, file.source()?).ok()?.to_string_lossy().into_owned();
-        Some((path(dwarf, unit, at + first)?, text)).filter(|(_, text)| !text.is_empty())
+        Some((source_path(dwarf, unit, at + first)?, text)).filter(|(_, text)| !text.is_empty())
     };
     files.filter_map(source).collect()
 }
 
-fn path(dwarf: &Dwarf<'_>, unit: &Unit<'_>, file: u64) -> Option<Arc<str>> {
+/// Returns the path of a file in the line table of a unit, from the compilation directory on. `None` if it is not in the table.
+pub fn source_path(dwarf: &Dwarf<'_>, unit: &Unit<'_>, file: u64) -> Option<Arc<str>> {
     let header = unit.line_program.as_ref()?.header();
     let file = header.file(file)?;
     let text = |reader: Reader<'_>| reader.to_string_lossy().into_owned();

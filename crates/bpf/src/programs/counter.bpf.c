@@ -186,7 +186,7 @@ int on_tracepoint(void *ctx)
 	return count_event(event, 0);
 }
 
-// A program has come to an instruction. Which event it is stands in the attachment.
+// A program reaches a probed instruction. The attachment's cookie is the event's index.
 SEC("uprobe")
 int on_place(void *ctx)
 {

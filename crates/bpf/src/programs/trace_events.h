@@ -93,7 +93,7 @@ int on_event(void *ctx)
 	return 1;
 }
 
-// A program has come to an instruction: which place that is stands in the attachment.
+// A program reaches a probed instruction. The attachment's cookie is the place's index.
 SEC("uprobe")
 int on_probe(struct event_context *ctx)
 {

@@ -229,7 +229,7 @@ const EXPRESSIONS: &[(&str, &str)] = &[
     ("*list", "%d"),
 ];
 
-/// What gdb prints of expressions each time that a program comes to a line of `source_values.c`; `None` for what it cannot read.
+/// Values that gdb prints at a line of `source_values.c`, by visit; `None` if gdb is not installed.
 fn by_debugger(program: &str, line: u64, expressions: &[(&str, &str)]) -> Option<Vec<Vec<String>>> {
     let folder = tempfile::tempdir().expect("a folder");
     let script = folder.path().join("script");
@@ -254,7 +254,7 @@ fn by_debugger(program: &str, line: u64, expressions: &[(&str, &str)]) -> Option
     Some(rounds.filter(|values| !values.is_empty()).collect())
 }
 
-/// What `trace` shows of expressions, by visit; the error, if one of them cannot be read.
+/// Values that `trace` prints, by visit; its error message if it refuses one.
 fn by_trace(program: &str, line: u64, expressions: &[&str]) -> Result<Vec<Vec<String>>, String> {
     by_trace_of(program, "visit", line, expressions)
 }
