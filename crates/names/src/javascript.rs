@@ -48,12 +48,14 @@ pub(crate) fn name(name: &str) -> Option<Name<'_>> {
     })
 }
 
-/// The tier, by its sign, and what follows it. A quotation mark says that it was compiled beside the program.
+/// The tier, by its sign, and what follows it. A quotation mark behind the sign says that the code is of one closure, an `o`
+/// before it that a running loop was replaced by it (V8 13).
 fn tier(name: &str) -> (Option<Tier>, &str) {
-    let (tier, rest) = match name.as_bytes().first() {
-        Some(b'~') => (Tier::Interpreted, &name[1..]),
-        Some(b'^') => (Tier::Baseline, &name[1..]),
-        Some(b'+' | b'*') => (Tier::Optimized, &name[1..]),
+    let sign = name.strip_prefix('o').filter(|rest| rest.starts_with(['+', '*'])).unwrap_or(name);
+    let (tier, rest) = match sign.as_bytes().first() {
+        Some(b'~') => (Tier::Interpreted, &sign[1..]),
+        Some(b'^') => (Tier::Baseline, &sign[1..]),
+        Some(b'+' | b'*') => (Tier::Optimized, &sign[1..]),
         _ => return (None, name),
     };
     (Some(tier), rest.strip_prefix('\'').unwrap_or(rest))

@@ -85,9 +85,12 @@ fn frame(collector: &mut Collector, call: &str) -> Frame {
             false => Frame::named(text, FrameKind::User),
         };
     };
-    let (kind, script) = match script.split_at_checked(1) {
+    // An `o` before the sign is of code that replaced a running loop, a quotation mark behind it of one closure's.
+    let sign =
+        script.strip_prefix('o').filter(|rest| rest.starts_with(['+', '*'])).unwrap_or(script);
+    let (kind, script) = match sign.split_at_checked(1) {
         Some(("~", rest)) => (FrameKind::Interpreted, rest),
-        Some(("*" | "^" | "+", rest)) => (FrameKind::Jit, rest),
+        Some(("*" | "^" | "+", rest)) => (FrameKind::Jit, rest.strip_prefix('\'').unwrap_or(rest)),
         _ => (FrameKind::Jit, script),
     };
     let (function, place) = script.rsplit_once(' ').unwrap_or((script, ""));
