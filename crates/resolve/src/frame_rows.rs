@@ -65,12 +65,6 @@ struct ModuleRow {
     entry: Range<u64>,
 }
 
-/// Addresses of the program's entry function.
-fn entry_function(unwind: &UnwindInfo) -> Option<Range<u64>> {
-    let entry = unwind.entry()?;
-    unwind.function(entry).filter(|function| function.start == entry)
-}
-
 impl<'a> FrameRows<'a> {
     /// Creates an empty table. `labels`: texts of labels.
     pub fn new(names: Names<'a>, labels: &'a Strings, held: &'a Held, options: &'a Naming) -> Self {
@@ -199,7 +193,8 @@ impl<'a> FrameRows<'a> {
                     ModuleKind::Elf { .. } | ModuleKind::Unknown => FrameKind::User,
                 };
                 let bare = Frame { module: path, kind, ..Frame::default() };
-                let entry = unwind_of(module).and_then(entry_function).unwrap_or_default();
+                let entry =
+                    unwind_of(module).and_then(UnwindInfo::entry_function).unwrap_or_default();
                 new.insert(ModuleRow { bare, bare_row: Rows::NONE, entry })
             }
         }

@@ -1,5 +1,9 @@
 //! Patterns of instructions in code that has no unwind table.
 
+use std::ops::Range;
+
+use iced_x86::{Decoder, DecoderOptions, Mnemonic};
+
 use crate::info::{Context, UnwindInfo};
 use crate::instructions::{Guess, is_signal_return};
 use crate::registers::Arch;
@@ -25,7 +29,25 @@ pub(crate) enum Tableless {
     Frameless { words: u8 },
 }
 
+/// Number of bytes in which the code at an entry point has to end.
+const MOST_ENTRY: usize = 64;
+
 impl UnwindInfo {
+    /// Virtual addresses of the function at the program's entry point. Without a table they are found by its code:
+    /// nothing can return to it, so that compilers end it with `hlt`.
+    pub fn entry_function(&self) -> Option<Range<u64>> {
+        let entry = self.entry()?;
+        if let Some(function) = self.function(entry) {
+            return (function.start == entry).then_some(function);
+        }
+        let Arch::X86_64 = self.arch() else { return None };
+        let code = (1..=MOST_ENTRY).rev().find_map(|len| self.code(entry, len))?;
+        let decoded = Decoder::with_ip(64, code, entry, DecoderOptions::NONE).into_iter();
+        let mut decoded = decoded.take_while(|of| !of.is_invalid());
+        let last = decoded.find(|of| matches!(of.mnemonic(), Mnemonic::Hlt | Mnemonic::Ret))?;
+        (last.mnemonic() == Mnemonic::Hlt).then(|| entry..last.next_ip())
+    }
+
     /// Returns true if the code at a virtual address is a signal trampoline, to which signal handlers return.
     pub(crate) fn returns_from_signal(&self, svma: u64) -> bool {
         self.arch() == Arch::X86_64 && self.code_from(svma).is_some_and(is_signal_return)

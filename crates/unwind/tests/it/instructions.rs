@@ -391,3 +391,24 @@ fn code_made_at_run_time_is_left_by_the_tables_that_came_with_it() {
     assert_eq!(found, [(CODE + 0x22, false), (CODE + 0x9, false)]);
     assert_eq!((end, guessed), (StackEnd::NoRule, 0));
 }
+
+#[test]
+fn the_entry_function_ends_where_its_table_says_also_without_one() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let path = |name: &str| folder.join(name);
+    std::fs::write(path("entry.c"), "int main(void) { return 0; }").expect("a file");
+    let run = |command: &mut Command| assert!(command.status().expect("installed").success());
+    run(Command::new("gcc").arg("-o").arg(path("entry")).arg(path("entry.c")));
+    let mut objcopy = Command::new("objcopy");
+    for section in [".eh_frame", ".eh_frame_hdr", ".symtab"] {
+        objcopy.arg(format!("--remove-section={section}"));
+    }
+    run(objcopy.arg(path("entry")).arg(path("entry-without")));
+    let entry = |name: &str| {
+        let file = std::fs::read(path(name)).expect("it was made");
+        UnwindInfo::from_bytes(file).expect("an ELF file").entry_function()
+    };
+    let with = entry("entry").expect("the C library's start has a table");
+    assert!(!with.is_empty());
+    assert_eq!(entry("entry-without"), Some(with));
+}
