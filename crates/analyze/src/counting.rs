@@ -7,8 +7,9 @@
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
-use pyrograph_profile::{CommandUsage, CountRun, Counter};
+use pyrograph_profile::{CommandUsage, CountRun, Counter, RangeCount};
 
 use crate::Verdict;
 use crate::diff::spread::student_quantile;
@@ -61,6 +62,8 @@ pub struct CountSummary {
     pub counters: Vec<Counter>,
     /// Rows sorted by key, then in the order of the counters.
     pub rows: Vec<CountRow>,
+    /// Ranges of values by key, counter and value, all runs added up.
+    pub ranges: Vec<RangeCount>,
     /// Number of runs.
     pub runs: usize,
     /// Elapsed time in seconds.
@@ -70,6 +73,22 @@ pub struct CountSummary {
 }
 
 impl CountSummary {
+    /// Keeps the first `most` keys, and what belongs to no key. Returns the number of keys that were left out.
+    pub fn keep_keys(&mut self, most: usize) -> usize {
+        let mut keys: Vec<String> = Vec::new();
+        for row in self.rows.iter().filter(|row| !row.key.is_empty()) {
+            if keys.last() != Some(&row.key) {
+                keys.push(row.key.clone());
+            }
+        }
+        let left_out = keys.len().saturating_sub(most);
+        keys.truncate(most);
+        let is_kept = |key: &String| key.is_empty() || keys.contains(key);
+        self.rows.retain(|row| is_kept(&row.key));
+        self.ranges.retain(|range| is_kept(&range.key));
+        left_out
+    }
+
     /// Sorts keys by the value of the first counter, largest first; keys with equal values by the next counter, and
     /// finally by name.
     pub fn order_by_value(&mut self) {
@@ -199,7 +218,22 @@ pub fn summarize(counters: Vec<Counter>, runs: &[CountRun]) -> CountSummary {
             of(&|usage| usage.peak_memory as f64),
         ]
     });
-    CountSummary { counters, rows, runs: runs.len(), elapsed, usage }
+    CountSummary { counters, rows, ranges: ranges(runs), runs: runs.len(), elapsed, usage }
+}
+
+/// Adds up the ranges of all runs, in the order of their values.
+fn ranges(runs: &[CountRun]) -> Vec<RangeCount> {
+    let mut all: BTreeMap<(String, usize, i64), RangeCount> = BTreeMap::new();
+    for range in runs.iter().flat_map(|run| &run.ranges) {
+        let key = (range.key.clone(), range.counter, range.first);
+        match all.entry(key) {
+            Entry::Occupied(mut known) => known.get_mut().count += range.count,
+            Entry::Vacant(free) => {
+                free.insert(range.clone());
+            }
+        }
+    }
+    all.into_values().collect()
 }
 
 /// Sort key that orders trailing numbers by value: `CPU 2` before `CPU 10`.
@@ -327,7 +361,7 @@ mod tests {
         Counter { name: name.to_owned(), is_time: name.ends_with("-clock"), user_only: false }
     }
 
-    fn run(values: &[(&str, usize, u64, u64, u64)]) -> CountRun {
+    fn run(values: &[(&str, usize, i64, u64, u64)]) -> CountRun {
         let values = values.iter().map(|&(key, counter, value, enabled, running)| CountValue {
             key: key.to_owned(),
             counter,
@@ -335,7 +369,8 @@ mod tests {
             enabled,
             running,
         });
-        CountRun { values: values.collect(), elapsed: Duration::from_secs(2), usage: None }
+        let (elapsed, ranges) = (Duration::from_secs(2), Vec::new());
+        CountRun { values: values.collect(), ranges, elapsed, usage: None }
     }
 
     /// Bounds were as low as −530 %.
@@ -423,7 +458,7 @@ mod tests {
 
     #[test]
     fn changes_beyond_noise_are_named() {
-        let runs = |values: [u64; 5]| values.map(|value| run(&[("", 0, value, 1, 1)]));
+        let runs = |values: [i64; 5]| values.map(|value| run(&[("", 0, value, 1, 1)]));
         let verdict = |before, after| {
             compare_counts(&[counter("cycles")], &runs(before), &runs(after))[0].verdict
         };

@@ -2,6 +2,7 @@
 
 mod layout;
 mod point;
+mod sums;
 
 use std::collections::{BTreeSet, HashMap};
 use std::io;
@@ -9,8 +10,10 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use libbpf_rs::{Iter, Link, MapCore, MapFlags, Object, libbpf_sys};
 use pyrograph_event::request::Trigger;
+use pyrograph_event::values::{EventValues, Sum};
 
 use self::layout::{Config, Owner, RowKey, State};
+pub use self::sums::{EventSum, SumKey};
 use crate::error::{Error, Reason};
 use crate::load::with_types;
 use crate::object::{Packed, handle, program, run_on_cpus};
@@ -20,7 +23,7 @@ use crate::scope::Scope;
 use crate::shared::Shared;
 use crate::trigger::attach_places;
 
-static PROGRAMS: Packed = Packed(include_bytes!("programs/counter.bpf.o.gz"));
+pub(crate) static PROGRAMS: Packed = Packed(include_bytes!("programs/counter.bpf.o.gz"));
 
 /// An event that BPF programs count.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +36,15 @@ pub enum CountedEvent {
     Tracepoint(String),
     /// A place in a program: a function or instructions.
     Place(Trigger),
+    /// A place in a program or a tracepoint, whose values are added up.
+    Values {
+        /// The place, or the tracepoint.
+        trigger: Trigger,
+        /// Its values, and the filter.
+        values: EventValues,
+        /// What is added up.
+        sum: Sum,
+    },
 }
 
 /// Keys by which counts are separated.
@@ -110,6 +122,7 @@ impl EventCounter {
         let (object, state) = prepare(&options.scope, || load(&options, cpus))?;
         let counter = Self { links: Vec::new(), points: Vec::new(), state, options, cpus, object };
         counter.set_calls()?;
+        sums::set_plans(&counter.object, &counter.options.events)?;
         Ok(counter)
     }
 
@@ -188,6 +201,7 @@ impl EventCounter {
                 attach_places(&self.object, "on_place", trigger, |_| cookie, &mut self.links)?;
             }
         }
+        sums::attach(&self.object, events, &mut self.links)?;
         // Attached after the programs that count the end of a thread.
         if follows {
             const NAME: &str = "on_end";
@@ -307,6 +321,20 @@ impl EventCounter {
         Ok(())
     }
 
+    /// Returns the sums of values so far.
+    ///
+    /// # Errors
+    ///
+    /// If the maps cannot be read.
+    pub fn sums(&self) -> Result<Vec<EventSum>, Error> {
+        sums::read(&self.object, &self.options.events)
+    }
+
+    /// Number of events whose value could not be read.
+    pub fn unread(&self) -> u64 {
+        self.state.read(0).unread
+    }
+
     fn owners(&self) -> Result<Vec<(u64, Owner)>, Error> {
         let rows = all_rows(&handle(&self.object, "owners")?, "owners")?;
         let owner = |(key, owner): RowBytes| {
@@ -346,6 +374,8 @@ fn load(options: &EventOptions, cpus: u32) -> Result<Object, Error> {
         ("on_named", !options.scope.only_targets),
         ("on_new_task", !options.scope.only_targets),
         ("on_place", !options.events.iter().any(|event| matches!(event, CountedEvent::Place(_)))),
+        ("on_place_values", !options.events.iter().any(sums::is_place)),
+        ("on_tracepoint_values", !options.events.iter().any(sums::is_tracepoint)),
     ]
     .into_iter()
     .filter_map(|(name, is_unused)| is_unused.then_some(name))
@@ -361,13 +391,13 @@ fn load(options: &EventOptions, cpus: u32) -> Result<Object, Error> {
                 "rows" if !keyed => Some(1),
                 "targets" if !options.scope.only_targets => Some(1),
                 "counters" => Some(counters * cpus as usize),
-                _ => None,
+                name => sums::rows(name, &options.events),
             };
             if let Some(entries) = entries {
                 let entries = u32::try_from(entries.max(1)).unwrap_or(u32::MAX);
                 map.set_max_entries(entries).map_err(Error::load)?;
             }
-            if as_needed && matches!(&*name, "rows" | "owners" | "targets") {
+            if as_needed && matches!(&*name, "rows" | "owners" | "targets" | "sums" | "key_texts") {
                 map.set_map_flags(libbpf_sys::BPF_F_NO_PREALLOC).map_err(Error::load)?;
             }
             if name.ends_with(".rodata") {

@@ -39,6 +39,7 @@ mod shared;
 mod tables;
 mod tracer;
 mod trigger;
+mod values;
 
 #[cfg(test)]
 #[path = "../../unwind/tests/common/mod.rs"]
@@ -54,7 +55,9 @@ pub use builder::{Keeper, Keeping, prefer_this_thread};
 pub use command_line::CommandLine;
 pub use copies::CopiedStack;
 pub use counted::{Counted, UserFrames};
-pub use counter::{CountKey, CountedEvent, EventCount, EventCounter, EventOptions};
+pub use counter::{
+    CountKey, CountedEvent, EventCount, EventCounter, EventOptions, EventSum, SumKey,
+};
 pub use end::End;
 pub use engine::{Engine, Stats};
 pub use error::{Error, Reason};

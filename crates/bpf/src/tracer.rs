@@ -16,6 +16,7 @@ use pyrograph_event::clock::monotonic_now;
 use pyrograph_event::traced::{
     Action, Call, CallCount, CallEnd, EventSource, LostCalls, Stack, Traced,
 };
+use pyrograph_event::values::EventValues;
 use pyrograph_syscall::{Copied, Extent, When, compat_alike};
 
 pub use self::layout::STACKS_A_CPU;
@@ -29,8 +30,9 @@ use crate::prepare::prepare;
 use crate::rows::take_rows;
 use crate::scope::Scope;
 use crate::shared::Shared;
+use crate::values;
 
-static PROGRAMS: Packed = Packed(include_bytes!("programs/trace.bpf.o.gz"));
+pub(crate) static PROGRAMS: Packed = Packed(include_bytes!("programs/trace.bpf.o.gz"));
 
 /// Options of a [`CallTracer`].
 #[derive(Clone, Debug, Default)]
@@ -45,6 +47,8 @@ pub struct CallOptions {
     pub failed: bool,
     /// Report only calls that take at least this long.
     pub slower: Duration,
+    /// Trace only these calls, by number, each with its filter. `None` for all.
+    pub filters: Option<Vec<(u32, EventValues)>>,
     /// Count calls instead of reporting them.
     pub counts: bool,
     /// Events that are reported in addition to calls.
@@ -139,7 +143,7 @@ impl CallTracer {
         if !options.counts {
             tracer.set_plans()?;
         }
-        events::set_plans(&tracer.object, &options.events)?;
+        events::set_plans(&tracer.object, options)?;
         Ok(tracer)
     }
 
@@ -321,7 +325,7 @@ impl CallTracer {
         let state = self.state.read(0);
         let (counts, memory) = (state.lost_rows, state.lost_threads);
         let nested = if self.links.is_empty() { self.missed } else { self.missed() };
-        LostCalls { calls: state.lost, counts, memory, nested }
+        LostCalls { calls: state.lost, counts, memory, nested, unread: state.unread }
     }
 
     /// Traces page faults. `events` are perf events for faults of one kind, one for each CPU.
@@ -369,8 +373,12 @@ fn load(options: &CallOptions) -> Result<Object, Error> {
                     map.set_max_entries(rows).map_err(Error::load)?;
                 }
                 "probe_plans" => {
-                    let rows = u32::try_from(events::places(&options.events)).unwrap_or(u32::MAX);
-                    map.set_max_entries(rows.max(1)).map_err(Error::load)?;
+                    map.set_max_entries(values::rows(events::plans(options).0))
+                        .map_err(Error::load)?;
+                }
+                "patterns" => {
+                    map.set_max_entries(values::rows(events::plans(options).1))
+                        .map_err(Error::load)?;
                 }
                 "stacks" if options.stacks => {
                     let cpus = libbpf_rs::num_possible_cpus().map_err(Error::load)?;
@@ -417,10 +425,12 @@ fn config(options: &CallOptions) -> Config {
         inherit: options.scope.inherit.into(),
         names: (!options.scope.names.is_empty()).into(),
         failed: options.failed.into(),
+        filtered: options.filters.is_some().into(),
         most: options.text,
         wake: options.memory / 4,
         compat: options.calls.as_ref().is_none_or(|calls| !calls.is_empty()).into(),
         stacks: options.stacks.into(),
+        pad: 0,
     }
 }
 
@@ -502,6 +512,7 @@ fn hand_out(
         _ => Action::Call(Call {
             number: record.number,
             compat: record.compat != 0,
+            is_wanted: record.only_followed == 0,
             arguments: record.arguments,
             copied: &copied[..count],
             end,

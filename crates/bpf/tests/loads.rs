@@ -14,6 +14,10 @@ use pyrograph_bpf::{
 use pyrograph_event::interpreter::Language;
 use pyrograph_event::request::{GoFunctions, Measure, Trigger, Waits};
 use pyrograph_event::traced::EventSource;
+use pyrograph_event::values::{
+    Bits, Check, EventValues, Memory, Operator, Pattern, Ranges, ReadBase, ReadNumber, ReadStep,
+    ReadValue, Sum,
+};
 
 /// Numbers of system calls of x86-64.
 const READ: u32 = 0;
@@ -220,14 +224,61 @@ fn counters() -> Vec<Case> {
     all.into_iter().map(to_case).collect()
 }
 
+/// A value of each kind, and a filter with all kinds of steps.
+fn filtered_values() -> EventValues {
+    let step = ReadStep { add: 8, load: 8, memory: Memory::Program };
+    let number = || ReadNumber { base: ReadBase::Register(5), steps: vec![step, step] };
+    let pattern = Pattern::new("a*", true).expect("a short text");
+    EventValues {
+        reads: vec![vec![
+            ReadValue::Number(number(), Bits::ALL),
+            ReadValue::Text(number(), Memory::Program),
+            ReadValue::TextOf(number(), number()),
+            ReadValue::TextInData(number()),
+            ReadValue::ThreadName,
+        ]],
+        shown: 5,
+        filter: vec![
+            Check::Number { value: 0, operator: Operator::Less, number: 5, signed: true },
+            Check::Text { value: 1, pattern: Box::new(pattern) },
+            Check::Not,
+            Check::Or,
+        ],
+    }
+}
+
+/// Sums of values of places and tracepoints, by texts and in ranges. Nothing is attached: it would ask for more.
+fn sums() -> Vec<Case> {
+    let values = |trigger, ranges| CountedEvent::Values {
+        trigger,
+        values: filtered_values(),
+        sum: Sum { by: Some(1), value: Some(0), ranges },
+    };
+    let equal = Ranges::Equal { least: 0, size: 10, count: 10 };
+    let options = EventOptions {
+        scope: narrow(),
+        key: CountKey::Group,
+        events: vec![values(function(), Ranges::Powers), values(tracepoint(), equal)],
+        counters: Vec::new(),
+    };
+    let of_values = case("sums of values, of members".to_owned(), move |cache| {
+        let scope = cached(&options.scope, cache);
+        EventCounter::load(EventOptions { scope, ..options.clone() })?;
+        Ok(most_visited())
+    });
+    vec![of_values]
+}
+
 fn tracers() -> Vec<Case> {
-    let event = |trigger| EventSource { trigger, size: 16, places: Vec::new(), values: Vec::new() };
+    let event =
+        |trigger| EventSource { trigger, size: 16, places: Vec::new(), values: filtered_values() };
     let plain = CallOptions { memory: 1 << 20, text: 32, ..CallOptions::default() };
     let full = CallOptions {
         scope: narrow(),
         events: vec![event(tracepoint()), event(function())],
         faults: (true, true),
         stacks: true,
+        filters: Some(vec![(READ, filtered_values())]),
         ..plain.clone()
     };
     let counted = CallOptions { counts: true, ..plain.clone() };
@@ -292,7 +343,7 @@ fn every_program_is_taken() {
     }
     let cache = tempfile::tempdir().expect("a folder");
     let mut refused = Vec::new();
-    for case in [recordings(), counters(), tracers(), schedulers()].into_iter().flatten() {
+    for case in [recordings(), counters(), sums(), tracers(), schedulers()].into_iter().flatten() {
         let started = Instant::now();
         let result = (case.load)(cache.path());
         let took = started.elapsed();

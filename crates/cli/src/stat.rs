@@ -5,14 +5,16 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::str::FromStr;
 use std::time::Duration;
 
 use pyrograph_analyze::{compare_counts, summarize};
 use pyrograph_cache::user_folder;
 use pyrograph_render::{CountStyle, IntervalTable, not_counted, write_count_changes, write_counts};
 use pyrograph_session::{
-    CountGaps, CountPlan, Counted, CountedRuns, Counting, Engine, Error, Filters, KeyKind, Scope,
-    Target, control_group, count_by_turns, counted_events,
+    Condition, CountGaps, CountPlan, Counted, CountedRuns, Counting, Engine, Error, Filters,
+    KeyKind, Ranges, Scope, Target, ValuedEvents, WantedValues, control_group, count_by_turns,
+    counted_events, valued_events,
 };
 use pyrograph_terminal::{Interrupt, error_width};
 
@@ -22,7 +24,7 @@ use crate::other_rights;
 use crate::say::{misuse, say};
 use crate::streams::Destination;
 use crate::targets::{TargetArgs, target_or_machine};
-use crate::units::{counted, one_of, parse_duration};
+use crate::units::{counted, one_of, parse_condition, parse_duration};
 
 /// Count events of a command, processes or the whole machine: time, faults, cycles, tracepoints
 #[derive(clap::Args)]
@@ -40,6 +42,8 @@ Examples:
   pyrograph stat -e 'sched:*' -a -d 5         tracepoints of the machine, by a pattern
   pyrograph stat -I 1 --by cpu -a             a line each second, each CPU for itself
   pyrograph stat --by cgroup -a -d 5          who uses the machine?
+  pyrograph stat -e syscalls:sys_exit_read --hist ret --by comm -a -d 5     how much is read at once, by whom?
+  pyrograph stat -e 'uprobe:./app:handle len=req->len' --value len --by req->kind -- ./app
 
 The table goes to standard error, JSON and CSV to standard output. `pyrograph list` lists events."
 )]
@@ -50,9 +54,31 @@ pub struct Args {
     #[arg(short, long, value_name = "EVENTS")]
     event: Vec<String>,
 
-    /// Keep counts apart by
-    #[arg(long, value_name = "WHAT", value_parser = one_of(KINDS))]
-    by: Option<KeyKind>,
+    /// Keep counts apart by cpu, core (with its hardware threads), socket, node (NUMA), thread or process (with -p
+    /// including what it has started since), cgroup (version 2), comm (the thread's name); or by a value of the events: a
+    /// field of a tracepoint, a variable at a place in a program
+    #[arg(long, value_name = "WHAT")]
+    by: Option<By>,
+
+    /// Add up a value of the events in place of counting them
+    #[arg(long, value_name = "VALUE", conflicts_with_all = ["hist", "lhist"])]
+    value: Option<String>,
+
+    /// Count events in ranges of a value, of powers of two
+    #[arg(long, value_name = "VALUE", conflicts_with = "lhist")]
+    hist: Option<String>,
+
+    /// The same in ranges of equal size: ret,0,1000,100 has ten from 0 to 1000, and what is below and above
+    #[arg(long, value_name = "VALUE,MIN,MAX,STEP", value_parser = parse_ranges)]
+    lhist: Option<(String, Ranges)>,
+
+    /// Count only events for which this is true: 'ret > 0 && comm ~ "ng*"'
+    #[arg(long, value_name = "CONDITION", value_parser = parse_condition)]
+    filter: Option<Condition>,
+
+    /// Only the first so many of what --by keeps apart
+    #[arg(long, value_name = "N", requires = "by")]
+    top: Option<usize>,
 
     /// A line for each interval: 1, 500ms
     #[arg(short = 'I', long, value_name = "TIME", value_parser = parse_interval,
@@ -125,6 +151,29 @@ impl Args {
         Destination { path: self.output.as_deref(), is_text: self.style() == CountStyle::Text }
     }
 
+    /// Takes what is wanted of the events' values.
+    fn wanted_values(&mut self) -> WantedValues {
+        let (value, ranges) = match (self.value.take(), self.hist.take(), self.lhist.take()) {
+            (Some(value), ..) => (Some(value), Ranges::None),
+            (_, Some(value), _) => (Some(value), Ranges::Powers),
+            (_, _, Some((value, ranges))) => (Some(value), ranges),
+            _ => (None, Ranges::None),
+        };
+        let by = match &self.by {
+            Some(By::Value(by)) => Some(by.clone()),
+            _ => None,
+        };
+        WantedValues { by, value, ranges, filter: self.filter.take() }
+    }
+
+    /// Keys of counts, if they are not values.
+    fn kind(&self) -> Option<KeyKind> {
+        match self.by {
+            Some(By::Kind(kind)) => Some(kind),
+            _ => None,
+        }
+    }
+
     fn filters(&mut self) -> anyhow::Result<Filters> {
         let group = self.cgroup.as_deref().map(control_group).transpose()?;
         Ok(Filters { names: std::mem::take(&mut self.comm), group, by_cpu: false })
@@ -132,15 +181,63 @@ impl Args {
 }
 
 /// Keys by which counts are kept apart.
-const KINDS: [(KeyKind, &str, &str); 7] = [
-    (KeyKind::Cpu, "cpu", "Each CPU"),
-    (KeyKind::Core, "core", "Each core, with its hardware threads"),
-    (KeyKind::Socket, "socket", "Each socket"),
-    (KeyKind::Node, "node", "Each NUMA node"),
-    (KeyKind::Thread, "thread", "Each thread; with -p, with what it has started since"),
-    (KeyKind::Process, "process", "Each process; with -p, with what it has started since"),
-    (KeyKind::Group, "cgroup", "Each control group (version 2)"),
+const KINDS: [(KeyKind, &str); 7] = [
+    (KeyKind::Cpu, "cpu"),
+    (KeyKind::Core, "core"),
+    (KeyKind::Socket, "socket"),
+    (KeyKind::Node, "node"),
+    (KeyKind::Thread, "thread"),
+    (KeyKind::Process, "process"),
+    (KeyKind::Group, "cgroup"),
 ];
+
+/// What keeps counts apart.
+#[derive(Clone, Debug)]
+enum By {
+    /// One of the keys that all events have.
+    Kind(KeyKind),
+    /// A value of the events.
+    Value(String),
+}
+
+impl FromStr for By {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let kind = KINDS.iter().find(|(_, name)| *name == text);
+        match (kind, text) {
+            (Some((kind, _)), _) => Ok(Self::Kind(*kind)),
+            (None, "comm") => Ok(Self::Value("$comm".to_owned())),
+            (None, "") => Err("a key or a value is missing".to_owned()),
+            (None, text) => Ok(Self::Value(text.to_owned())),
+        }
+    }
+}
+
+/// Parses `VALUE,MIN,MAX,STEP`.
+fn parse_ranges(text: &str) -> Result<(String, Ranges), String> {
+    let parts: Vec<&str> = text.rsplitn(4, ',').collect();
+    let [step, most, least, value] = parts[..] else {
+        return Err("VALUE,MIN,MAX,STEP is expected: ret,0,1000,100".to_owned());
+    };
+    let number = |text: &str| {
+        let parsed = text.trim().parse::<i64>();
+        parsed.map_err(|_| format!("'{text}' is not a whole number"))
+    };
+    let (least, most, step) = (number(least)?, number(most)?, number(step)?);
+    let span = i128::from(most) - i128::from(least);
+    if step < 1 || span < 1 {
+        return Err("MIN must be below MAX, and STEP above 0".to_owned());
+    }
+    let count = u32::try_from((span + i128::from(step) - 1) / i128::from(step)).ok();
+    let Some(count) = count.filter(|count| *count <= MOST_RANGES) else {
+        return Err(format!("more than {MOST_RANGES} ranges: take a larger STEP"));
+    };
+    Ok((value.trim().to_owned(), Ranges::Equal { least, size: step.unsigned_abs(), count }))
+}
+
+/// Maximum number of ranges of equal size, which all have room in the kernel's table.
+const MOST_RANGES: u32 = 10_000;
 
 /// Parses an interval. Numbers without a unit are seconds, as everywhere; those of `perf stat` are milliseconds, and begin at 100
 /// in practice.
@@ -164,12 +261,27 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
 pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let Args { json, csv, markdown, output, .. } = &mut args;
     ending::set_flag(output.as_deref(), &mut [("json", json), ("csv", csv), ("md", markdown)])?;
-    let mut groups = Vec::new();
+    let wanted = args.wanted_values();
+    if !wanted.is_empty() && args.event.is_empty() {
+        let by = wanted.by.as_ref().map(|by| format!("--by {by}"));
+        let option = by.unwrap_or_else(|| "--value, --hist or --filter".to_owned());
+        let kinds = KINDS.map(|(_, name)| name).join(", ");
+        misuse!("{option} is of values of events, which -e names (--by also takes {kinds})");
+    }
+    let (mut groups, mut values) = (Vec::new(), ValuedEvents::default());
     if args.event.is_empty() {
         args.event.push(CountPlan::USUAL_EVENTS.to_owned());
     }
-    for text in &args.event {
-        groups.extend(counted_events(text)?);
+    match wanted.is_empty() {
+        true => {
+            for text in &args.event {
+                groups.extend(counted_events(text)?);
+            }
+        }
+        false => {
+            values = valued_events(&args.event, &wanted)?;
+            groups.extend(values.events().iter().map(|event| vec![event.clone()]));
+        }
     }
     if groups.is_empty() {
         misuse!("no events in -e");
@@ -191,8 +303,9 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     };
     let plan = CountPlan {
         groups,
+        values,
         cpus: args.target.cpu.take().map(|cpus| cpus.0),
-        by: args.by,
+        by: args.kind(),
         engine: args.engine,
         interval: args.interval,
         ..CountPlan::new(scope, [])
@@ -276,8 +389,14 @@ impl Session {
         }
         let CountedRuns { counters, runs, not_counted, code, .. } = runs;
         let mut summary = summarize(counters, &runs);
-        if self.args.by.is_some_and(|by| !by.is_of_cpus()) {
+        if self.args.by.is_some() && !self.args.kind().is_some_and(KeyKind::is_of_cpus) {
             summary.order_by_value();
+        }
+        if let Some(top) = self.args.top {
+            let left_out = summary.keep_keys(top);
+            if left_out > 0 {
+                say!("{} more left out (--top {top})", counted(left_out as u64, "key"));
+            }
         }
         destination
             .write(|out| write_counts(self.args.style(), &summary, &title, &not_counted, out))?;
@@ -352,7 +471,7 @@ impl Session {
         let flags = [
             (self.args.cgroup.is_some(), "--cgroup"),
             (self.has_names, "--comm"),
-            (self.args.by.is_some_and(|by| !by.is_of_cpus()), "--by"),
+            (self.args.kind().is_some_and(|by| !by.is_of_cpus()), "--by"),
             (self.args.engine == Some(Engine::InKernel), "--engine ebpf"),
         ];
         let flags: Vec<&str> =
@@ -371,7 +490,13 @@ impl Session {
 }
 
 /// Reports events that are missing in the counts.
-fn say_gaps(CountGaps { denied, lost, missed }: &CountGaps) {
+fn say_gaps(CountGaps { denied, lost, missed, unread }: &CountGaps) {
+    if *unread > 0 {
+        say!(
+            "{} not counted: a value could not be read, for its memory was not there yet",
+            counted(*unread, "event")
+        );
+    }
     if *denied > 0 {
         say!(
             "{} that the target has started {} not counted: another user's, or of a program that may not be read; as root \

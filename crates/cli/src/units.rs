@@ -2,8 +2,15 @@
 
 use std::time::Duration;
 
+use pyrograph_session::Condition;
+
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 pub use pyrograph_render::{counted, grouped, percent};
+
+/// Parses a condition on values.
+pub fn parse_condition(text: &str) -> Result<Condition, String> {
+    Condition::parse(text).map_err(|error| error.to_string())
+}
 
 /// Parses a duration: seconds (`10`, `0.5`), or with a unit (`500ms`, `10s`, `5m`, `1h`).
 pub fn parse_duration(text: &str) -> Result<Duration, String> {

@@ -20,6 +20,7 @@ pub mod request;
 mod sample;
 pub mod sched;
 pub mod traced;
+pub mod values;
 
 pub use attr::{Attr, branch_sample, flag, hardware, read_format, sample_type, software, type_id};
 pub use callchain::{Callchain, CallchainIter, Context, Entries, Entry};

@@ -3,6 +3,7 @@
 use pyrograph_syscall::Copied;
 
 use crate::request::Trigger;
+use crate::values::EventValues;
 
 /// An action of a traced thread.
 #[derive(Clone, Copy, Debug)]
@@ -106,57 +107,8 @@ pub struct EventSource {
     pub size: u32,
     /// Tracepoint: fields that hold length and position of another field (`__data_loc`, `__rel_loc`).
     pub places: Vec<DataPlace>,
-    /// Place in a program: the values that are read there, at most [`MOST_VALUES`], for each of the trigger's places. Empty
-    /// for none.
-    pub values: Vec<Vec<ReadValue>>,
-}
-
-/// Maximum number of values that are read at a place.
-pub const MOST_VALUES: usize = 8;
-
-/// Maximum number of steps of a number.
-pub const MOST_STEPS: usize = 6;
-
-/// A value that is read when a program comes to a place. Its data are 8 bytes for a number; for a text the number of bytes that
-/// were read and the number that there are, 4 bytes each, then the bytes, rounded up to 8. In front of all values is a word
-/// with a bit for each that could not be read, and has no data.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReadValue {
-    /// A number.
-    Number(ReadNumber),
-    /// A text that ends with a zero byte, at an address.
-    Text(ReadNumber),
-    /// A text at an address, and its length in bytes.
-    TextOf(ReadNumber, ReadNumber),
-}
-
-/// A number that is read: the steps are applied to the base in order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ReadNumber {
-    /// The base.
-    pub base: ReadBase,
-    /// The steps, at most [`MOST_STEPS`].
-    pub steps: Vec<ReadStep>,
-}
-
-/// The base of a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ReadBase {
-    /// A general register, or the instruction pointer, by its number in DWARF.
-    Register(u16),
-    /// An address at this distance from the instruction.
-    Distance(i64),
-    /// A constant.
-    Constant(u64),
-}
-
-/// A step of a number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReadStep {
-    /// A number that is added.
-    pub add: i64,
-    /// Number of bytes that are then read at this address; 0 for none.
-    pub load: u8,
+    /// Its values: of a place in a program those that are read there, of a tracepoint those of its filter.
+    pub values: EventValues,
 }
 
 /// A field of a tracepoint that holds length and position of another field, 16 bits each.
@@ -176,6 +128,8 @@ pub struct Call<'a> {
     pub number: u32,
     /// True if a 32-bit program made it; the number is then one of the 32-bit table.
     pub compat: bool,
+    /// False if it is only returned so that open files can be followed.
+    pub is_wanted: bool,
     /// Arguments, as words.
     pub arguments: [u64; 6],
     /// Copies of the program's memory, as planned by the call's [`copies`](pyrograph_syscall::Call::copies).
@@ -261,4 +215,6 @@ pub struct LostCalls {
     pub memory: u64,
     /// Events that occurred while another event was being handled on the same CPU, in any thread.
     pub nested: u64,
+    /// Calls and events that were left out because a value of the filter could not be read.
+    pub unread: u64,
 }

@@ -27,6 +27,7 @@
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 
+mod condition;
 mod error;
 mod expression;
 mod frame;
@@ -40,6 +41,7 @@ mod value;
 mod variables;
 mod words;
 
+pub use condition::{Comparison, Condition, Literal};
 pub use error::Error;
 pub use functions::{Body, Function};
 pub use location::{Base, Gone, Location, Number, Step};

@@ -20,12 +20,27 @@ pub struct CountValue {
     pub key: String,
     /// Index of the counter.
     pub counter: usize,
-    /// Value of the counter.
-    pub value: u64,
+    /// Value of the counter. Only sums of values are below 0.
+    pub value: i64,
     /// Time for which the counter was enabled, in nanoseconds.
     pub enabled: u64,
     /// Time for which the counter actually counted, in nanoseconds.
     pub running: u64,
+}
+
+/// Number of events whose value is in a range.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RangeCount {
+    /// Key, as in [`CountValue::key`].
+    pub key: String,
+    /// Index of the counter.
+    pub counter: usize,
+    /// The first value of the range; the least number if it has none.
+    pub first: i64,
+    /// The last value of the range; the greatest number if it has none.
+    pub last: i64,
+    /// Number of events.
+    pub count: u64,
 }
 
 /// Resource usage of a command.
@@ -44,6 +59,8 @@ pub struct CommandUsage {
 pub struct CountRun {
     /// Counts of all events.
     pub values: Vec<CountValue>,
+    /// Ranges of values, if they are counted.
+    pub ranges: Vec<RangeCount>,
     /// Elapsed time.
     pub elapsed: Duration,
     /// Resource usage, if a command was run.

@@ -37,7 +37,7 @@ pub use about::About;
 pub use address::{Address, Addresses};
 pub use calls::{CallCount, CallCounts, StackLine, ThreadAction, ThreadEvent, TracedCall};
 pub use check::InvalidProfile;
-pub use counts::{CommandUsage, CountRun, CountValue, Counter, NotCounted};
+pub use counts::{CommandUsage, CountRun, CountValue, Counter, NotCounted, RangeCount};
 pub use durations::Durations;
 pub use event_record::{
     EventRecord, MappedFile, MappingDetails, MappingRecord, RecordGroup, TaskRecord,

@@ -1,6 +1,7 @@
 //! Output of event counts as text, Markdown, CSV and JSON.
 
 mod intervals;
+mod ranges;
 
 use std::io::{self, Write};
 
@@ -77,6 +78,9 @@ pub fn write_count_changes(
 
 /// Formats a value with its unit: nanoseconds as `1.23 ms`, bytes as `4.5 MiB`, others as numbers.
 fn value(value: f64, unit: &str) -> String {
+    if value < 0.0 && unit.is_empty() {
+        return format!("-{}", self::value(-value, unit));
+    }
     match unit {
         "ns" => seconds(value / 1e9),
         "s" => seconds(value),
@@ -218,6 +222,7 @@ fn counts_text(
         summary_table(summary).text(out)?;
         writeln!(out)?;
     }
+    ranges::text(summary, out)?;
     for (name, mean, unit) in resources(summary) {
         let line = format!("  {name:<12} {} {}", value(mean.mean, unit), spread(mean));
         writeln!(out, "{}", line.trim_end())?;
@@ -252,6 +257,10 @@ fn counts_markdown(
         table.rows.push(row);
     }
     table.markdown(out)?;
+    if !summary.ranges.is_empty() {
+        writeln!(out)?;
+        ranges::table(summary).markdown(out)?;
+    }
     for line in outliers(summary).into_iter().chain(not_counted(refused)) {
         writeln!(out, "\n{line}")?;
     }
@@ -263,6 +272,9 @@ fn counts_csv(
     refused: &[NotCounted],
     out: &mut dyn Write,
 ) -> io::Result<()> {
+    if !summary.ranges.is_empty() {
+        return ranges::csv(summary, out);
+    }
     write!(out, "key,event,value,unit,half width of 95 %,share of time counted,reason\r\n")?;
     let number = |number: Option<f64>| number.map_or_else(String::new, |number| number.to_string());
     for row in &summary.rows {
@@ -324,7 +336,7 @@ fn counts_json(summary: &CountSummary, title: &str, refused: &[NotCounted]) -> V
             (name.replace(' ', "_"), value)
         })
         .collect();
-    json!({
+    let mut counts = json!({
         "target": title,
         "runs": summary.runs,
         "events": rows,
@@ -333,7 +345,11 @@ fn counts_json(summary: &CountSummary, title: &str, refused: &[NotCounted]) -> V
             .iter()
             .map(|events| json!({ "events": events.names, "reason": events.reason }))
             .collect::<Vec<_>>(),
-    })
+    });
+    if !summary.ranges.is_empty() {
+        counts["ranges"] = ranges::json(summary);
+    }
+    counts
 }
 
 /// Relative change, `+12.3 %`, and its confidence interval.

@@ -16,7 +16,7 @@ type Sent = (String, String, String);
 /// Records, and prints a line for each kind of signal, the most frequent first.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let seconds = std::env::args().nth(1).map_or(Ok(2), |seconds| seconds.parse())?;
-    let (calls, events) = traced_names(&["signal:signal_generate".to_owned()])?;
+    let (calls, events) = traced_names(&["signal:signal_generate".to_owned()], None)?;
     let duration = Some(Duration::from_secs(seconds));
     let scope = Scope { duration, ..Scope::new(Target::System) };
     let plan = TracePlan { calls, events, ..TracePlan::new(scope) };

@@ -8,14 +8,16 @@ mod in_kernel;
 #[path = "counting/no_kernel.rs"]
 mod in_kernel;
 pub(crate) mod readings;
+mod values;
 
 use std::io;
 use std::time::{Duration, Instant};
 
-use pyrograph_profile::{CommandUsage, CountRun, CountValue, Counter, NotCounted};
+use pyrograph_profile::{CommandUsage, CountRun, CountValue, Counter, NotCounted, RangeCount};
 use pyrograph_record::{Child, Count, Counters, Event, Refusal, Target, Unit};
 
 pub use self::events::counted_events;
+pub use self::values::{ValuedEvents, WantedValues, valued_events};
 
 use self::choice::Choice;
 use self::in_kernel::InKernel;
@@ -33,6 +35,8 @@ pub struct CountPlan {
     pub scope: Scope,
     /// Events in groups. The events of a group are on the hardware together, or none of them is.
     pub groups: Vec<Vec<Event>>,
+    /// The same events, if they are counted by their values; empty if not.
+    pub values: ValuedEvents,
     /// Count only on these CPUs. `None` for all. Only for the whole machine.
     pub cpus: Option<Vec<u32>>,
     /// Keys by which counts are kept apart. `None` to add up all counts.
@@ -54,11 +58,17 @@ impl CountPlan {
         Self {
             scope: scope.into(),
             groups: events.into_iter().map(|event| vec![event]).collect(),
+            values: ValuedEvents::default(),
             cpus: None,
             by: None,
             engine: None,
             interval: None,
         }
+    }
+
+    /// Returns a plan to count events by their values.
+    pub fn of_values(scope: impl Into<Scope>, values: ValuedEvents) -> Self {
+        Self { values: values.clone(), ..Self::new(scope, values.events().iter().cloned()) }
     }
 
     /// Title of the target: `'sleep 1'`, `process 12`, `CPU 0, 1`, `control group /batch`, `process 12, only processes
@@ -182,6 +192,8 @@ pub struct CountGaps {
     /// For each event, the number of occurrences that were missed because the event was being counted on the same CPU,
     /// in whichever thread.
     pub missed: Vec<(String, u64)>,
+    /// Number of events whose value could not be read, and that are not counted for this.
+    pub unread: u64,
 }
 
 /// Counts of several runs.
@@ -384,7 +396,23 @@ impl Counting {
                 running: reading.running,
             };
             let readings = self.between(before, &now);
-            CountRun { values: readings.iter().map(value).collect(), elapsed, usage: None }
+            let in_kernel = self.in_kernel.as_ref();
+            let ranges = readings.iter().filter_map(|reading| {
+                let (first, last) = in_kernel?.range(reading)?;
+                Some(RangeCount {
+                    key: self.keys.of(reading),
+                    counter: reading.event,
+                    first,
+                    last,
+                    count: reading.value.cast_unsigned(),
+                })
+            });
+            CountRun {
+                values: readings.iter().map(value).collect(),
+                ranges: ranges.collect(),
+                elapsed,
+                usage: None,
+            }
         });
         self.previous = now;
         Ok(runs)
@@ -431,6 +459,7 @@ impl Counting {
         CountGaps {
             denied: self.counters.denied(),
             lost: in_kernel.map_or(0, InKernel::lost),
+            unread: in_kernel.map_or(0, InKernel::unread),
             missed: in_kernel
                 .map_or_else(Vec::new, InKernel::missed)
                 .into_iter()

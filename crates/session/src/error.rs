@@ -243,16 +243,48 @@ pub enum PlaceError {
         why: &'static str,
     },
     /// Values behind a place where none are read.
-    #[error("{place}: `pyrograph trace -e` shows values of a place; here it is taken without them")]
+    #[error(
+        "{place}: what is wanted of the values? `pyrograph stat` has --by, --value, --hist and --filter for them, `pyrograph trace -e` shows them"
+    )]
     ValuesOfPlace {
         /// The place with its values.
         place: String,
     },
-    /// More values than are read at one place.
-    #[error("at most {most} values are read at one place")]
+    /// More values than are read of one event.
+    #[error("at most {most} values are read of one event, those of its filter included")]
     TooManyValues {
         /// As many are read.
         most: usize,
+    },
+    /// The filter has too many steps.
+    #[error("the filter is too long: it has more than {most} comparisons, &&, || and !")]
+    LongFilter {
+        /// As many are permitted.
+        most: usize,
+    },
+    /// A tracepoint has no such field.
+    #[error("{tracepoint} has no field '{name}'{}; it has {fields}", similar(.near))]
+    NoField {
+        /// The field.
+        name: String,
+        /// The tracepoint.
+        tracepoint: String,
+        /// Similar names, nearest first.
+        near: Vec<String>,
+        /// The fields that it has.
+        fields: String,
+    },
+    /// No system call has such an argument.
+    #[error("no call has an argument '{name}'; besides arguments there are ret and duration (ns)")]
+    NoArgument {
+        /// The argument.
+        name: String,
+    },
+    /// Values or a filter of an event that has none.
+    #[error("{event}: values are read of functions, lines and tracepoints, not of this event")]
+    NoValues {
+        /// The event.
+        event: String,
     },
     /// The debug information cannot be read.
     #[error(transparent)]

@@ -38,6 +38,8 @@ pub enum KeyKind {
 pub(crate) struct Keys {
     kind: Option<KeyKind>,
     names: RefCell<HashMap<u64, String>>,
+    /// Texts of values, in the order in which they came.
+    values: RefCell<Vec<String>>,
 }
 
 impl KeyKind {
@@ -50,11 +52,15 @@ impl KeyKind {
 impl Keys {
     /// Makes an empty table.
     pub fn new(kind: Option<KeyKind>) -> Self {
-        Self { kind, names: RefCell::default() }
+        Self { kind, names: RefCell::default(), values: RefCell::default() }
     }
 
     /// Returns the key to which a count is added. Empty if counts are not kept apart.
     pub fn of(&self, reading: &Reading) -> String {
+        if let Of::Value(number) = reading.of {
+            let values = self.values.borrow();
+            return values.get(number as usize).cloned().unwrap_or_default();
+        }
         let Some(kind) = self.kind else { return String::new() };
         let number = match (reading.of, reading.cpu) {
             (_, Some(cpu)) if kind.is_of_cpus() => u64::from(cpu),
@@ -66,6 +72,21 @@ impl Keys {
         };
         let mut names = self.names.borrow_mut();
         names.entry(number).or_insert_with(|| name(kind, number)).clone()
+    }
+
+    /// Number of a value's text.
+    #[cfg_attr(
+        not(feature = "bpf"),
+        expect(dead_code, reason = "programs in the kernel read values")
+    )]
+    pub fn number_of(&self, text: String) -> u32 {
+        let mut values = self.values.borrow_mut();
+        let known = values.iter().position(|known| *known == text);
+        let number = known.unwrap_or_else(|| {
+            values.push(text);
+            values.len() - 1
+        });
+        u32::try_from(number).unwrap_or(u32::MAX)
     }
 
     /// Sets the name of a thread or process from the name that the kernel has. The idle threads of all CPUs have the ID

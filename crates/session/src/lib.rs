@@ -29,11 +29,13 @@ mod scope;
 mod source_places;
 mod targets;
 mod tracing;
+mod values;
 
 pub use calls::{call_number, call_numbers};
 pub use capabilities::capabilities;
 pub use counting::{
-    CountGaps, CountPlan, Counted, CountedRuns, Counting, count_by_turns, counted_events,
+    CountGaps, CountPlan, Counted, CountedRuns, Counting, ValuedEvents, WantedValues,
+    count_by_turns, counted_events, valued_events,
 };
 pub use cpu_time::cpu_time;
 pub use engine_error::EngineError;
@@ -50,7 +52,8 @@ pub use pyrograph_event::engine::{Feature, LostBy, TableStats};
 pub use pyrograph_event::interpreter::Language;
 pub use pyrograph_event::request::{Measure, Trigger, Waits};
 pub use pyrograph_event::traced::LostCalls;
-pub use pyrograph_probe::{Body, Function, Variable};
+pub use pyrograph_event::values::Ranges;
+pub use pyrograph_probe::{Body, Condition, Function, Variable};
 pub use pyrograph_record::{
     Child, Cpus, Event, EventClass, EventError, KnownEvent, Launch, Notice, Rate, Refusal,
     StackMode, Stopper, Summary, Target, Unit, Usage, User, known_events, matches_pattern,

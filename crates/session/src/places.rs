@@ -14,6 +14,7 @@ use pyrograph_unwind::inside_of_instruction;
 use crate::error::{Error, PlaceError};
 use crate::needed::mapped_files;
 use crate::source_places::{self, PlaceWithValues, SourcePlace};
+use crate::values::Wanted;
 
 /// Returns the place that a text names: `uprobe:FILE:FUNCTION` and `uretprobe:FILE:FUNCTION`, as [`function`] takes them,
 /// `usdt:FILE:PROVIDER:NAME`. `None` if it begins with none of these words.
@@ -33,25 +34,23 @@ pub(crate) fn named(text: &str) -> Option<Result<Trigger, PlaceError>> {
     }))
 }
 
-/// Returns the place and the values that a text names: a place as [`named`] takes it, and behind it, after a blank, values of
-/// variables there. `None` if it has no values, or is no place of a function.
-pub(crate) fn with_values(text: &str) -> Option<Result<PlaceWithValues, PlaceError>> {
-    let mut words = text.split_ascii_whitespace();
-    let (prefix, place) = words.next()?.split_once(':')?;
-    let values: Vec<&str> = words.collect();
+/// Returns the place that a text names, with values of variables there: a place as [`named`] takes it. `None` if it is no
+/// place of a function.
+pub(crate) fn with_values(
+    place: &str,
+    wanted: Wanted<'_>,
+) -> Option<Result<PlaceWithValues, PlaceError>> {
+    let (prefix, place) = place.split_once(':')?;
     let returns = match prefix {
         "uprobe" => false,
         "uretprobe" => true,
         _ => return None,
     };
-    if values.is_empty() {
-        return None;
-    }
     let malformed = || PlaceError::Function { prefix: prefix_of(returns), place: place.to_owned() };
     let parse = || {
         let (path, named) = split_file(place).ok_or_else(malformed)?;
         let source = SourcePlace::parse(named).ok_or_else(malformed)?;
-        source_places::with_values(Path::new(path), source, returns, &values)
+        source_places::with_values(Path::new(path), source, returns, wanted)
     };
     Some(parse())
 }

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use pyrograph_event::request::{Place, Trigger};
-use pyrograph_event::traced::{MOST_STEPS, MOST_VALUES, ReadBase, ReadNumber, ReadStep, ReadValue};
+use pyrograph_event::values::{MOST_STEPS, Memory, ReadBase, ReadNumber, ReadStep, ReadValue};
 use pyrograph_probe::{Base, Body, Function, Number, Program, Shape, Step, Variable, View};
 use pyrograph_record::nearest;
 use pyrograph_symbol::Locator;
 
 use crate::error::PlaceError;
 use crate::places::split_file;
+use crate::values::{Asking, Resolved, Wanted, bits_of};
 
 /// Number of lines that an error lists.
 const MOST_LISTED: usize = 12;
@@ -152,26 +153,15 @@ pub(crate) fn with_inlined(path: &Path, name: &str) -> Option<Trigger> {
     is_inlined.then(|| trigger(&program, bodies().map(|body| body.entry).collect(), false))
 }
 
-/// A value that is read at a place, by name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NamedValue {
-    /// Its name: that of the expression, or one that was given.
-    pub name: String,
-    /// How it is shown.
-    pub shape: Shape,
-}
-
 /// A place with the values that are read there.
 #[derive(Debug)]
 pub(crate) struct PlaceWithValues {
     pub trigger: Trigger,
     /// The values.
-    pub values: Vec<NamedValue>,
-    /// For each instruction of the trigger, from where each value is read.
-    pub reads: Vec<Vec<ReadValue>>,
+    pub values: Resolved,
 }
 
-/// Returns a place with values: `NAME=EXPRESSION`, or an expression alone; `:string` behind it reads a text.
+/// Returns a place with values.
 ///
 /// # Errors
 ///
@@ -180,11 +170,9 @@ pub(crate) fn with_values(
     path: &Path,
     place: SourcePlace<'_>,
     returns: bool,
-    values: &[&str],
+    values: Wanted<'_>,
 ) -> Result<PlaceWithValues, PlaceError> {
-    if values.len() > MOST_VALUES {
-        return Err(PlaceError::TooManyValues { most: MOST_VALUES });
-    }
+    let asking = Asking::new(values)?;
     let program = Program::open(path, &Locator::default())?;
     let view = program.read()?;
     let functions = functions_of(&view, path, place)?;
@@ -212,34 +200,27 @@ pub(crate) fn with_values(
     }
     let (mut named, mut reads) = (Vec::new(), Vec::new());
     for (address, (function, body)) in &wanted {
-        let mut of_place = Vec::new();
-        named.clear();
-        for value in values {
-            let (name, expression, as_text) = split_value(value);
-            let read = view.value(function, body, *address, expression, as_text)?;
+        let (of_place, names) = asking.read(|asked| {
+            let expression = asked.expression;
+            let read = view.value(function, body, *address, expression, asked.as_text)?;
             let number = |number: &Number| read_number(number, *address, expression);
-            of_place.push(match &read.shape {
+            let (bits, shape) = bits_of(read.shape);
+            let value = match &shape {
                 Shape::Text { length: Some(length) } => {
                     ReadValue::TextOf(number(&read.number)?, number(length)?)
                 }
-                Shape::Text { length: None } => ReadValue::Text(number(&read.number)?),
-                _ => ReadValue::Number(number(&read.number)?),
-            });
-            named.push(NamedValue { name: name.to_owned(), shape: read.shape });
-        }
+                Shape::Text { length: None } => {
+                    ReadValue::Text(number(&read.number)?, Memory::Program)
+                }
+                _ => ReadValue::Number(number(&read.number)?, bits),
+            };
+            Ok((value, shape))
+        })?;
         reads.push(of_place);
+        named = names;
     }
     let trigger = trigger(&program, wanted.into_keys().collect(), returns);
-    Ok(PlaceWithValues { trigger, values: named, reads })
-}
-
-/// Splits `name=expression:string` into the name, the expression, and true for a text.
-fn split_value(text: &str) -> (&str, &str, bool) {
-    let (name, expression) =
-        text.split_once('=').map_or((None, text), |(name, of)| (Some(name), of));
-    let plain = expression.strip_suffix(":string");
-    let expression_alone = plain.unwrap_or(expression);
-    (name.unwrap_or(expression_alone), expression_alone, plain.is_some())
+    Ok(PlaceWithValues { trigger, values: asking.resolve(reads, named)? })
 }
 
 /// A number as programs in the kernel compute it at an instruction.
@@ -257,13 +238,13 @@ fn read_number(number: &Number, address: u64, expression: &str) -> Result<ReadNu
         match step {
             Step::Add(number) => add = add.wrapping_add(*number),
             Step::Load(load) => {
-                steps.push(ReadStep { add, load: *load });
+                steps.push(ReadStep { add, load: *load, memory: Memory::Program });
                 add = 0;
             }
         }
     }
     if add != 0 {
-        steps.push(ReadStep { add, load: 0 });
+        steps.push(ReadStep { add, load: 0, memory: Memory::Program });
     }
     match steps.len() > MOST_STEPS {
         true => Err(refuse("too many pointers lead to it")),

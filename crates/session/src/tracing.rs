@@ -12,12 +12,12 @@ mod moments;
 mod plan;
 mod text;
 mod tracer;
-mod values;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use pyrograph_event::traced::{CallEnd, LostCalls, Traced};
+use pyrograph_probe::Condition;
 use pyrograph_profile::{CallCount, CallCounts, ThreadEvent};
 use pyrograph_record::ptrace::{self, calls_in_progress};
 use pyrograph_record::{
@@ -36,6 +36,7 @@ use crate::calls::call_numbers;
 use crate::engine_error::EngineError;
 use crate::error::Error;
 use crate::lifetime::Lifetime;
+use crate::values::call_filters;
 
 /// Result of tracing.
 #[derive(Debug)]
@@ -100,7 +101,9 @@ impl Tracing {
         let mut life = Lifetime::open(&plan.scope)?;
         let processes = plan.scope.target.family(plan.scope.inherit);
         let (in_progress, unreadable) = in_progress(plan, processes.as_deref().unwrap_or_default());
-        let (mut tracer, not_in_kernel) = match in_kernel::load(plan, processes) {
+        let calls = plan.calls.as_deref();
+        let filters = plan.filter.as_ref().map(|of| call_filters(of, calls)).transpose()?;
+        let (mut tracer, not_in_kernel) = match in_kernel::load(plan, filters, processes) {
             Ok(tracer) => (tracer, None),
             Err(error) if by_ptrace::can_trace(plan) => {
                 (Box::new(by_ptrace::ByPtrace::new(plan)) as Box<dyn Tracer>, Some(error))
@@ -316,7 +319,8 @@ fn trace_faults(faults: PageFaults, tracer: &mut dyn Tracer) -> Result<Vec<Recor
 /// could not be read.
 fn in_progress(plan: &TracePlan, processes: &[i32]) -> (Vec<ptrace::TracedCall>, usize) {
     // The duration of these calls is not known, nor if they fail.
-    if plan.counts || plan.failed || !plan.slower.is_zero() || plan.scope.filters.chooses() {
+    let is_filtered = plan.failed || !plan.slower.is_zero() || plan.filter.is_some();
+    if plan.counts || is_filtered || plan.scope.filters.chooses() {
         return (Vec::new(), 0);
     }
     let text = u32::try_from(plan.text).unwrap_or(u32::MAX);
@@ -345,17 +349,20 @@ fn thread_name(thread: i32) -> Option<Vec<u8>> {
 
 /// Parses names of calls, as [`call_numbers`] does, and of events: tracepoints (`sched:sched_switch`, `block:*`) and
 /// places in programs ([`Question::of_event`](crate::Question::of_event)). If there are only events, the list of calls is
-/// empty.
+/// empty. `filter` leaves out events for which it is false.
 ///
 /// # Errors
 ///
-/// If there is no such call, group or event.
-pub fn traced_names(words: &[String]) -> Result<(Option<Vec<u32>>, Vec<TracedEvent>), Error> {
+/// If there is no such call, group or event, or an event has not the values of the filter.
+pub fn traced_names(
+    words: &[String],
+    filter: Option<&Condition>,
+) -> Result<(Option<Vec<u32>>, Vec<TracedEvent>), Error> {
     let words = words.iter().flat_map(|words| words.split(',')).map(str::trim);
     let (events, calls): (Vec<_>, Vec<_>) = words.partition(|word| names_event(word));
     let mut found: Vec<TracedEvent> = Vec::new();
     for word in &events {
-        for event in events_of(word)? {
+        for event in events_of(word, filter)? {
             if found.iter().all(|known| !known.is_same(&event)) {
                 found.push(event);
             }

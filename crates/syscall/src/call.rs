@@ -20,6 +20,28 @@ pub struct Argument {
     pub(crate) kind: Kind,
 }
 
+impl Argument {
+    /// Number of the bits of the argument that are used, and true if it is signed.
+    pub fn bits(&self) -> (u8, bool) {
+        match self.kind {
+            Kind::Int | Kind::Fd => (32, true),
+            Kind::Uint
+            | Kind::Mode
+            | Kind::Signal
+            | Kind::Device
+            | Kind::Name(_)
+            | Kind::Flags(_) => (32, false),
+            Kind::Long => (64, true),
+            _ => (64, false),
+        }
+    }
+
+    /// Returns true for the address of a text that ends with a zero byte.
+    pub fn is_text(&self) -> bool {
+        matches!(self.kind, Kind::Path | Kind::Text)
+    }
+}
+
 /// Kind of result of a successful call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Returns {

@@ -30,6 +30,35 @@ pub struct State {
     pub spares: u32,
     pub pid_namespace: u64,
     pub lost: u64,
+    pub unread: u64,
+}
+
+/// In [`SumKey::event`]: the value that sums are kept apart by could not be read.
+pub const UNREAD_KEY: u32 = 0x8000_0000;
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct SumKey {
+    pub by: u64,
+    pub event: u32,
+    pub range: u32,
+}
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct Sum {
+    pub events: u64,
+    pub value: i64,
+}
+
+pub const MAX_KEY_TEXT: usize = 64;
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct KeyText {
+    pub length: u32,
+    pub all: u32,
+    pub bytes: [u8; MAX_KEY_TEXT],
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -64,7 +93,10 @@ mod tests {
     fn structures_are_those_of_the_programs() {
         let structures = [
             layout!("config": Config { group, filter, inherit, names, members, key, values, clocks, cpus }),
-            layout!("state": State { on, command, pid_level, spares, pid_namespace, lost }),
+            layout!("state": State { on, command, pid_level, spares, pid_namespace, lost, unread }),
+            layout!("sum_key": SumKey { by, event, range }),
+            layout!("sum": Sum { events, value }),
+            layout!("key_text": KeyText { length, all, bytes }),
             layout!("row_key": RowKey { key, event, pad }),
             layout!("value": Value { count, enabled, running }),
             layout!("owner": Owner { comm, values }),

@@ -11,6 +11,7 @@ struct state state = {};
 
 #include "targets.h"
 #include "task_storage.h"
+#include "values.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -192,6 +193,8 @@ int on_place(void *ctx)
 {
 	return count_event(bpf_get_attach_cookie(ctx), 1);
 }
+
+#include "sums.h"
 
 // Returns true for a call by the numbers of 32-bit programs, as the kernel's own tracepoints of calls see it.
 static __always_inline int is_compat(struct task_struct *task)

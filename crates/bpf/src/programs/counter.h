@@ -6,6 +6,7 @@
 #define PYROGRAPH_COUNTER_H
 
 #include "kernel.h"
+#include "values_plan.h"
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -66,6 +67,32 @@ struct state {
 	u64 pid_namespace;
 	// Events for which there was no room in a table.
 	u64 lost;
+	// Events of which a value could not be read.
+	u64 unread;
+};
+
+// Values that are added up: by what they are kept apart, the event, and the range of values.
+struct sum_key {
+	u64 by;
+	u32 event;
+	u32 range;
+};
+
+// In `sum_key.event`: the value that sums are kept apart by could not be read.
+#define UNREAD_KEY 0x80000000
+
+struct sum {
+	u64 events;
+	s64 value;
+};
+
+// A text that sums are kept apart by.
+#define MAX_KEY_TEXT 64
+
+struct key_text {
+	u32 length;
+	u32 all;
+	u8 bytes[MAX_KEY_TEXT];
 };
 
 struct row_key {

@@ -171,6 +171,7 @@ static __always_inline void describe(struct call *call, struct task_struct *task
 	call->record.missed = 0;
 	call->record.used = 0;
 	call->record.stack = 0;
+	call->record.only_followed = 0;
 	bpf_get_current_comm(call->record.comm, sizeof(call->record.comm));
 }
 
@@ -204,13 +205,53 @@ int BPF_PROG(on_call, struct pt_regs *regs, long number)
 		send_stack_of_call(task, &call->record);
 	if (!compat && (number == NR_EXIT || number == NR_EXIT_GROUP)) {
 		call->record.kind = RECORD_LAST_CALL;
-		if (!config.failed && !config.slower) {
+		if (!config.failed && !config.slower && !config.filtered) {
 			send_stack_of_call(task, &call->record);
 			send(call);
 		}
 		call->record.kind = RECORD_NONE;
 	}
 	return 0;
+}
+
+// 1 and the row of `probe_plans` of each call that is wanted by a filter.
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_CALLS);
+	__type(key, u32);
+	__type(value, u32);
+} call_filters SEC(".maps");
+
+// Returns true if a call that has returned is wanted by its arguments and result. Its registers are these, in this order.
+static __always_inline int passes_call_filter(struct call *call, long result)
+{
+	u32 number = call->record.number, *row;
+	struct probe_plan *plan;
+	struct values *values;
+	int is_wanted;
+
+	if (!config.filtered)
+		return 1;
+	row = bpf_map_lookup_elem(&call_filters, &number);
+	if (call->record.compat || !row || !*row)
+		return 0;
+	number = *row - 1;
+	plan = bpf_map_lookup_elem(&probe_plans, &number);
+	if (!plan)
+		return 0;
+	values = take_values();
+	if (!values) {
+		increment(&state.lost);
+		return 0;
+	}
+	for (int i = 0; i < 6; i++)
+		values->registers[i] = call->record.arguments[i];
+	values->registers[6] = result;
+	values->registers[7] = call->record.duration;
+	read_values(plan, values);
+	is_wanted = is_wanted_event(plan, values);
+	give_values_back(values);
+	return is_wanted;
 }
 
 // Returns true if a call that has returned is shown.
@@ -221,7 +262,8 @@ static __always_inline int is_shown(struct call *call, long result)
 
 	if (!call->record.compat && !(config.shown[index_below(8, number >> 6)] >> (number & 63) & 1))
 		return 0;
-	return (!config.failed || failed) && (!config.slower || call->record.duration >= config.slower);
+	return (!config.failed || failed) && (!config.slower || call->record.duration >= config.slower) &&
+	       passes_call_filter(call, result);
 }
 
 // Returns true if a call that has returned is handed out only for user space to follow descriptors.
@@ -273,6 +315,7 @@ int BPF_PROG(on_return, struct pt_regs *regs, long result)
 	}
 	shown = is_shown(call, result);
 	if (shown || is_followed(call, result)) {
+		call->record.only_followed = !shown;
 		copy_arguments(call, 1, result);
 		if (shown && !has_stack_at_entry(call->record.number, compat))
 			send_stack_of_call(task, &call->record);
@@ -296,7 +339,7 @@ int on_unfinished(struct bpf_iter__task *ctx)
 		return 0;
 	call->record.kind = RECORD_UNFINISHED;
 	call->record.duration = bpf_ktime_get_ns() - call->record.time;
-	if (!config.failed && call->record.duration >= config.slower)
+	if (!config.failed && !config.filtered && call->record.duration >= config.slower)
 		send(call);
 	call->record.kind = RECORD_NONE;
 	return 0;

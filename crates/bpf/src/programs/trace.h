@@ -7,6 +7,7 @@
 
 #include "durations.h"
 #include "trace_record.h"
+#include "values_plan.h"
 
 // Numbers of system calls are below this.
 #define MAX_CALLS 512
@@ -75,6 +76,8 @@ struct config {
 	u32 names;
 	// Only calls that failed.
 	u32 failed;
+	// Only calls that `call_filters` wants.
+	u32 filtered;
 	// The longest part of a text that is copied.
 	u32 most;
 	// When so many bytes wait in the ring, user space is woken.
@@ -83,6 +86,7 @@ struct config {
 	u32 compat;
 	// A stack is sent before each record.
 	u32 stacks;
+	u32 pad;
 };
 
 struct state {
@@ -99,10 +103,11 @@ struct state {
 	// The PID namespace of Pyrograph, and its depth; at depth 0 all numbers are the machine's.
 	u32 pid_level;
 	u64 pid_namespace;
+	// Events and calls that were left out because a value of their filter could not be read.
+	u64 unread;
 };
 
-// A tracepoint's data: at most so many bytes, and so many fields whose places are in others.
-#define MAX_EVENT 4096
+// So many fields of a tracepoint's data have places that are in others.
 #define MAX_PLACES 12
 
 struct event_place {
@@ -115,53 +120,9 @@ struct event_plan {
 	// Bytes that all events of the kind have.
 	u32 size;
 	u32 count;
+	// 1 and the row of `probe_plans` that says which are wanted; 0: all are.
+	u32 filter;
 	struct event_place places[MAX_PLACES];
-};
-
-// Values of a place in a program: as many, each in as many steps, and so many bytes of a text.
-#define MAX_READS 8
-#define MAX_READ_STEPS 6
-#define MAX_READ_TEXT 512
-
-enum read_base {
-	// The number of a register, as DWARF has it.
-	BASE_REGISTER,
-	// The distance from the instruction.
-	BASE_STATIC,
-	BASE_CONSTANT,
-};
-
-enum value_kind {
-	VALUE_NUMBER,
-	// A text up to its zero byte, at an address.
-	VALUE_TEXT,
-	// A text at an address, with its length.
-	VALUE_TEXT_OF,
-};
-
-// A number is added, then memory there of `load` bytes is read; 0: nothing is read.
-struct read_step {
-	s64 add;
-	u64 load;
-};
-
-struct read_number {
-	u64 number;
-	u32 base;
-	u32 count;
-	struct read_step steps[MAX_READ_STEPS];
-};
-
-struct value_plan {
-	struct read_number value;
-	struct read_number length;
-	u64 kind;
-};
-
-struct probe_plan {
-	u32 event;
-	u32 count;
-	struct value_plan values[MAX_READS];
 };
 
 struct copied {

@@ -6,8 +6,8 @@
 #ifndef PYROGRAPH_TRACE_EVENTS_H
 #define PYROGRAPH_TRACE_EVENTS_H
 
-#include "probe_values.h"
 #include "trace_stacks.h"
+#include "values.h"
 
 // Which bytes tracepoints have. User space gives it as many rows as there are events.
 struct {
@@ -66,6 +66,31 @@ static __always_inline void send_event(void *ctx, struct task_struct *task, stru
 		increment(&state.lost);
 }
 
+// Returns true if a tracepoint's event is wanted by its values. `row` is 1 and the row of `probe_plans`; 0: it has none.
+static __always_inline int passes_filter(void *ctx, u32 row)
+{
+	struct probe_plan *plan;
+	struct values *values;
+	int is_wanted;
+
+	if (!row)
+		return 1;
+	row--;
+	plan = bpf_map_lookup_elem(&probe_plans, &row);
+	if (!plan)
+		return 0;
+	values = take_values();
+	if (!values) {
+		increment(&state.lost);
+		return 0;
+	}
+	note_data(ctx, values->registers);
+	read_values(plan, values);
+	is_wanted = is_wanted_event(plan, values);
+	give_values_back(values);
+	return is_wanted;
+}
+
 // Whoever else listens to a tracepoint gets it, too: always 1.
 SEC("tracepoint")
 int on_event(void *ctx)
@@ -76,7 +101,7 @@ int on_event(void *ctx)
 	struct event *event = bpf_map_lookup_elem(&event_here, &zero);
 	u64 context = (u64)ctx, data, size;
 
-	if (!plan || !event || !state.on || !is_wanted_thread(task))
+	if (!plan || !event || !state.on || !is_wanted_thread(task) || !passes_filter(ctx, plan->filter))
 		return 1;
 	// As a number: what is read lies behind what the verifier knows of.
 	bpf_probe_read_kernel(&data, sizeof(data), &context);
@@ -101,7 +126,7 @@ int on_probe(struct event_context *ctx)
 	u32 number = bpf_get_attach_cookie(ctx);
 	struct probe_plan *plan = bpf_map_lookup_elem(&probe_plans, &number);
 	struct call_record record = {};
-	struct probe_values *values;
+	struct values *values;
 	u64 size;
 
 	if (!plan || !state.on || !is_wanted_thread(task))
@@ -119,10 +144,13 @@ int on_probe(struct event_context *ctx)
 	}
 	other_record(task, RECORD_EVENT, plan->event, &values->record);
 	values->record.result = ctx->ax;
-	read_values(ctx, plan, values);
-	size = sizeof(values->record) + values->used;
+	note_registers(ctx, values->registers);
+	read_values(plan, values);
+	if (plan->hidden)
+		values->record.used = 0;
+	size = sizeof(values->record) + values->record.used;
 	asm volatile("" : "+r"(size));
-	if (size <= sizeof(values->record) + sizeof(values->data))
+	if (is_wanted_event(plan, values) && size <= sizeof(values->record) + sizeof(values->data))
 		send_event(ctx, task, &values->record, size);
 	give_values_back(values);
 	return 0;

@@ -52,7 +52,8 @@ struct call_record {
 	u32 used;
 	// The thread's stack was sent, or could not be.
 	u32 stack;
-	u32 pad;
+	// The call is sent for user space to follow descriptors, and is not shown.
+	u32 only_followed;
 };
 
 // The most bytes of a stack; of its outermost part, where it has more; and where its end is not known.

@@ -5,28 +5,31 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd};
 
 use libbpf_rs::{Link, MapCore, MapFlags, Object, TracepointOpts, libbpf_sys};
 use pyrograph_event::request::Trigger;
-use pyrograph_event::traced::{EventSource, ReadBase, ReadNumber, ReadValue};
+use pyrograph_event::traced::EventSource;
 
 use super::CallOptions;
-use super::layout::{
-    self, EventPlace, EventPlan, MAX_PLACES, MAX_READS, ProbePlan, VALUE_NUMBER, VALUE_TEXT,
-    VALUE_TEXT_OF, ValuePlan,
-};
+use super::layout::{EventPlace, EventPlan, MAX_PLACES};
 use crate::error::{Error, Reason};
 use crate::object::{handle, program};
 use crate::probes::probed;
 use crate::trigger::attach_places;
+use crate::values::{Plans, patterns, places_of};
 
 /// Returns true if the event is a tracepoint, not a probe in a program.
 pub fn is_tracepoint(event: &EventSource) -> bool {
     matches!(event.trigger, Trigger::Tracepoint { .. })
 }
 
-/// Tells the programs which bytes each tracepoint has.
-pub fn set_plans(object: &Object, events: &[EventSource]) -> Result<(), Error> {
+/// Tells the programs which bytes each tracepoint has, which values are read of each event, and which calls are wanted.
+pub fn set_plans(object: &Object, options: &CallOptions) -> Result<(), Error> {
     let plans = handle(object, "event_plans")?;
-    for (number, event) in (0u32..).zip(events) {
+    let mut values = Plans::new(object)?;
+    for (number, event) in (0u32..).zip(&options.events) {
+        let first = values.add(number, places_of(&event.trigger), &event.values, None)?;
         let mut plan = EventPlan { size: event.size, ..EventPlan::default() };
+        if is_tracepoint(event) && !event.values.filter.is_empty() {
+            plan.filter = first + 1;
+        }
         for (to, place) in plan.places.iter_mut().zip(event.places.iter().take(MAX_PLACES)) {
             *to = EventPlace { offset: place.offset, relative: place.relative.into() };
             plan.count += 1;
@@ -35,66 +38,22 @@ pub fn set_plans(object: &Object, events: &[EventSource]) -> Result<(), Error> {
             .update(&number.to_ne_bytes(), bytemuck::bytes_of(&plan), MapFlags::ANY)
             .map_err(Error::map("event_plans"))?;
     }
-    set_probe_plans(object, events)
-}
-
-/// Number of places of events in programs.
-pub fn places(events: &[EventSource]) -> usize {
-    events.iter().map(places_of).sum()
-}
-
-fn places_of(event: &EventSource) -> usize {
-    match &event.trigger {
-        Trigger::Places { places, .. } => places.len(),
-        Trigger::Function { .. } => 1,
-        _ => 0,
-    }
-}
-
-/// Tells the programs of which event each place is, and which values are read there.
-fn set_probe_plans(object: &Object, events: &[EventSource]) -> Result<(), Error> {
-    let plans = handle(object, "probe_plans")?;
-    let mut row = 0u32;
-    for (number, event) in (0u32..).zip(events) {
-        for index in 0..places_of(event) {
-            let mut plan = ProbePlan { event: number, ..ProbePlan::default() };
-            let values = event.values.get(index).map_or(&[][..], Vec::as_slice);
-            for (to, value) in plan.values.iter_mut().zip(values.iter().take(MAX_READS)) {
-                *to = planned(value);
-                plan.count += 1;
-            }
-            plans
-                .update(&row.to_ne_bytes(), bytemuck::bytes_of(&plan), MapFlags::ANY)
-                .map_err(Error::map("probe_plans"))?;
-            row += 1;
-        }
+    let filters = handle(object, "call_filters")?;
+    for (call, of_call) in options.filters.iter().flatten() {
+        let row = values.add(*call, 1, of_call, None)? + 1;
+        filters
+            .update(&call.to_ne_bytes(), &row.to_ne_bytes(), MapFlags::ANY)
+            .map_err(Error::map("call_filters"))?;
     }
     Ok(())
 }
 
-fn planned(value: &ReadValue) -> ValuePlan {
-    let plan = |kind, value, length| ValuePlan { value, length, kind };
-    match value {
-        ReadValue::Number(value) => {
-            plan(VALUE_NUMBER, number(value), layout::ReadNumber::default())
-        }
-        ReadValue::Text(value) => plan(VALUE_TEXT, number(value), layout::ReadNumber::default()),
-        ReadValue::TextOf(value, length) => plan(VALUE_TEXT_OF, number(value), number(length)),
-    }
-}
-
-fn number(of: &ReadNumber) -> layout::ReadNumber {
-    let (base, number) = match of.base {
-        ReadBase::Register(register) => (layout::BASE_REGISTER, register.into()),
-        ReadBase::Distance(distance) => (layout::BASE_STATIC, distance.cast_unsigned()),
-        ReadBase::Constant(number) => (layout::BASE_CONSTANT, number),
-    };
-    let mut plan = layout::ReadNumber { number, base, ..layout::ReadNumber::default() };
-    for (to, step) in plan.steps.iter_mut().zip(&of.steps) {
-        *to = layout::ReadStep { add: step.add, load: step.load.into() };
-        plan.count += 1;
-    }
-    plan
+/// Rows of the map `probe_plans`, and of `patterns`.
+pub fn plans(options: &CallOptions) -> (usize, usize) {
+    let of_calls = || options.filters.iter().flatten().map(|(_, values)| values);
+    let places: usize = options.events.iter().map(|event| places_of(&event.trigger)).sum();
+    let patterns = patterns(options.events.iter().map(|event| &event.values).chain(of_calls()));
+    (places + of_calls().count(), patterns)
 }
 
 /// Attaches the programs of events; each tracepoint gets the number of its event as a cookie, each place in a program its
@@ -127,9 +86,9 @@ pub fn attach(object: &Object, events: &[EventSource]) -> Result<Vec<Link>, Erro
             }
             place => {
                 attach_places(object, "on_probe", place, |index| first + index, &mut links)?;
-                first += places_of(event) as u64;
             }
         }
+        first += places_of(&event.trigger) as u64;
     }
     Ok(links)
 }

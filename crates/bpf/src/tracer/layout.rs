@@ -49,10 +49,12 @@ pub struct Config {
     pub inherit: u32,
     pub names: u32,
     pub failed: u32,
+    pub filtered: u32,
     pub most: u32,
     pub wake: u32,
     pub compat: u32,
     pub stacks: u32,
+    pub pad: u32,
 }
 
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
@@ -66,6 +68,7 @@ pub struct State {
     pub command: u32,
     pub pid_level: u32,
     pub pid_namespace: u64,
+    pub unread: u64,
 }
 
 /// Kinds of records: `enum record_kind`. Kind 1 is a call that has returned.
@@ -95,7 +98,7 @@ pub struct Record {
     pub missed: u32,
     pub used: u32,
     pub stack: u32,
-    pub pad: u32,
+    pub only_followed: u32,
 }
 
 pub const MAX_PLACES: usize = 12;
@@ -112,50 +115,8 @@ pub struct EventPlace {
 pub struct EventPlan {
     pub size: u32,
     pub count: u32,
+    pub filter: u32,
     pub places: [EventPlace; MAX_PLACES],
-}
-
-pub const MAX_READS: usize = 8;
-pub const MAX_READ_STEPS: usize = 6;
-
-pub const BASE_REGISTER: u32 = 0;
-pub const BASE_STATIC: u32 = 1;
-pub const BASE_CONSTANT: u32 = 2;
-
-pub const VALUE_NUMBER: u64 = 0;
-pub const VALUE_TEXT: u64 = 1;
-pub const VALUE_TEXT_OF: u64 = 2;
-
-#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
-#[repr(C)]
-pub struct ReadStep {
-    pub add: i64,
-    pub load: u64,
-}
-
-#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
-#[repr(C)]
-pub struct ReadNumber {
-    pub number: u64,
-    pub base: u32,
-    pub count: u32,
-    pub steps: [ReadStep; MAX_READ_STEPS],
-}
-
-#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
-#[repr(C)]
-pub struct ValuePlan {
-    pub value: ReadNumber,
-    pub length: ReadNumber,
-    pub kind: u64,
-}
-
-#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
-#[repr(C)]
-pub struct ProbePlan {
-    pub event: u32,
-    pub count: u32,
-    pub values: [ValuePlan; MAX_READS],
 }
 
 /// Number of rows of the map `stacks` for each CPU.
@@ -229,15 +190,11 @@ mod tests {
         let structures = [
             layout!("call_plan": Plan { copies, count }),
             layout!("call_copy": Copy { argument, at_exit, extent, other, text, filled, pad, size }),
-            layout!("config": Config { calls, followed, shown, slower, group, filter, inherit, names, failed, most, wake, compat, stacks }),
-            layout!("state": State { side, on, lost, lost_rows, lost_threads, command, pid_level, pid_namespace }),
-            layout!("call_record": Record { time, duration, tgid, pid, kind, compat, number, result, arguments, comm, missed, used, stack, pad }),
+            layout!("config": Config { calls, followed, shown, slower, group, filter, inherit, names, failed, filtered, most, wake, compat, stacks, pad }),
+            layout!("state": State { side, on, lost, lost_rows, lost_threads, command, pid_level, pid_namespace, unread }),
+            layout!("call_record": Record { time, duration, tgid, pid, kind, compat, number, result, arguments, comm, missed, used, stack, only_followed }),
             layout!("event_place": EventPlace { offset, relative }),
-            layout!("event_plan": EventPlan { size, count, places }),
-            layout!("read_step": ReadStep { add, load }),
-            layout!("read_number": ReadNumber { number, base, count, steps }),
-            layout!("value_plan": ValuePlan { value, length, kind }),
-            layout!("probe_plan": ProbePlan { event, count, values }),
+            layout!("event_plan": EventPlan { size, count, filter, places }),
             layout!("row_key": RowKey { pid, number }),
             layout!("row": Row { group, calls, errors, total, least, longest, tgid, compat, comm, buckets }),
             layout!("error_key": ErrorKey { pid, number, error }),

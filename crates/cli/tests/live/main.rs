@@ -62,5 +62,6 @@ mod trace;
 mod trace_events;
 mod trace_stacks;
 mod trace_strace;
+mod values;
 #[cfg(all(feature = "bpf", target_arch = "x86_64"))]
 mod waits;

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use pyrograph_analyze::{CountNote, CountRow, CountSummary};
 use serde_json::{Value, json};
 
-use super::{CountStyle, name_of, per_second, unit_of, value};
+use super::{CountStyle, name_of, per_second, ranges, unit_of, value};
 use crate::csv::field;
 
 /// A table that grows by one line per interval.
@@ -21,6 +21,8 @@ pub struct IntervalTable {
     lines: usize,
     /// End of the last interval, in seconds.
     last: f64,
+    /// True if there were ranges of values.
+    has_ranges: bool,
 }
 
 /// A column of one line.
@@ -40,7 +42,7 @@ impl IntervalTable {
     /// the terminal is wide enough. `width` is the width of the terminal in columns.
     pub fn new(style: CountStyle, width: Option<usize>) -> Self {
         let (history, columns) = (HashMap::new(), Vec::new());
-        Self { style, width, history, columns, lines: 0, last: 0.0 }
+        Self { style, width, history, columns, lines: 0, last: 0.0, has_ranges: false }
     }
 
     /// Writes the counts of one interval. `at` is the time at its end in seconds.
@@ -66,7 +68,22 @@ impl IntervalTable {
         if self.style == CountStyle::Json {
             let counts: serde_json::Map<String, Value> =
                 cells.iter().map(|cell| (cell.name.clone(), json!(cell.value))).collect();
-            return writeln!(out, "{}", json!({ "seconds": at, "counts": counts }));
+            let mut line = json!({ "seconds": at, "counts": counts });
+            if !summary.ranges.is_empty() {
+                line["ranges"] = ranges::json(summary);
+            }
+            return writeln!(out, "{line}");
+        }
+        if self.style == CountStyle::Csv && (self.has_ranges || !summary.ranges.is_empty()) {
+            if !self.has_ranges {
+                write!(out, "seconds,key,event,first,last,events\r\n")?;
+            }
+            self.has_ranges = true;
+            let at = format!("{at:.6},");
+            return summary
+                .ranges
+                .iter()
+                .try_for_each(|of| ranges::csv_line(summary, of, &at, out));
         }
         let columns: Vec<_> = cells.iter().map(|cell| (cell.name.clone(), cell.unit)).collect();
         let is_new = columns != self.columns;
@@ -84,10 +101,11 @@ impl IntervalTable {
                 .map(|cell| cell.value.map_or_else(String::new, |value| value.to_string()));
             return write!(out, "{at:.6},{}\r\n", values.collect::<Vec<_>>().join(","));
         }
-        if summary.rows.iter().any(|row| !row.key.is_empty()) {
-            return self.text_by_key(at, summary, &cells, out);
+        match summary.rows.iter().any(|row| !row.key.is_empty()) {
+            true => self.text_by_key(at, summary, &cells, out)?,
+            false => self.text_line(at, &cells, is_new, out)?,
         }
-        self.text_line(at, &cells, is_new, out)
+        ranges::text(summary, out)
     }
 
     /// Writes a line for each key, so that lines are as wide however many there are.
@@ -287,7 +305,14 @@ mod tests {
             };
             let counter = Counter { name: "faults".to_owned(), is_time: false, user_only: false };
             let (counters, rows) = (vec![counter], vec![row]);
-            let summary = CountSummary { counters, rows, runs: 1, elapsed: mean, usage: None };
+            let summary = CountSummary {
+                counters,
+                rows,
+                ranges: Vec::new(),
+                runs: 1,
+                elapsed: mean,
+                usage: None,
+            };
             table.line(at.into(), &summary, &mut out).expect("to memory");
         }
         String::from_utf8(out).expect("text")
@@ -311,6 +336,7 @@ mod tests {
             }),
         };
         let summary = CountSummary {
+            ranges: Vec::new(),
             counters: vec![counter("task-clock", true), counter("context-switches", false)],
             rows: vec![row("CPU 0", 0, 2e9), row("CPU 0", 1, 7.0), row("CPU 10", 1, 30.0)],
             runs: 1,

@@ -18,6 +18,8 @@ pub(crate) enum InKernelEvent {
     Tracepoint(String),
     /// A place in a program.
     Place(Trigger),
+    /// An event that is counted by its values, by its index in [`CountPlan::values`].
+    Values(usize),
 }
 
 /// The events of a plan, with their indexes in it, by the engine that counts them.
@@ -71,8 +73,13 @@ impl Choice {
                     && !not_in_kernel.contains(&index)
                     // The other events of a group may have to wait for the hardware.
                     && group.len() == 1;
-                match in_kernel(event, plan).filter(|_| is_permitted) {
+                let valued = plan.values.sources.get(index).map(|_| InKernelEvent::Values(index));
+                match valued.or_else(|| in_kernel(event, plan)).filter(|_| is_permitted) {
                     Some(event) => choice.in_kernel.push((index, event)),
+                    None if plan.values.sources.get(index).is_some() => {
+                        let why = "values are read by programs in the kernel";
+                        choice.refused.push((index, Refusal::NotByPerf(why)));
+                    }
                     None if event.place().is_some() => {
                         let why = "places in programs are counted by programs in the kernel, and not in groups";
                         choice.refused.push((index, Refusal::NotByPerf(why)));

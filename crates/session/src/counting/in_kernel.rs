@@ -1,15 +1,21 @@
 //! Counts by eBPF programs.
 
-use pyrograph_bpf::{CountKey, CountedEvent, EventCount, EventCounter, EventOptions};
+use pyrograph_bpf::{
+    CountKey, CountedEvent, EventCount, EventCounter, EventOptions, EventSum, SumKey,
+};
+use pyrograph_event::values::{Ranges, Sum};
+use pyrograph_probe::Shape;
 use pyrograph_record::{Counters, Unit, online_cpus};
 
 use super::CountPlan;
 use super::choice::{Choice, InKernelEvent};
-use super::readings::{Of, Reading, together};
+use super::readings::{Of, Reading, signed, together};
+use super::values::ValuedEvent;
 use crate::engine_error::EngineError;
 use crate::error::Error;
 use crate::keys::{KeyKind, Keys};
 use crate::plan::Engine;
+use crate::values::value_text;
 
 /// The eBPF programs that count some of the events, or keep the counts of `perf_event_open` apart.
 pub(super) struct InKernel {
@@ -24,6 +30,8 @@ pub(super) struct InKernel {
     all_together: bool,
     /// Threads by which counts are kept apart.
     roots: Vec<i32>,
+    /// Of events that are counted by their values: by what, and how this is shown.
+    sums: Vec<(Sum, Option<Shape>)>,
 }
 
 fn key_of(plan: &CountPlan) -> CountKey {
@@ -47,7 +55,8 @@ pub(super) fn open(plan: &CountPlan) -> Result<(Option<InKernel>, Choice), Error
     if !by_who_runs && choice.in_kernel.is_empty() {
         return Ok((None, choice));
     }
-    let has_places = plan.events().any(|event| event.place().is_some());
+    let sources = &plan.values.sources;
+    let has_places = plan.events().any(|event| event.place().is_some()) || !sources.is_empty();
     let by_perf = || Choice::of(plan, &(0..plan.events().count()).collect::<Vec<_>>(), 0);
     loop {
         let (counter, refused) = match load(plan, &choice) {
@@ -68,6 +77,7 @@ pub(super) fn open(plan: &CountPlan) -> Result<(Option<InKernel>, Choice), Error
                 by_cpu: plan.is_by_cpu(),
                 all_together: plan.is_of_all_together(),
                 roots: Vec::new(),
+                sums: sources.iter().map(|of| (of.sum, of.key.clone())).collect(),
             };
             return Ok((Some(opened), choice));
         }
@@ -85,6 +95,11 @@ fn load(
         InKernelEvent::Return(number) => CountedEvent::Return(*number),
         InKernelEvent::Tracepoint(name) => CountedEvent::Tracepoint(name.clone()),
         InKernelEvent::Place(place) => CountedEvent::Place(place.clone()),
+        InKernelEvent::Values(index) => {
+            let ValuedEvent { trigger, values, sum, .. } = &plan.values.sources[*index];
+            let (trigger, values) = (trigger.clone(), values.clone());
+            CountedEvent::Values { trigger, values, sum: *sum }
+        }
     };
     let is_time = |(_, event): &(usize, pyrograph_record::Event)| event.unit() == Unit::Nanoseconds;
     let counters = choice.by_perf.iter().flatten().map(is_time);
@@ -147,15 +162,46 @@ impl InKernel {
                 keys.set_name(key, &String::from_utf8_lossy(&name));
             }
         }
+        let sums = self.counter.sums()?;
+        let sums: Vec<Reading> = sums.iter().filter_map(|sum| self.of_sum(sum, keys)).collect();
         let missed = if self.all_together { self.all_missed() } else { Vec::new() };
         let missed =
             missed.into_iter().map(|(event, hits)| Reading::exact(event, Of::All, None, hits));
-        Ok(together(counts.iter().filter_map(|count| self.reading(count)).chain(missed)))
+        // Events that are counted by their values have no other count.
+        let is_counted = |count: &&EventCount| count.enabled > 0 || self.sums.is_empty();
+        let counts = counts.iter().filter(is_counted).filter_map(|count| self.reading(count));
+        Ok(together(counts.chain(missed).chain(sums)))
     }
 
-    fn reading(&self, count: &EventCount) -> Option<Reading> {
-        let number = || u32::try_from(count.key).unwrap_or(u32::MAX);
-        let cpu = if self.key == CountKey::Cpu { count.cpu.or(Some(number())) } else { count.cpu };
+    fn of_sum(&self, sum: &EventSum, keys: &Keys) -> Option<Reading> {
+        let event = *self.events.get(sum.event)?;
+        let (of, shape) = self.sums.get(event)?;
+        let text = |number| shape.as_ref().map(|shape| value_text(shape, number, &[], 0));
+        let named = |text: String| Of::Value(keys.number_of(text));
+        let (of_key, cpu) = match &sum.by {
+            SumKey::Key(key) => self.owner(*key, None)?,
+            SumKey::Number(number) => (named(text(*number)?), None),
+            SumKey::Text(bytes, all) => {
+                let shape = shape.as_ref()?;
+                (named(value_text(shape, 0, bytes, *all)), None)
+            }
+            SumKey::Unread => (named("?".to_owned()), None),
+        };
+        let value = if of.ranges == Ranges::None { sum.value } else { signed(sum.events) };
+        Some(Reading { event, of: of_key, cpu, range: sum.range, value, enabled: 1, running: 1 })
+    }
+
+    /// The bounds of a reading's range of values; `None` if it has none.
+    pub fn range(&self, reading: &Reading) -> Option<(i64, i64)> {
+        let (sum, _) = self.sums.get(reading.event)?;
+        let has_ranges = sum.ranges != Ranges::None && reading.value != 0;
+        has_ranges.then(|| sum.ranges.bounds(reading.range))
+    }
+
+    /// Owner and CPU of a count by its key; `None` if it is on a CPU that is not counted.
+    fn owner(&self, key: u64, cpu: Option<u32>) -> Option<(Of, Option<u32>)> {
+        let number = || u32::try_from(key).unwrap_or(u32::MAX);
+        let cpu = if self.key == CountKey::Cpu { cpu.or(Some(number())) } else { cpu };
         if cpu.is_some_and(|cpu| !self.cpus.contains(&cpu)) {
             return None;
         }
@@ -163,21 +209,30 @@ impl InKernel {
             CountKey::None | CountKey::Cpu => Of::All,
             CountKey::Thread => Of::Thread(number().cast_signed()),
             CountKey::Process => Of::Process(number().cast_signed()),
-            CountKey::Group => Of::Group(count.key),
+            CountKey::Group => Of::Group(key),
             CountKey::Root => Of::Thread(*self.roots.get(number() as usize)?),
         };
+        Some((of, cpu.filter(|_| self.by_cpu)))
+    }
+
+    fn reading(&self, count: &EventCount) -> Option<Reading> {
+        let (of, cpu) = self.owner(count.key, count.cpu)?;
         let event = *self.events.get(count.event)?;
-        let cpu = cpu.filter(|_| self.by_cpu);
         let EventCount { value, enabled, running, .. } = *count;
         Some(match enabled {
             0 => Reading::exact(event, of, cpu, value),
-            _ => Reading { event, of, cpu, value, enabled, running },
+            _ => Reading { event, of, cpu, range: 0, value: signed(value), enabled, running },
         })
     }
 
     /// Number of events for which there was no room.
     pub fn lost(&self) -> u64 {
         self.counter.lost()
+    }
+
+    /// Number of events whose value could not be read.
+    pub fn unread(&self) -> u64 {
+        self.counter.unread()
     }
 
     /// Returns, for each event, the number of occurrences that its count lacks because they came while another was

@@ -46,4 +46,12 @@ impl InKernel {
     pub fn missed(&self) -> Vec<(usize, u64)> {
         match *self {}
     }
+
+    pub fn unread(&self) -> u64 {
+        match *self {}
+    }
+
+    pub fn range(&self, _: &Reading) -> Option<(i64, i64)> {
+        match *self {}
+    }
 }

@@ -19,6 +19,8 @@ pub(crate) enum Of {
     Process(i32),
     /// A control group, by its ID.
     Group(u64),
+    /// A value, by the number of its text.
+    Value(u32),
 }
 
 /// A count that was read.
@@ -30,8 +32,10 @@ pub(crate) struct Reading {
     pub of: Of,
     /// The CPU, if CPUs are kept apart.
     pub cpu: Option<u32>,
+    /// Number of the range of its values.
+    pub range: u32,
     /// The count.
-    pub value: u64,
+    pub value: i64,
     /// Time in nanoseconds for which the event was enabled.
     pub enabled: u64,
     /// Time in nanoseconds for which it was counted.
@@ -43,18 +47,23 @@ impl Reading {
     pub fn of_counter(count: &Count, event: usize) -> Self {
         let of = count.thread.map_or(Of::All, Of::Thread);
         let Count { cpu, value, enabled, running, .. } = *count;
-        Self { event, of, cpu, value, enabled, running }
+        Self { event, of, cpu, range: 0, value: signed(value), enabled, running }
     }
 
-    /// Event, owner and CPU of the count.
-    fn key(&self) -> (usize, Of, Option<u32>) {
-        (self.event, self.of, self.cpu)
+    /// Event, owner, CPU and range of the count.
+    fn key(&self) -> (usize, Of, Option<u32>, u32) {
+        (self.event, self.of, self.cpu, self.range)
     }
 
     /// Makes a reading without times.
     pub fn exact(event: usize, of: Of, cpu: Option<u32>, value: u64) -> Self {
-        Self { event, of, cpu, value, enabled: 1, running: 1 }
+        Self { event, of, cpu, range: 0, value: signed(value), enabled: 1, running: 1 }
     }
+}
+
+/// A count, which no counter brings near the bound of these numbers.
+pub(crate) fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
 }
 
 /// Adds up the counts of each event and key.
@@ -94,7 +103,7 @@ pub(crate) fn apart_since(now: &[Reading], before: &[Reading]) -> Vec<Reading> {
     let difference = |reading: &Reading| {
         let mut reading = *reading;
         if let Some(before) = before.get(&reading.key()) {
-            reading.value -= before.value.min(reading.value);
+            reading.value = reading.value.saturating_sub(before.value);
             // Events that are counted one by one have no times.
             if reading.enabled > 1 {
                 reading.enabled -= before.enabled.min(reading.enabled);
@@ -105,7 +114,7 @@ pub(crate) fn apart_since(now: &[Reading], before: &[Reading]) -> Vec<Reading> {
     };
     now.iter()
         .map(difference)
-        .filter(|reading| reading.value > 0 || reading.of == Of::All)
+        .filter(|reading| reading.value != 0 || reading.of == Of::All)
         .collect()
 }
 

@@ -22,6 +22,7 @@ pub fn can_trace(plan: &TracePlan) -> bool {
         && plan.scope.beside.is_none()
         && !plan.scope.filters.chooses()
         && plan.events.is_empty()
+        && plan.filter.is_none()
         && !plan.faults.any()
 }
 
@@ -120,6 +121,7 @@ pub fn hand_out_call(
     });
     let copied: Vec<Copied<'_>> = copied.collect();
     let action = Action::Call(Call {
+        is_wanted: true,
         number: call.number,
         compat: call.number == u32::MAX,
         arguments: call.arguments,

@@ -48,7 +48,8 @@ impl Decoder {
             groups: plan.name_groups.then(HashMap::new),
             events: plan.events.clone(),
             live: LiveText::default(),
-            only_calls: plan.scope.is_machine() && (plan.failed || !plan.slower.is_zero()),
+            only_calls: plan.scope.is_machine()
+                && (plan.failed || !plan.slower.is_zero() || plan.filter.is_some()),
         }
     }
 
@@ -254,7 +255,7 @@ impl Wanted {
             // The duration is not known.
             CallEnd::Late { .. } | CallEnd::InProgress | CallEnd::Never => 0,
         };
-        is_named && (failed || !self.failed) && took >= self.slower
+        call.is_wanted && is_named && (failed || !self.failed) && took >= self.slower
     }
 }
 
@@ -418,7 +419,7 @@ mod tests {
             let copied = [Copied { copy, bytes, length: 12 }];
             let end = CallEnd::Returned { result, duration: 0 };
             let (compat, copied) = (false, &copied[..]);
-            let call = Call { number, compat, arguments: [1; 6], copied, end };
+            let call = Call { number, compat, is_wanted: true, arguments: [1; 6], copied, end };
             let action = Action::Call(call);
             // No thread has this number.
             let traced = Traced {

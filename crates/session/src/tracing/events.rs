@@ -2,13 +2,15 @@
 
 use pyrograph_event::request::Trigger;
 use pyrograph_event::traced::{DataPlace, EventSource};
+use pyrograph_event::values::EventValues;
 use pyrograph_perf_data::{LiveText, Tracepoint, TracepointField};
+use pyrograph_probe::Condition;
 use pyrograph_record::{TracepointFormat, tracepoint_formats};
 
-use crate::error::Error;
+use crate::error::{Error, PlaceError};
 use crate::places;
-use crate::source_places::{NamedValue, PlaceWithValues};
-use crate::tracing::values;
+use crate::source_places::PlaceWithValues;
+use crate::values::{self, NamedValue, Resolved, Wanted, of_tracepoint};
 
 /// An event that is traced together with system calls.
 #[derive(Clone, Debug)]
@@ -57,40 +59,66 @@ pub fn names_event(word: &str) -> bool {
     word.contains(':') && !word.starts_with('!')
 }
 
-/// Parses the events in a word: a tracepoint, a pattern of tracepoints (`block:*`), or a place in a program.
-pub(super) fn events_of(word: &str) -> Result<Vec<TracedEvent>, Error> {
-    if let Some(place) = places::with_values(word) {
-        let PlaceWithValues { trigger, values, reads } = place?;
-        let source = EventSource { trigger, size: 0, places: Vec::new(), values: reads };
-        let name = word.split_ascii_whitespace().next().unwrap_or(word).to_owned();
-        return Ok(vec![TracedEvent { name, source, tracepoint: None, values }]);
+/// Parses the events in a word: a tracepoint, a pattern of tracepoints (`block:*`), or a place in a program with values.
+/// `filter` leaves out events for which it is false.
+pub(super) fn events_of(word: &str, filter: Option<&Condition>) -> Result<Vec<TracedEvent>, Error> {
+    let mut words = word.split_ascii_whitespace();
+    let name = words.next().unwrap_or(word);
+    let shown: Vec<&str> = words.collect();
+    let wanted = Wanted { shown: &shown, filter, ..Wanted::default() };
+    let of_place = |source| TracedEvent {
+        name: name.to_owned(),
+        source,
+        tracepoint: None,
+        values: Vec::new(),
+    };
+    if !wanted.is_empty()
+        && let Some(place) = places::with_values(name, wanted)
+    {
+        let PlaceWithValues { trigger, values } = place?;
+        let Resolved { values, mut named, .. } = values;
+        named.truncate(values.shown);
+        let source = EventSource { trigger, size: 0, places: Vec::new(), values };
+        return Ok(vec![TracedEvent { values: named, ..of_place(source) }]);
     }
     if let Some(place) = places::named(word) {
-        let source =
-            EventSource { trigger: place?, size: 0, places: Vec::new(), values: Vec::new() };
-        let name = word.to_owned();
-        return Ok(vec![TracedEvent { name, source, tracepoint: None, values: Vec::new() }]);
+        if filter.is_some() {
+            return Err(PlaceError::NoValues { event: word.to_owned() }.into());
+        }
+        let values = EventValues::default();
+        let source = EventSource { trigger: place?, size: 0, places: Vec::new(), values };
+        return Ok(vec![TracedEvent { name: word.to_owned(), ..of_place(source) }]);
     }
     let all = tracepoint_formats(word)?;
     // The eBPF programs take a lock for their ring buffer: waiting for it would cause the event again.
     if let Some(own) = all.iter().find(|it| it.system == "lock") {
         return Err(Error::OwnLocks { name: format!("{}:{}", own.system, own.name) });
     }
-    Ok(all.iter().map(traced_tracepoint).collect())
+    all.iter().map(|of| traced_tracepoint(of, filter)).collect()
 }
 
-fn traced_tracepoint(of: &TracepointFormat) -> TracedEvent {
+fn traced_tracepoint(
+    of: &TracepointFormat,
+    filter: Option<&Condition>,
+) -> Result<TracedEvent, Error> {
     let tracepoint = Tracepoint::parse(&of.system, &of.format, size_of::<usize>() as u8);
     let fields = tracepoint.as_ref().map_or(&[][..], |tracepoint| &tracepoint.fields);
     let end = |field: &TracepointField| field.offset.saturating_add(field.size);
+    let name = format!("{}:{}", of.system, of.name);
+    let values = match (filter, &tracepoint) {
+        (None, _) => EventValues::default(),
+        (Some(_), None) => return Err(PlaceError::NoValues { event: name }.into()),
+        (filter, Some(tracepoint)) => {
+            of_tracepoint(tracepoint, Wanted { filter, ..Wanted::default() })?.values
+        }
+    };
     let source = EventSource {
         trigger: Trigger::Tracepoint { category: of.system.clone(), name: of.name.clone() },
         size: fields.iter().map(end).max().unwrap_or(0),
         places: fields.iter().filter_map(place).collect(),
-        values: Vec::new(),
+        values,
     };
-    let name = format!("{}:{}", of.system, of.name);
-    TracedEvent { name, source, tracepoint, values: Vec::new() }
+    Ok(TracedEvent { name, source, tracepoint, values: Vec::new() })
 }
 
 fn place(field: &TracepointField) -> Option<DataPlace> {
@@ -118,7 +146,7 @@ mod tests {
             name: "task_x".to_owned(),
             format: FORMAT.to_owned(),
         };
-        let event = traced_tracepoint(&of);
+        let event = traced_tracepoint(&of, None).expect("it has no filter");
         let place = |offset, relative| DataPlace { offset, relative };
         assert_eq!((event.name(), event.source.size), ("task:task_x", 20));
         assert_eq!(event.source.places, [place(8, false), place(16, true)]);

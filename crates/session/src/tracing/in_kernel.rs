@@ -1,19 +1,29 @@
 //! Tracing by eBPF programs.
 
+use pyrograph_event::values::EventValues;
+
 use super::plan::TracePlan;
 use super::tracer::Tracer;
 use crate::engine_error::EngineError;
 #[cfg(feature = "bpf")]
 use crate::error::Error;
 
+/// Filters of calls, by their numbers.
+type Filters = Vec<(u32, EventValues)>;
+
 #[cfg(feature = "bpf")]
-pub fn load(plan: &TracePlan, processes: Option<Vec<i32>>) -> Result<Box<dyn Tracer>, EngineError> {
+pub fn load(
+    plan: &TracePlan,
+    filters: Option<Filters>,
+    processes: Option<Vec<i32>>,
+) -> Result<Box<dyn Tracer>, EngineError> {
     let tracer = pyrograph_bpf::CallTracer::load(&pyrograph_bpf::CallOptions {
         scope: plan.scope.in_kernel(),
         calls: plan.calls.clone(),
         followed: plan.followed(),
         failed: plan.failed,
         slower: plan.slower,
+        filters,
         counts: plan.counts,
         events: plan.events.iter().map(|event| event.source.clone()).collect(),
         faults: (plan.faults.major, plan.faults.minor),
@@ -28,7 +38,11 @@ pub fn load(plan: &TracePlan, processes: Option<Vec<i32>>) -> Result<Box<dyn Tra
 }
 
 #[cfg(not(feature = "bpf"))]
-pub fn load(_: &TracePlan, _: Option<Vec<i32>>) -> Result<Box<dyn Tracer>, EngineError> {
+pub fn load(
+    _: &TracePlan,
+    _: Option<Filters>,
+    _: Option<Vec<i32>>,
+) -> Result<Box<dyn Tracer>, EngineError> {
     Err(EngineError::NotBuilt)
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pyrograph_probe::Condition;
 use pyrograph_syscall::Descriptors;
 
 use super::events::TracedEvent;
@@ -25,6 +26,9 @@ pub struct TracePlan {
     pub failed: bool,
     /// Trace only calls that take at least this long.
     pub slower: Duration,
+    /// Trace only calls for which this is true; their values are the arguments by name, `ret` and `duration` (in
+    /// nanoseconds). Calls without one of them are left out.
+    pub filter: Option<Condition>,
     /// Count calls in the kernel, instead of returning each call and event.
     pub counts: bool,
     /// Find the names of control groups for counts. To find one, all control groups are searched.
@@ -64,6 +68,7 @@ impl TracePlan {
             stacks: false,
             failed: false,
             slower: Duration::ZERO,
+            filter: None,
             counts: false,
             name_groups: false,
             text: 32,
@@ -76,7 +81,8 @@ impl TracePlan {
     fn is_chosen(&self) -> bool {
         let with_files = pyrograph_syscall::group("desc").unwrap_or_default();
         let names_files = |calls: &[u32]| calls.iter().any(|call| with_files.contains(call));
-        let is_chosen = self.calls.is_some() || self.failed || !self.slower.is_zero();
+        let is_chosen =
+            self.calls.is_some() || self.failed || !self.slower.is_zero() || self.filter.is_some();
         !self.counts && is_chosen && self.calls.as_deref().is_none_or(names_files)
     }
 

@@ -1,14 +1,14 @@
-//! Values that were read at places in programs, as text.
+//! Values of events as text.
 
 use std::fmt::Write;
 
 use pyrograph_probe::Shape;
 
-use crate::source_places::NamedValue;
+use super::NamedValue;
 
 /// Appends values as `name=value`, separated by blanks. `data` is what programs in the kernel have read
-/// ([`ReadValue`](pyrograph_event::traced::ReadValue)); a value that could not be read is `?`.
-pub(super) fn text(values: &[NamedValue], data: &[u8], text: &mut String) {
+/// ([`ReadValue`](pyrograph_event::values::ReadValue)); a value that could not be read is `?`.
+pub(crate) fn text(values: &[NamedValue], data: &[u8], text: &mut String) {
     let mut rest = data;
     let missing = word(&mut rest).unwrap_or(u64::MAX);
     for (at, NamedValue { name, shape }) in values.iter().enumerate() {
@@ -19,6 +19,13 @@ pub(super) fn text(values: &[NamedValue], data: &[u8], text: &mut String) {
         let value = is_read.then(|| value(shape, &mut rest)).flatten();
         let _ = write!(text, "{name}={}", value.as_deref().unwrap_or("?"));
     }
+}
+
+/// The text of a value, or of the beginning of a text that has `all` bytes.
+pub(crate) fn value_text(shape: &Shape, value: u64, bytes: &[u8], all: usize) -> String {
+    let Shape::Text { .. } = shape else { return shape.text(value) };
+    let text = String::from_utf8_lossy(bytes);
+    format!("{text}{}", if all > bytes.len() { "..." } else { "" })
 }
 
 fn value(shape: &Shape, data: &mut &[u8]) -> Option<String> {
@@ -49,7 +56,7 @@ mod tests {
             named("len", Shape::Number { signed: true, bits: (0, 32) }),
             named("gone", Shape::Address),
             named("name", Shape::Text { length: None }),
-            named("flag", Shape::Number { signed: false, bits: (5, 3) }),
+            named("flag", Shape::Number { signed: false, bits: (0, 3) }),
             named(
                 "kind",
                 Shape::Names { signed: false, bits: (0, 32), names: vec![(5, "GREEN".to_owned())] },
@@ -61,7 +68,7 @@ mod tests {
         data.extend((-7i64).to_le_bytes());
         data.extend([3u32.to_le_bytes(), 3u32.to_le_bytes()].concat());
         data.extend(b"a\"b\0\0\0\0\0");
-        data.extend(0xe0u64.to_le_bytes());
+        data.extend(7u64.to_le_bytes());
         data.extend(5u64.to_le_bytes());
         data.extend([2u32.to_le_bytes(), 900u32.to_le_bytes()].concat());
         data.extend(b"xy\0\0\0\0\0\0");

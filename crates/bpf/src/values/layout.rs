@@ -1,0 +1,125 @@
+//! Data that is shared with programs that read values: the structures of `programs/values_plan.h`.
+
+use bytemuck::{Pod, Zeroable};
+use pyrograph_event::values::{MOST_CHECKS, MOST_STEPS, MOST_VALUES};
+
+pub const BASE_REGISTER: u32 = 0;
+pub const BASE_STATIC: u32 = 1;
+pub const BASE_CONSTANT: u32 = 2;
+/// The register that holds the address of a tracepoint's data.
+pub const REGISTER_DATA: u64 = 31;
+
+pub const VALUE_NUMBER: u32 = 0;
+pub const VALUE_TEXT: u32 = 1;
+pub const VALUE_TEXT_OF: u32 = 2;
+pub const VALUE_TEXT_IN_DATA: u32 = 3;
+pub const VALUE_COMM: u32 = 4;
+pub const VALUE_PROCESS: u32 = 5;
+pub const VALUE_THREAD: u32 = 6;
+pub const VALUE_CPU: u32 = 7;
+
+pub const LOAD_OF_KERNEL: u64 = 0x100;
+
+pub const CHECK_NUMBER: u32 = 0;
+pub const CHECK_TEXT: u32 = 1;
+pub const CHECK_AND: u32 = 2;
+pub const CHECK_OR: u32 = 3;
+pub const CHECK_NOT: u32 = 4;
+
+pub const CHECK_EQUAL: u32 = 0;
+pub const CHECK_LESS: u32 = 1;
+pub const CHECK_GREATER: u32 = 2;
+pub const CHECK_BITS: u32 = 3;
+
+pub const BY_KEY: u32 = 0;
+pub const BY_VALUE: u32 = 1;
+pub const RANGES_NONE: u32 = 0;
+pub const RANGES_POWERS: u32 = 1;
+pub const RANGES_EQUAL: u32 = 2;
+pub const NO_VALUE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct ReadStep {
+    pub add: i64,
+    pub load: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct ReadNumber {
+    pub number: u64,
+    pub base: u32,
+    pub count: u32,
+    pub steps: [ReadStep; MOST_STEPS],
+}
+
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct ValuePlan {
+    pub value: ReadNumber,
+    pub length: ReadNumber,
+    pub kind: u32,
+    pub first: u8,
+    pub bits: u8,
+    pub is_signed: u8,
+    pub of_kernel: u8,
+}
+
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct Check {
+    pub kind: u32,
+    pub value: u32,
+    pub operator: u32,
+    pub is_signed: u32,
+    pub number: u64,
+    pub stays: u64,
+    pub pattern: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct SumPlan {
+    pub by: u32,
+    pub key: u32,
+    pub value: u32,
+    pub ranges: u32,
+    pub least: i64,
+    pub size: u64,
+    pub count: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
+#[repr(C)]
+pub struct ProbePlan {
+    pub event: u32,
+    pub count: u32,
+    pub checks: u32,
+    pub hidden: u32,
+    pub values: [ValuePlan; MOST_VALUES],
+    pub filter: [Check; MOST_CHECKS],
+    pub sum: SumPlan,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::{assert_layouts, layout};
+
+    #[test]
+    fn structures_are_those_of_the_programs() {
+        let structures = || {
+            [
+                layout!("read_step": ReadStep { add, load }),
+                layout!("read_number": ReadNumber { number, base, count, steps }),
+                layout!("value_plan": ValuePlan { value, length, kind, first, bits, is_signed, of_kernel }),
+                layout!("check": Check { kind, value, operator, is_signed, number, stays, pattern }),
+                layout!("sum_plan": SumPlan { by, key, value, ranges, least, size, count }),
+                layout!("probe_plan": ProbePlan { event, count, checks, hidden, values, filter, sum }),
+            ]
+        };
+        assert_layouts(&crate::tracer::PROGRAMS, &structures());
+        assert_layouts(&crate::counter::PROGRAMS, &structures());
+    }
+}
