@@ -182,7 +182,7 @@ fn lines_are_traced_and_recorded() {
         (format!("uretprobe:{program}:handle:9"), "a return has no line"),
         (format!("uprobe:{program}:handel"), "did you mean handle?"),
         (format!("{{uprobe:{program}:handle,task-clock}}"), "unknown event"),
-        (format!("{once} sum"), "`pyrograph trace -e` shows values of a place"),
+        (format!("{once} sum"), "what is wanted of the values?"),
     ] {
         let output = pyrograph().args(["stat", "-e", &place, "true"]).output().expect("it runs");
         assert!(text(&output.stderr).contains(expect), "{}", text(&output.stderr));

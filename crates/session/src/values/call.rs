@@ -4,7 +4,7 @@ use pyrograph_event::values::{Bits, EventValues, Memory, ReadBase, ReadNumber, R
 use pyrograph_probe::{Condition, Shape};
 use pyrograph_syscall::Call;
 
-use super::{Asked, Asking, Wanted};
+use super::asking::{Asked, Asking, Wanted};
 use crate::error::PlaceError;
 
 /// Registers in which programs in the kernel have the result of a call, and its duration; the arguments are before them.

@@ -4,7 +4,7 @@ use pyrograph_event::values::{Check, MOST_CHECKS, Operator, Pattern};
 use pyrograph_probe::{Comparison, Condition, Literal, Shape};
 use pyrograph_syscall::error_name;
 
-use super::{NamedValue, bits_of};
+use super::asking::{NamedValue, bits_of};
 use crate::error::PlaceError;
 
 /// Returns the steps of a condition. `index` finds a value by its expression.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use pyrograph_probe::Shape;
 
-use super::NamedValue;
+use super::asking::NamedValue;
 
 /// Appends values as `name=value`, separated by blanks. `data` is what programs in the kernel have read
 /// ([`ReadValue`](pyrograph_event::values::ReadValue)); a value that could not be read is `?`.

@@ -5,7 +5,7 @@ use pyrograph_perf_data::{Tracepoint, TracepointField};
 use pyrograph_probe::Shape;
 use pyrograph_record::nearest;
 
-use super::{Asked, Asking, Resolved, Wanted, memory_of};
+use super::asking::{Asked, Asking, Resolved, Wanted};
 use crate::error::PlaceError;
 
 /// Returns from where the values of a tracepoint are read.
@@ -72,6 +72,11 @@ fn value(tracepoint: &Tracepoint, asked: &Asked<'_>) -> Result<(ReadValue, Shape
         false => Shape::Number { signed: field.signed, bits: (0, count) },
     };
     Ok((ReadValue::Number(at(size), bits), shape))
+}
+
+/// Memory that a tracepoint's pointers lead to.
+fn memory_of(system: &str) -> Memory {
+    if matches!(system, "syscalls" | "raw_syscalls") { Memory::Program } else { Memory::Kernel }
 }
 
 fn is_array(field: &TracepointField) -> bool {
