@@ -8,5 +8,7 @@ mod tracepoint;
 
 pub(crate) use self::asking::{Asking, NamedValue, Resolved, Wanted, bits_of};
 pub(crate) use self::call::call_filters;
-pub(crate) use self::text::{text, value_text};
+pub(crate) use self::text::text;
+#[cfg(feature = "bpf")]
+pub(crate) use self::text::value_text;
 pub(crate) use self::tracepoint::of_tracepoint;

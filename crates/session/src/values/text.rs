@@ -22,6 +22,7 @@ pub(crate) fn text(values: &[NamedValue], data: &[u8], text: &mut String) {
 }
 
 /// The text of a value, or of the beginning of a text that has `all` bytes.
+#[cfg(feature = "bpf")]
 pub(crate) fn value_text(shape: &Shape, value: u64, bytes: &[u8], all: usize) -> String {
     let Shape::Text { .. } = shape else { return shape.text(value) };
     let text = String::from_utf8_lossy(bytes);
