@@ -42,7 +42,7 @@ pub enum CountedEvent {
         trigger: Trigger,
         /// Its values, and the filter.
         values: EventValues,
-        /// What is added up.
+        /// Value and key of the sums.
         sum: Sum,
     },
 }
@@ -288,7 +288,9 @@ impl EventCounter {
 
     fn read_by_cpu(&self, all: &mut Vec<EventCount>) -> Result<(), Error> {
         let counts = handle(&self.object, "counts")?;
-        for event in 0..self.options.events.len() {
+        let is_summed = |event: &CountedEvent| matches!(event, CountedEvent::Values { .. });
+        let events = self.options.events.iter().enumerate();
+        for (event, _) in events.filter(|(_, event)| !is_summed(event)) {
             let key = u32::try_from(event).unwrap_or(u32::MAX).to_ne_bytes();
             let values = counts.lookup_percpu(&key, MapFlags::ANY).map_err(Error::map("counts"))?;
             for (cpu, value) in (0u32..).zip(values.into_iter().flatten()) {

@@ -3,11 +3,11 @@
 use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd};
 use std::path::Path;
 
-use libbpf_rs::{Link, Object, TracepointCategory, UprobeOpts};
+use libbpf_rs::{Link, Object, TracepointCategory, TracepointOpts, UprobeOpts};
 use pyrograph_event::request::{Measure, Trigger};
 
 use crate::allocators::{Allocator, Allocators, Names, allocators, cheapest_place_of};
-use crate::error::Error;
+use crate::error::{Error, Reason};
 use crate::features;
 use crate::layout::CALL_WORDS;
 use crate::object::program;
@@ -205,6 +205,25 @@ impl Programs for Trigger {
         }
         Ok(links)
     }
+}
+
+/// Attaches a program that reads the data of a tracepoint, with a number that it can read.
+pub(crate) fn attach_to_data(
+    object: &Object,
+    program_name: &'static str,
+    category: &str,
+    name: &str,
+    cookie: u64,
+) -> Result<Link, Error> {
+    let refuse = |reason| Error::Tracepoint { name: format!("{category}:{name}"), reason };
+    if probed(category, name).is_some() {
+        let why = "the kernel hands programs no values of a probe; record -e samples it, and perf record has its values";
+        return Err(refuse(Reason::from(why.to_owned())));
+    }
+    let options = TracepointOpts { cookie, ..TracepointOpts::default() };
+    let category = TracepointCategory::Custom(category.to_owned());
+    let link = program(object, program_name)?.attach_tracepoint_with_opts(category, name, options);
+    link.map_err(|error| refuse(Reason::of(&error)))
 }
 
 /// Attaches a program to a function or to instructions, for all processes. At each place the program can read a number,

@@ -191,7 +191,7 @@ const KINDS: [(KeyKind, &str); 7] = [
     (KeyKind::Group, "cgroup"),
 ];
 
-/// What keeps counts apart.
+/// Keys of counts.
 #[derive(Clone, Debug)]
 enum By {
     /// One of the keys that all events have.

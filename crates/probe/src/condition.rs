@@ -15,7 +15,7 @@ pub enum Condition {
         expression: String,
         /// How it is compared.
         by: Comparison,
-        /// What it is compared with.
+        /// Right-hand side of the comparison.
         with: Literal,
     },
     /// Both are true.
@@ -49,7 +49,7 @@ pub enum Comparison {
     Unlike,
 }
 
-/// What a value is compared with.
+/// Right-hand sides of comparisons.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Literal {
     /// A number.

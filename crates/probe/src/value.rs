@@ -213,7 +213,7 @@ impl View<'_> {
         }
     }
 
-    /// What a pointer points to, or the first element of an array.
+    /// Target of a pointer, or the first element of an array.
     fn target(&self, item: Item) -> Result<Item, String> {
         let to = match self.layout(item.kind) {
             Layout::Pointer { to } => to,

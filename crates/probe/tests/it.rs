@@ -209,7 +209,7 @@ fn without_debug_information_the_error_says_what_is_needed() {
     assert!(error.contains("not an ELF file"), "{error}");
 }
 
-/// Whatever stands in debug information, reading it ends, and without a panic.
+/// Any debug information is read to an end, without a panic.
 #[test]
 fn damaged_debug_information_is_read_to_an_end() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -66,11 +66,6 @@ impl CountPlan {
         }
     }
 
-    /// Returns a plan to count events by their values.
-    pub fn of_values(scope: impl Into<Scope>, values: ValuedEvents) -> Self {
-        Self { values: values.clone(), ..Self::new(scope, values.events().iter().cloned()) }
-    }
-
     /// Title of the target: `'sleep 1'`, `process 12`, `CPU 0, 1`, `control group /batch`, `process 12, only processes
     /// and threads named bash`. Call it while the control group exists.
     pub fn title(&self) -> String {

@@ -38,8 +38,8 @@ pub enum KeyKind {
 pub(crate) struct Keys {
     kind: Option<KeyKind>,
     names: RefCell<HashMap<u64, String>>,
-    /// Texts of values, in the order in which they came.
-    values: RefCell<Vec<String>>,
+    /// Texts of values, in the order in which they came, and their numbers.
+    values: RefCell<(Vec<String>, HashMap<String, u32>)>,
 }
 
 impl KeyKind {
@@ -59,7 +59,7 @@ impl Keys {
     pub fn of(&self, reading: &Reading) -> String {
         if let Of::Value(number) = reading.of {
             let values = self.values.borrow();
-            return values.get(number as usize).cloned().unwrap_or_default();
+            return values.0.get(number as usize).cloned().unwrap_or_default();
         }
         let Some(kind) = self.kind else { return String::new() };
         let number = match (reading.of, reading.cpu) {
@@ -80,13 +80,11 @@ impl Keys {
         expect(dead_code, reason = "programs in the kernel read values")
     )]
     pub fn number_of(&self, text: String) -> u32 {
-        let mut values = self.values.borrow_mut();
-        let known = values.iter().position(|known| *known == text);
-        let number = known.unwrap_or_else(|| {
-            values.push(text);
-            values.len() - 1
-        });
-        u32::try_from(number).unwrap_or(u32::MAX)
+        let (texts, numbers) = &mut *self.values.borrow_mut();
+        *numbers.entry(text).or_insert_with_key(|text| {
+            texts.push(text.clone());
+            u32::try_from(texts.len() - 1).unwrap_or(u32::MAX)
+        })
     }
 
     /// Sets the name of a thread or process from the name that the kernel has. The idle threads of all CPUs have the ID

@@ -2,16 +2,15 @@
 
 use std::collections::HashMap;
 
-use libbpf_rs::{Link, Object, TracepointCategory, TracepointOpts};
+use libbpf_rs::{Link, Object};
 use pyrograph_event::request::Trigger;
 
 use super::CountedEvent;
 use super::layout::{self, KeyText, UNREAD_KEY};
-use crate::error::{Error, Reason};
-use crate::object::{handle, program};
-use crate::probes::probed;
+use crate::error::Error;
+use crate::object::handle;
 use crate::rows::all_rows;
-use crate::trigger::attach_places;
+use crate::trigger::{attach_places, attach_to_data};
 use crate::values::{self, Plans, places_of};
 
 /// A sum of values, or a number of events.
@@ -19,7 +18,7 @@ use crate::values::{self, Plans, places_of};
 pub struct EventSum {
     /// Index of the event.
     pub event: usize,
-    /// By what it is kept apart.
+    /// Key of the sum.
     pub by: SumKey,
     /// Number of the range of values ([`Ranges::bounds`](pyrograph_event::values::Ranges::bounds)).
     pub range: u32,
@@ -29,7 +28,7 @@ pub struct EventSum {
     pub value: i64,
 }
 
-/// By what sums are kept apart.
+/// Keys of sums.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SumKey {
     /// The key of counts.
@@ -94,20 +93,8 @@ pub fn attach(
         let CountedEvent::Values { trigger, .. } = event else { continue };
         match trigger {
             Trigger::Tracepoint { category, name } => {
-                let refuse =
-                    |reason| Error::Tracepoint { name: format!("{category}:{name}"), reason };
-                if probed(category, name).is_some() {
-                    let why =
-                        "the kernel hands programs no values of a probe; record -e samples it";
-                    return Err(refuse(Reason::from(why.to_owned())));
-                }
-                let options = TracepointOpts { cookie: first, ..TracepointOpts::default() };
-                let link = program(object, "on_tracepoint_values")?.attach_tracepoint_with_opts(
-                    TracepointCategory::Custom(category.clone()),
-                    name,
-                    options,
-                );
-                links.push(link.map_err(|error| refuse(Reason::of(&error)))?);
+                let name_of_program = "on_tracepoint_values";
+                links.push(attach_to_data(object, name_of_program, category, name, first)?);
             }
             place => {
                 attach_places(object, "on_place_values", place, |index| first + index, links)?;

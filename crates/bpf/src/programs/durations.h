@@ -14,25 +14,13 @@
 // The part of a power of two that a duration is in.
 static __always_inline u32 bucket_of(u64 time)
 {
-	u32 bits = 0;
-	u64 rest = time;
+	u32 bits;
 
 	if (time < 1ull << LEAST_BITS)
 		return 0;
 	if (time >= 1ull << MOST_BITS)
 		return BUCKETS - 1;
-	if (rest >> 32)
-		bits += 32, rest >>= 32;
-	if (rest >> 16)
-		bits += 16, rest >>= 16;
-	if (rest >> 8)
-		bits += 8, rest >>= 8;
-	if (rest >> 4)
-		bits += 4, rest >>= 4;
-	if (rest >> 2)
-		bits += 2, rest >>= 2;
-	if (rest >> 1)
-		bits += 1;
+	bits = highest_bit(time);
 	return 1 + 4 * (bits - LEAST_BITS) + (time >> (bits - 2) & 3);
 }
 

@@ -33,6 +33,26 @@ static __always_inline u64 index_below(u64 count, u64 number)
 	return number;
 }
 
+// The number of the highest bit that is set, of a number above 0.
+static __always_inline u32 highest_bit(u64 number)
+{
+	u32 bit = 0;
+
+	if (number >> 32)
+		bit += 32, number >>= 32;
+	if (number >> 16)
+		bit += 16, number >>= 16;
+	if (number >> 8)
+		bit += 8, number >>= 8;
+	if (number >> 4)
+		bit += 4, number >>= 4;
+	if (number >> 2)
+		bit += 2, number >>= 2;
+	if (number >> 1)
+		bit += 1;
+	return bit;
+}
+
 // Returns true if an index is below a number. What is compared is what is used, and not what the compiler has made of it
 // before.
 #define IS_BELOW(count, index)                                                                     \

@@ -55,7 +55,7 @@ __noinline u64 key_of_text(struct values *values, u64 text)
 // negative ones. Of equal ranges the first is what is below all, the last what is above.
 static __always_inline u32 range_of(struct sum_plan *plan, u64 value)
 {
-	u32 bits = 0, negative = 0;
+	u32 negative = 0;
 	u64 from;
 
 	if (plan->ranges == RANGES_EQUAL) {
@@ -69,21 +69,7 @@ static __always_inline u32 range_of(struct sum_plan *plan, u64 value)
 		value = -value;
 		negative = 64;
 	}
-	if (!value)
-		return 0;
-	if (value >> 32)
-		bits += 32, value >>= 32;
-	if (value >> 16)
-		bits += 16, value >>= 16;
-	if (value >> 8)
-		bits += 8, value >>= 8;
-	if (value >> 4)
-		bits += 4, value >>= 4;
-	if (value >> 2)
-		bits += 2, value >>= 2;
-	if (value >> 1)
-		bits += 1;
-	return bits + 1 + negative;
+	return value ? highest_bit(value) + 1 + negative : 0;
 }
 
 static __always_inline void add_to_sum(struct sum_key *key, s64 value)
@@ -150,18 +136,10 @@ static __always_inline void count_values(struct values *values, struct probe_pla
 // Begins to read the values of an event; NULL if it is none that counts.
 static __always_inline struct values *begin_values(u32 row, struct probe_plan **plan, u32 *root)
 {
-	struct values *values;
-
-	*plan = bpf_map_lookup_elem(&probe_plans, &row);
-	if (!*plan || !state.on)
+	if (!state.on)
 		return NULL;
 	*root = root_of(bpf_get_current_task_btf());
-	if (!*root)
-		return NULL;
-	values = take_values();
-	if (!values)
-		__sync_fetch_and_add(&state.lost, 1);
-	return values;
+	return *root ? take_values_for(row, plan) : NULL;
 }
 
 // A program reaches a probed instruction whose values are read. The attachment's cookie is the row of the plan.

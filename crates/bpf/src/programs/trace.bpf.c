@@ -228,30 +228,20 @@ static __always_inline int passes_call_filter(struct call *call, long result)
 	u32 number = call->record.number, *row;
 	struct probe_plan *plan;
 	struct values *values;
-	int is_wanted;
 
 	if (!config.filtered)
 		return 1;
 	row = bpf_map_lookup_elem(&call_filters, &number);
 	if (call->record.compat || !row || !*row)
 		return 0;
-	number = *row - 1;
-	plan = bpf_map_lookup_elem(&probe_plans, &number);
-	if (!plan)
+	values = take_values_for(*row - 1, &plan);
+	if (!values)
 		return 0;
-	values = take_values();
-	if (!values) {
-		increment(&state.lost);
-		return 0;
-	}
 	for (int i = 0; i < 6; i++)
 		values->registers[i] = call->record.arguments[i];
 	values->registers[6] = result;
 	values->registers[7] = call->record.duration;
-	read_values(plan, values);
-	is_wanted = is_wanted_event(plan, values);
-	give_values_back(values);
-	return is_wanted;
+	return passes(plan, values);
 }
 
 // Returns true if a call that has returned is shown.

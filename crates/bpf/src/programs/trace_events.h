@@ -71,24 +71,14 @@ static __always_inline int passes_filter(void *ctx, u32 row)
 {
 	struct probe_plan *plan;
 	struct values *values;
-	int is_wanted;
 
 	if (!row)
 		return 1;
-	row--;
-	plan = bpf_map_lookup_elem(&probe_plans, &row);
-	if (!plan)
+	values = take_values_for(row - 1, &plan);
+	if (!values)
 		return 0;
-	values = take_values();
-	if (!values) {
-		increment(&state.lost);
-		return 0;
-	}
 	note_data(ctx, values->registers);
-	read_values(plan, values);
-	is_wanted = is_wanted_event(plan, values);
-	give_values_back(values);
-	return is_wanted;
+	return passes(plan, values);
 }
 
 // Whoever else listens to a tracepoint gets it, too: always 1.

@@ -66,6 +66,20 @@ static __always_inline struct values *take_values(void)
 	return NULL;
 }
 
+// Looks up a plan, and takes memory for its values; NULL if there is neither. An event without memory is lost.
+static __always_inline struct values *take_values_for(u32 row, struct probe_plan **plan)
+{
+	struct values *values;
+
+	*plan = bpf_map_lookup_elem(&probe_plans, &row);
+	if (!*plan)
+		return NULL;
+	values = take_values();
+	if (!values)
+		__sync_fetch_and_add(&state.lost, 1);
+	return values;
+}
+
 static __always_inline void give_values_back(struct values *values)
 {
 	__sync_lock_test_and_set(&values->busy, 0);
@@ -335,6 +349,17 @@ static __always_inline void read_values(struct probe_plan *plan, struct values *
 	}
 	*(u64 *)values->data = values->missing;
 	values->record.used = values->used;
+}
+
+// Returns true if an event is wanted by its values, which are needed for nothing else.
+static __always_inline int passes(struct probe_plan *plan, struct values *values)
+{
+	int is_wanted;
+
+	read_values(plan, values);
+	is_wanted = is_wanted_event(plan, values);
+	give_values_back(values);
+	return is_wanted;
 }
 
 #endif

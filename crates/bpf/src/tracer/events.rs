@@ -3,16 +3,15 @@
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd};
 
-use libbpf_rs::{Link, MapCore, MapFlags, Object, TracepointOpts, libbpf_sys};
+use libbpf_rs::{Link, MapCore, MapFlags, Object, libbpf_sys};
 use pyrograph_event::request::Trigger;
 use pyrograph_event::traced::EventSource;
 
 use super::CallOptions;
 use super::layout::{EventPlace, EventPlan, MAX_PLACES};
-use crate::error::{Error, Reason};
+use crate::error::Error;
 use crate::object::{handle, program};
-use crate::probes::probed;
-use crate::trigger::attach_places;
+use crate::trigger::{attach_places, attach_to_data};
 use crate::values::{Plans, patterns, places_of};
 
 /// Returns true if the event is a tracepoint, not a probe in a program.
@@ -63,26 +62,8 @@ pub fn attach(object: &Object, events: &[EventSource]) -> Result<Vec<Link>, Erro
     let mut first = 0u64;
     for (cookie, event) in (0u64..).zip(events) {
         match &event.trigger {
-            Trigger::Tracepoint { category, name } if probed(category, name).is_some() => {
-                return Err(Error::Tracepoint {
-                    name: format!("{category}:{name}"),
-                    reason: Reason::from(
-                        "the kernel hands programs no values of a probe; record -e samples it, and perf record has its values"
-                            .to_owned(),
-                    ),
-                });
-            }
             Trigger::Tracepoint { category, name } => {
-                let options = TracepointOpts { cookie, ..TracepointOpts::default() };
-                let link = program(object, "on_event")?.attach_tracepoint_with_opts(
-                    libbpf_rs::TracepointCategory::Custom(category.clone()),
-                    name,
-                    options,
-                );
-                links.push(link.map_err(|error| Error::Tracepoint {
-                    name: format!("{category}:{name}"),
-                    reason: Reason::of(&error),
-                })?);
+                links.push(attach_to_data(object, "on_event", category, name, cookie)?);
             }
             place => {
                 attach_places(object, "on_probe", place, |index| first + index, &mut links)?;

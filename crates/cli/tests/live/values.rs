@@ -7,6 +7,7 @@ use std::process::Command;
 
 use crate::common::{compile, is_root, pyrograph, text};
 use serde_json::Value;
+use tempfile::TempDir;
 
 const COMPILERS: [&[&str]; 3] =
     [&["gcc", "-g", "-O0"], &["gcc", "-g", "-O2"], &["clang", "-g", "-O2"]];
@@ -22,6 +23,14 @@ struct Request {
     host: String,
     flags: i64,
     result: i64,
+}
+
+/// The program, in a folder of its own.
+fn build(compiler: &[&str]) -> (TempDir, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(compiler, "requests.c", folder.path());
+    let program = program.to_str().expect("a plain path").to_owned();
+    (folder, program)
 }
 
 fn requests(program: &str) -> Vec<Request> {
@@ -90,9 +99,8 @@ fn values_of_places_are_counted_and_added_up() {
         return;
     }
     for compiler in COMPILERS {
-        let folder = tempfile::tempdir().expect("a folder");
-        let program = compile(compiler, "requests.c", folder.path());
-        let program = program.to_str().expect("a plain path");
+        let (folder, program) = build(compiler);
+        let program = &program[..];
         let all = requests(program);
         let call = format!("uprobe:{program}:handle");
         let returns = format!("uretprobe:{program}:handle");
@@ -145,9 +153,8 @@ fn values_are_counted_in_ranges() {
     if !is_root("values_are_counted_in_ranges") {
         return;
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    let program = compile(&["gcc", "-g", "-O1"], "requests.c", folder.path());
-    let program = program.to_str().expect("a plain path");
+    let (folder, program) = build(&["gcc", "-g", "-O1"]);
+    let program = &program[..];
     let all = requests(program);
     let returns = format!("uretprobe:{program}:handle");
     let power = |value: i64| match value {
@@ -208,9 +215,8 @@ fn values_of_tracepoints_are_counted() {
     if !is_root("values_of_tracepoints_are_counted") {
         return;
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    let program = compile(&["gcc", "-g", "-O1"], "requests.c", folder.path());
-    let program = program.to_str().expect("a plain path");
+    let (folder, program) = build(&["gcc", "-g", "-O1"]);
+    let program = &program[..];
     let count = |arguments: &[&str]| stat(folder.path(), &[program, "1000"], arguments);
     // The program writes 1, 2 ... 1,000 bytes to a file of its own; to standard output more at a time.
     let of_file = "fd == 3 && count <= 1000";
@@ -251,9 +257,8 @@ fn traced_events_and_calls_are_filtered() {
     if !is_root("traced_events_and_calls_are_filtered") {
         return;
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    let program = compile(&["gcc", "-g", "-O1"], "requests.c", folder.path());
-    let program = program.to_str().expect("a plain path");
+    let (_folder, program) = build(&["gcc", "-g", "-O1"]);
+    let program = &program[..];
     let all = requests(program);
     let trace = |arguments: &[&str]| {
         let output = pyrograph()
@@ -296,9 +301,8 @@ fn values_that_an_event_has_not_are_refused_with_the_reason() {
     if !is_root("values_that_an_event_has_not_are_refused_with_the_reason") {
         return;
     }
-    let folder = tempfile::tempdir().expect("a folder");
-    let program = compile(&["gcc", "-g", "-O1"], "requests.c", folder.path());
-    let program = program.to_str().expect("a plain path");
+    let (folder, program) = build(&["gcc", "-g", "-O1"]);
+    let program = &program[..];
     let call = format!("uprobe:{program}:handle");
     for (arguments, why) in [
         (["-e", &call, "--by", "request->lenght"], "has no member 'lenght'; it has length, kind"),

@@ -167,9 +167,7 @@ impl InKernel {
         let missed = if self.all_together { self.all_missed() } else { Vec::new() };
         let missed =
             missed.into_iter().map(|(event, hits)| Reading::exact(event, Of::All, None, hits));
-        // Events that are counted by their values have no other count.
-        let is_counted = |count: &&EventCount| count.enabled > 0 || self.sums.is_empty();
-        let counts = counts.iter().filter(is_counted).filter_map(|count| self.reading(count));
+        let counts = counts.iter().filter_map(|count| self.reading(count));
         Ok(together(counts.chain(missed).chain(sums)))
     }
 

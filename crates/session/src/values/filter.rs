@@ -4,7 +4,7 @@ use pyrograph_event::values::{Check, MOST_CHECKS, Operator, Pattern};
 use pyrograph_probe::{Comparison, Condition, Literal, Shape};
 use pyrograph_syscall::error_name;
 
-use super::asking::{NamedValue, bits_of};
+use super::asking::NamedValue;
 use crate::error::PlaceError;
 
 /// Returns the steps of a condition. `index` finds a value by its expression.
@@ -86,9 +86,10 @@ fn compare(
     }
     let number = number(with, &of.shape)
         .ok_or_else(|| refused(expression, "it is compared with a name that it does not have"))?;
-    let (bits, _) = bits_of(of.shape.clone());
+    let signed =
+        matches!(of.shape, Shape::Number { signed: true, .. } | Shape::Names { signed: true, .. });
     // What is beyond the numbers that the value can be is as far as they reach.
-    let (least, most) = match bits.signed {
+    let (least, most) = match signed {
         true => (i128::from(i64::MIN), i128::from(i64::MAX)),
         false => (0, i128::from(u64::MAX)),
     };
@@ -109,7 +110,7 @@ fn compare(
     }
     // Cut to 64 bits, which both kinds of numbers have.
     let number = number as u64;
-    steps.push(Check::Number { value, operator, number, signed: bits.signed });
+    steps.push(Check::Number { value, operator, number, signed });
     if negated {
         steps.push(Check::Not);
     }
