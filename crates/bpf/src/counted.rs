@@ -12,8 +12,9 @@ use pyrograph_event::interpreter::Calls;
 use crate::copies::CopiedStack;
 use crate::files::Aliases;
 use crate::kernel_text::KernelText;
+use crate::key_texts::KeyTexts;
 use crate::layout::{
-    Count, END_GUESSED, FINE_TIME_SHIFT, FRAME_SHIFT, KEY_TIME_SHIFT, Key, MAX_FRAMES,
+    Count, END_GUESSED, FINE_TIME_SHIFT, FRAME_SHIFT, KEY_TIME_SHIFT, KIND_PROBE, Key, MAX_FRAMES,
     MODULE_ANONYMOUS, MODULE_ASKED, MODULE_CALLS, MODULE_END, MODULE_UNKNOWN, WAKER_WORDS,
 };
 
@@ -59,7 +60,7 @@ fn kind_of(number: u32, detail: u32) -> Kind {
         3 => Kind::Wait(Wait::Io),
         4 => Kind::Wait(Wait::Uninterruptible),
         5 => Kind::Wait(Wait::Preempted),
-        6 => Kind::Probe,
+        KIND_PROBE => Kind::Probe,
         7 => Kind::Call(detail),
         8 => Kind::KernelLock(detail),
         9 => Kind::Sent(socket),
@@ -216,6 +217,7 @@ struct Inner {
     left_out: HashMap<u32, u64>,
     text: KernelText,
     aliases: Aliases,
+    key_texts: KeyTexts,
     /// True if keys have times in units of `FINE_TIME_SHIFT`.
     fine_times: bool,
 }
@@ -274,6 +276,7 @@ impl Inner {
         let kernel = kernel_part(self.find(key.kernel)?);
         let waker = match key.waker {
             0 => None,
+            _ if kind == Kind::Probe => None,
             hash => Some(self.waker(hash, aliases)?),
         };
         Some(Counted {
@@ -292,6 +295,7 @@ impl Inner {
             },
             user: self.user_stack(key.user, aliases)?,
             waker,
+            by: self.key_texts.by(key),
             time: (key.time > 0).then(|| match self.fine_times {
                 true => fine_time(key.time, monotonic_now()),
                 false => u64::from(key.time) << KEY_TIME_SHIFT,
@@ -303,8 +307,8 @@ impl Inner {
 impl Stacks {
     /// Creates an empty table. `text`: addresses of the kernel's functions. `fine_times`: keys have times in units of
     /// `FINE_TIME_SHIFT`.
-    pub fn new(text: KernelText, aliases: Aliases, fine_times: bool) -> Self {
-        let inner = Inner { text, aliases, fine_times, ..Inner::default() };
+    pub fn new(text: KernelText, aliases: Aliases, key_texts: KeyTexts, fine_times: bool) -> Self {
+        let inner = Inner { text, aliases, key_texts, fine_times, ..Inner::default() };
         Self { inner: Rc::new(RefCell::new(inner)) }
     }
 
@@ -403,6 +407,7 @@ impl Stacks {
         let inner = &mut *self.inner.borrow_mut();
         let aliases = Rc::clone(&inner.aliases);
         let aliases = aliases.borrow();
+        inner.key_texts.read(key);
         let Some(counted) = inner.counted(key, count, &aliases) else {
             inner.unknown += count.events;
             return;
@@ -453,6 +458,10 @@ fn name(bytes: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
+    fn empty() -> Stacks {
+        Stacks::new(KernelText::default(), Aliases::default(), KeyTexts::default(), false)
+    }
+
     fn stack(hash: u64, frames: &[u64]) -> Vec<u8> {
         bytemuck::cast_slice(&[&[hash, frames.len() as u64], frames].concat()).to_vec()
     }
@@ -468,7 +477,7 @@ mod tests {
 
     #[test]
     fn what_was_just_forgotten_is_still_known() {
-        let stacks = Stacks::new(KernelText::default(), Aliases::default(), false);
+        let stacks = empty();
         stacks.add(&stack(7, &[1, 2]));
         stacks.forget();
         stacks.add(&stack(8, &[3]));
@@ -495,7 +504,7 @@ mod tests {
 
     #[test]
     fn many_stacks_are_too_many() {
-        let stacks = Stacks::new(KernelText::default(), Aliases::default(), false);
+        let stacks = empty();
         let frames = [0; MAX_FRAMES];
         let most = (MOST_WORDS / MAX_FRAMES) as u64;
         (0..most).for_each(|hash| stacks.add(&stack(hash, &frames)));

@@ -30,6 +30,7 @@ use crate::features;
 use crate::files::{self, Aliases, FileFacts, Files, Question, What};
 use crate::interpreters::{Interpreters, read_function};
 use crate::kernel_text::KernelText;
+use crate::key_texts::KeyTexts;
 use crate::layout::{FileKey, MAX_INTERPRETERS, State};
 use crate::load::{self, Loaded, RefusedLanguages};
 use crate::object::{handle, program, ring};
@@ -151,7 +152,8 @@ impl Engine {
         let readers = Arc::default();
         let state = Shared::map(&handle(&object, ".bss")?, "state", 1)?;
         let end = End::new(state.clone(), &object, list_waiting, Arc::clone(&readers))?;
-        let stacks = Stacks::new(text, Rc::clone(&aliases), options.keep_times);
+        let key_texts = KeyTexts::new(handle(&object, "key_texts")?);
+        let stacks = Stacks::new(text, Rc::clone(&aliases), key_texts, options.keep_times);
         let seen = stacks.clone();
         let rings = ring(&object, "stacks", move |bytes| seen.add(bytes))?;
         let asked = Rc::new(RefCell::new(Vec::new()));

@@ -114,6 +114,14 @@ pub const KEY_TIME_SHIFT: u32 = 20;
 /// Binary logarithm of the time unit in keys if each sample has its time, in nanoseconds.
 pub const FINE_TIME_SHIFT: u32 = 14;
 
+/// Value of `enum kind` for probes.
+pub const KIND_PROBE: u32 = 6;
+/// Values of [`Key::detail`] for probes: stacks are kept apart by a number, by a text (its hash), or by a value that could
+/// not be read.
+pub const BY_NUMBER: u32 = 1;
+pub const BY_TEXT: u32 = 2;
+pub const BY_UNREAD: u32 = 3;
+
 /// Number of words of a waker: hashes of its user and kernel stack, its process ID, and two names.
 pub const WAKER_WORDS: usize = 7;
 
@@ -197,6 +205,9 @@ pub struct State {
     pub until: u64,
     pub luajit: u32,
     pub rows: u32,
+    pub lost: u64,
+    pub unread: u64,
+    pub negative: u64,
 }
 
 /// Maximum number of interpreters that are known at a time.
@@ -320,7 +331,7 @@ mod tests {
             layout!("blocked": Blocked { since, stands_for, key }),
             layout!("site": Site { key, events = count.events, value = count.value }),
             layout!("config": Config { filter, inherit, user, kernel, min_block, wakers_alone, measure, files, futexes, calls, interrupts_start, interrupts_end, group, names, by_cpu, copy_budget, no_guess, fine_rows, waits_alike, wakers_too, least_quantum, by_value, no_idle, lines, languages, commands, pad }),
-            layout!("state": State { side, on, lost_counts, lost_stacks, lost_busy, ends, asked, stopped, command, files, forgotten, pid_namespace, pid_level, times, copied, copies_refused, period, until, luajit, rows }),
+            layout!("state": State { side, on, lost_counts, lost_stacks, lost_busy, ends, asked, stopped, command, files, forgotten, pid_namespace, pid_level, times, copied, copies_refused, period, until, luajit, rows, lost, unread, negative }),
             layout!("tick": Tick { taken, spent, skipped }),
             layout!("interpreter": Interpreter { language, module, chunks, tag, to_address, symbols, place, offsets, plan }),
             layout!("place_in_thread": PlaceInThread { kind, row, value, detail }),

@@ -24,6 +24,7 @@ mod free_list;
 mod interpreters;
 mod kernel_text;
 mod kernel_types;
+mod key_texts;
 mod layout;
 mod load;
 mod loader_log;

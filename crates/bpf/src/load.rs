@@ -19,6 +19,7 @@ use crate::memory::Memory;
 use crate::object::{Packed, handle};
 use crate::options::{Options, Sampling, copies_stacks, sampling};
 use crate::trigger::Programs;
+use crate::values::{self, places_of};
 
 /// The programs of the engine.
 pub static PROGRAMS: Packed = Packed(include_bytes!("programs/profile.bpf.o.gz"));
@@ -47,6 +48,7 @@ fn most_rows(options: &Options, cpus: u64, map: &str) -> Option<u32> {
         "copies" => copies_stacks(options),
         "functions" | "functions_emitted" | "python_threads" => !options.languages.is_empty(),
         "commands" => options.command_lines,
+        "key_texts" | "values_here" => matches!(options.trigger, Trigger::Values { .. }),
         _ => true,
     };
     if !is_of_use {
@@ -59,6 +61,11 @@ fn most_rows(options: &Options, cpus: u64, map: &str) -> Option<u32> {
         return Some(copies::ring_size(hertz, cpus));
     }
     match map {
+        "probe_plans" => Some(values::rows(places_of(options.trigger.without_values()))),
+        "patterns" => Some(values::rows(match &options.trigger {
+            Trigger::Values { values, .. } => values::patterns(std::iter::once(values)),
+            _ => 0,
+        })),
         "counts_0" | "counts_1" if options.keep_times => Some(rows_with_times(options, cpus)),
         "counts_0" | "counts_1" => Some(rows_of_clock(hertz?, cpus)),
         // Stacks of 126 frames.
@@ -186,7 +193,8 @@ fn open_and_load(config: &Config, wanted: &Wanted<'_>) -> Result<Object, Error> 
                 map.set_map_flags(libbpf_sys::BPF_F_NO_PREALLOC).map_err(Error::load)?;
                 map.set_max_entries(MOST_GOROUTINES).map_err(Error::load)?;
             }
-            let may_grow = name == "copies" || times && name.starts_with("counts_");
+            let may_grow = matches!(&*name, "copies" | "probe_plans" | "patterns")
+                || times && name.starts_with("counts_");
             let is_other = |most: &u32| *most < map.max_entries() || may_grow;
             if let Some(most) = most_rows(&name).filter(is_other) {
                 map.set_max_entries(most).map_err(Error::load)?;

@@ -12,6 +12,7 @@ use crate::features;
 use crate::layout::CALL_WORDS;
 use crate::object::program;
 use crate::probes::{self, Probed, probed};
+use crate::values::{Plans, places_of};
 
 /// System calls that wait for locks: `futex`, `futex_waitv`, `futex_wait` of x86-64.
 const FUTEXES: [u32; 3] = [202, 449, 455];
@@ -80,6 +81,10 @@ impl Programs for Trigger {
             Self::Locks => &["on_return", "on_call"],
             Self::Goroutines { .. } => &["on_unpark", "on_park"],
             Self::Sockets => &["on_sent", "on_received"],
+            Self::Values { of, .. } => match **of {
+                Self::Tracepoint { .. } => &["on_tracepoint_values"],
+                _ => &["on_place_values"],
+            },
             Self::None => &[],
         }
     }
@@ -92,6 +97,7 @@ impl Programs for Trigger {
             | Self::Places { .. }
             | Self::Allocations { live: false, .. }
             | Self::Sockets
+            | Self::Values { .. }
             | Self::None => true,
             Self::Calls { measure, .. } | Self::BlockRequests { measure } => {
                 *measure != Measure::Time
@@ -109,6 +115,8 @@ impl Programs for Trigger {
             | Self::Function { .. }
             | Self::Places { .. }
             | Self::Calls { measure: Measure::Count, .. } => Some(false),
+            // What stands for others has one value of the event by which stacks are kept apart.
+            Self::Values { sum, .. } if sum.by.is_none() => Some(false),
             _ => None,
         }
     }
@@ -184,6 +192,19 @@ impl Programs for Trigger {
             }
             Self::Function { .. } | Self::Places { .. } => {
                 attach_places(object, "on_uprobe", self, |_| 0, &mut links)?;
+            }
+            Self::Values { of, values, sum } => {
+                let first = Plans::new(object)?.add(0, places_of(of), values, Some(*sum))?;
+                let first = u64::from(first);
+                match (&**of, self.programs()) {
+                    (Self::Tracepoint { category, name }, [program]) => {
+                        links.push(attach_to_data(object, program, category, name, first)?);
+                    }
+                    (place, [program]) => {
+                        attach_places(object, program, place, |index| first + index, &mut links)?;
+                    }
+                    _ => return Err(Error::Lacks { what: "values of such an event" }),
+                }
             }
             Self::Goroutines { path, functions } => {
                 // A wait whose end is missed would last until the end of the recording, so ends come first.

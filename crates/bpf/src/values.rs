@@ -9,6 +9,7 @@ use pyrograph_event::values::{
     ReadValue, Sum,
 };
 
+pub(crate) use self::layout::KeyText;
 use self::layout::{ProbePlan, SumPlan, ValuePlan};
 use crate::error::Error;
 use crate::object::handle;

@@ -70,6 +70,12 @@ fn allocations(live: bool) -> Trigger {
     Trigger::Allocations { path: PathBuf::from("/proc/self/exe"), others: Vec::new(), live }
 }
 
+/// Events that are chosen, added up and kept apart by their values.
+fn valued(of: Trigger) -> Trigger {
+    let sum = Sum { by: Some(1), value: Some(0), ranges: Ranges::None };
+    Trigger::Values { of: Box::new(of), values: filtered_values(), sum }
+}
+
 /// Places at which nothing is attached.
 fn goroutines() -> Trigger {
     let functions = GoFunctions { park: 0, execute: 0 };
@@ -115,6 +121,8 @@ fn questions() -> Vec<(&'static str, Options)> {
         ("wakers", waits(Waits::Wakers, false)),
         ("a tracepoint", triggered(tracepoint())),
         ("a function", triggered(function())),
+        ("values of a tracepoint", triggered(valued(tracepoint()))),
+        ("values of a function", triggered(valued(function()))),
         ("allocations", triggered(allocations(false))),
         ("live memory", triggered(allocations(true))),
         ("numbers of calls", triggered(calls(Measure::Count, false))),
@@ -139,7 +147,10 @@ fn record(options: &Options) -> Result<u64, Error> {
     engine.follow()?;
     let attaches_nothing = matches!(
         options.trigger,
-        Trigger::Function { .. } | Trigger::Allocations { .. } | Trigger::Goroutines { .. }
+        Trigger::Function { .. }
+            | Trigger::Allocations { .. }
+            | Trigger::Goroutines { .. }
+            | Trigger::Values { .. }
     );
     if !attaches_nothing {
         engine.trigger(std::iter::empty())?;

@@ -29,10 +29,23 @@ pub struct Counted<'a, F> {
     pub user: Option<UserStack<'a, F>>,
     /// The thread that ended the wait, if it was recorded.
     pub waker: Option<Waker<'a, F>>,
+    /// The value by which stacks of an event are kept apart, if they are.
+    pub by: Option<ByValue<'a>>,
     /// Time of the event, in nanoseconds of `CLOCK_MONOTONIC`, if times are kept. The resolution is 16 microseconds. It
     /// is a millisecond if times are kept only for stacks in JIT-compiled code, where the time may decide which function
     /// was at an address.
     pub time: Option<u64>,
+}
+
+/// A value by which stacks are kept apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ByValue<'a> {
+    /// A number.
+    Number(u64),
+    /// The beginning of a text, and the number of bytes of all that was read of it.
+    Text(&'a [u8], usize),
+    /// It could not be read.
+    Unread,
 }
 
 /// User part of a stack.

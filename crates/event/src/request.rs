@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use crate::values::{EventValues, Sum};
+
 /// Triggers: the events for which the programs take a stack.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Trigger {
@@ -70,8 +72,27 @@ pub enum Trigger {
     },
     /// Data sent and received by sockets, in bytes.
     Sockets,
+    /// A tracepoint, a function or places, by values that are read of its events.
+    Values {
+        /// The trigger.
+        of: Box<Trigger>,
+        /// The values, and which events are counted.
+        values: EventValues,
+        /// The value that is counted (without ranges), and the one by which stacks are kept apart.
+        sum: Sum,
+    },
     /// No trigger: only waits are counted.
     None,
+}
+
+impl Trigger {
+    /// The trigger without the values of its events.
+    pub fn without_values(&self) -> &Self {
+        match self {
+            Self::Values { of, .. } => of,
+            other => other,
+        }
+    }
 }
 
 /// An instruction in a file.

@@ -143,8 +143,9 @@ impl<F: Files> Resolver<F> {
         }
     }
 
-    /// Adds a stack that was counted elsewhere. `labels`: frames that represent no code, added at the leaf, leaf first.
-    pub fn counted<U>(&mut self, counted: Counted<'_, U>, labels: &[Label])
+    /// Adds a stack that was counted elsewhere. `labels`: frames that represent no code, added at the leaf, leaf first;
+    /// `root`: text of such a frame that is added at the root.
+    pub fn counted<U>(&mut self, counted: Counted<'_, U>, labels: &[Label], root: Option<&str>)
     where
         U: Iterator<Item = UserFrame>,
     {
@@ -167,6 +168,10 @@ impl<F: Files> Resolver<F> {
             counted.user.as_ref().map_or((None, false), |user| (user.cut, user.guessed));
         if !has_only_waker {
             cut = self.push_code(counted.pid, counted.kernel, counted.user);
+        }
+        if let Some(root) = root {
+            let text = self.unnamed.labels.intern(root);
+            self.frames.push(RawFrame::label(text, false));
         }
         let is_jit = Unnamed::is_jit(&self.frames);
         let keeps_time = self.options.keep_times || is_jit && self.keeps_time(counted.pid);

@@ -8,6 +8,7 @@ use pyrograph_event::request::Trigger;
 /// equivalent to root, is sufficient.
 pub fn capabilities(trigger: &Trigger) -> Option<String> {
     let more = match trigger {
+        Trigger::Values { of, .. } => return capabilities(of),
         Trigger::Function { .. }
         | Trigger::Places { .. }
         | Trigger::Allocations { .. }

@@ -8,7 +8,6 @@ mod in_kernel;
 #[path = "counting/no_kernel.rs"]
 mod in_kernel;
 pub(crate) mod readings;
-mod values;
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -17,7 +16,6 @@ use pyrograph_profile::{CommandUsage, CountRun, CountValue, Counter, NotCounted,
 use pyrograph_record::{Child, Count, Counters, Event, Refusal, Target, Unit};
 
 pub use self::events::counted_events;
-pub use self::values::{ValuedEvents, WantedValues, valued_events};
 
 use self::choice::Choice;
 use self::in_kernel::InKernel;
@@ -27,6 +25,7 @@ use crate::keys::{KeyKind, Keys};
 use crate::lifetime::Lifetime;
 use crate::plan::Engine;
 use crate::scope::Scope;
+use crate::valued_events::ValuedEvents;
 
 /// A plan of the events to count, and for how long.
 #[derive(Clone, Debug)]

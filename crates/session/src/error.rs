@@ -103,6 +103,7 @@ impl Error {
                     | PlaceError::OffsetOfReturn { .. }
                     | PlaceError::LineOfReturn { .. }
                     | PlaceError::ValuesOfPlace { .. }
+                    | PlaceError::SeveralEvents { .. }
             ),
             _ => false,
         }
@@ -244,7 +245,7 @@ pub enum PlaceError {
     },
     /// Values behind a place where none are read.
     #[error(
-        "{place}: what is wanted of the values? `pyrograph stat` has --by, --value, --hist and --filter for them, `pyrograph trace -e` shows them"
+        "{place}: what is wanted of the values? `pyrograph stat` and `pyrograph record` have --by, --value and --filter for them, `pyrograph trace -e` shows them"
     )]
     ValuesOfPlace {
         /// The place with its values.
@@ -285,6 +286,12 @@ pub enum PlaceError {
     NoValues {
         /// The event.
         event: String,
+    },
+    /// Stacks of several events by their values.
+    #[error("stacks are recorded by the values of one event, not of {}", several(events))]
+    SeveralEvents {
+        /// The events.
+        events: Vec<String>,
     },
     /// The debug information cannot be read.
     #[error(transparent)]
@@ -357,6 +364,17 @@ pub enum GoError {
 /// Returns the suggestion of similar names, to be appended to an error message. Empty if there are none.
 pub(crate) fn similar(near: &[String]) -> String {
     if near.is_empty() { String::new() } else { format!(": did you mean {}?", near.join(", ")) }
+}
+
+/// The first few of some names, and how many more there are.
+fn several(names: &[String]) -> String {
+    const SHOWN: usize = 3;
+    let shown = names.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(SHOWN) {
+        0 if names.is_empty() => "none".to_owned(),
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
 }
 
 /// Returns the suggestion of lines, to be appended to an error message. Empty if there are none.

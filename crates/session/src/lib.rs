@@ -29,13 +29,13 @@ mod scope;
 mod source_places;
 mod targets;
 mod tracing;
+mod valued_events;
 mod values;
 
 pub use calls::{call_number, call_numbers};
 pub use capabilities::capabilities;
 pub use counting::{
-    CountGaps, CountPlan, Counted, CountedRuns, Counting, ValuedEvents, WantedValues,
-    count_by_turns, counted_events, valued_events,
+    CountGaps, CountPlan, Counted, CountedRuns, Counting, count_by_turns, counted_events,
 };
 pub use cpu_time::cpu_time;
 pub use engine_error::EngineError;
@@ -68,3 +68,4 @@ pub use source_places::{SourceFunction, source_functions};
 pub use tracing::{
     CountedTime, PageFaults, TraceEnd, TracePlan, TracedEvent, Tracing, names_event, traced_names,
 };
+pub use valued_events::{ValuedEvents, WantedValues, valued_events};

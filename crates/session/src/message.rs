@@ -59,6 +59,13 @@ pub enum Message {
         /// Files in which stacks end for this reason, with the number of stacks, largest first.
         files: Vec<(String, u64)>,
     },
+    /// Events that were not counted because of their values.
+    ValuesLeftOut {
+        /// Events of which a value could not be read: that of the filter, or the one that is added up.
+        unread: u64,
+        /// Events whose value, which is added up, is negative.
+        negative: u64,
+    },
     /// Waits of the Go runtime's own goroutines, which are left out.
     GoroutinesLeftOut(u64),
     /// Processes that the command has started and that still run after its end: process IDs and names.

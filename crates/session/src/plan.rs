@@ -128,7 +128,7 @@ impl Plan {
     /// Name of the number of samples behind each value. `None` if the values are that number.
     fn number_of(&self) -> Option<String> {
         let is_sum = match self.question.unit() {
-            Some(unit) => matches!(unit, "ns" | "bytes"),
+            Some(unit) => matches!(unit, "ns" | "bytes") || self.question.summed().is_some(),
             None => true,
         };
         (is_sum && !self.count_samples).then(|| match self.question.noun() {

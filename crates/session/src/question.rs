@@ -6,10 +6,12 @@ use pyrograph_event::request::{Measure, Trigger, Waits};
 use pyrograph_record::{Event, Target};
 
 use crate::calls;
-use crate::error::Error;
+use crate::error::{Error, PlaceError};
 use crate::goroutines;
 use crate::malloc;
 use crate::places;
+use crate::valued_events::{ValuedEvent, WantedValues, valued_events};
+use crate::values::NamedValue;
 
 /// A question that a recording answers. The default is CPU time. What is recorded is chosen by a constructor, since events,
 /// triggers and waits cannot be combined freely.
@@ -31,6 +33,10 @@ pub struct Question {
     shown: Option<(String, &'static str)>,
     /// Noun for a single event, as `sample` or `wait`.
     noun: &'static str,
+    /// The value of an event by which stacks are kept apart.
+    by: Option<NamedValue>,
+    /// Name of the event, if the values of stacks are sums of one of its values.
+    summed: Option<String>,
 }
 
 impl Default for Question {
@@ -45,6 +51,8 @@ impl Default for Question {
             in_kernel_only: false,
             shown: None,
             noun: "sample",
+            by: None,
+            summed: None,
         }
     }
 }
@@ -82,7 +90,7 @@ impl Question {
                 | Trigger::Goroutines { .. }
                 | Trigger::Sockets
                 | Trigger::None
-        )
+        ) && self.by.is_none()
     }
 
     /// Question for the event with this name ([`Event::parse`]), or for a place in a program: `uprobe:FILE:FUNCTION`
@@ -107,6 +115,31 @@ impl Question {
         }
         question.event = Some(event);
         Ok(question)
+    }
+
+    /// Question for an event by its values: stacks of those that pass the filter, each with the sum of one value, and kept
+    /// apart by one, which is at the root. `named` is an event as for [`Self::of_event`], with `NAME=EXPRESSION` behind it for
+    /// values that are to have a name.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such event, it has not the values, or there are several.
+    pub fn of_values(named: &str, wanted: &WantedValues) -> Result<Self, Error> {
+        let found = valued_events(&[named.to_owned()], wanted)?;
+        let names = || found.events().iter().map(|event| event.name().to_owned()).collect();
+        let [source] = &found.sources[..] else {
+            return Err(PlaceError::SeveralEvents { events: names() }.into());
+        };
+        let ValuedEvent { trigger, values, sum, key } = source.clone();
+        let event = named.split_ascii_whitespace().next().unwrap_or(named);
+        let trigger = Trigger::Values { of: Box::new(trigger), values, sum };
+        Ok(match &wanted.value {
+            Some(value) => {
+                let question = Self::named(&format!("{value} of {event}"), "count", "hit", trigger);
+                Self { by: key, summed: Some(event.to_owned()), ..question }
+            }
+            None => Self { by: key, ..Self::named(event, "count", "hit", trigger) },
+        })
     }
 
     /// Question for waits, measured from the moment a thread stops running until it runs again.
@@ -199,6 +232,20 @@ impl Question {
     /// Returns true if only the in-kernel engine can answer it.
     pub fn needs_in_kernel(&self) -> bool {
         self.in_kernel_only
+    }
+
+    /// The value of an event by which stacks are kept apart, if they are.
+    #[cfg_attr(
+        not(feature = "bpf"),
+        expect(dead_code, reason = "programs in the kernel read values")
+    )]
+    pub(crate) fn by(&self) -> Option<&NamedValue> {
+        self.by.as_ref()
+    }
+
+    /// Name of the event, if the values of stacks are sums of one of its values.
+    pub fn summed(&self) -> Option<&str> {
+        self.summed.as_deref()
     }
 
     /// Name of the values, if they are not of an event such as `cycles`: `off-cpu`, `sched:sched_switch`.

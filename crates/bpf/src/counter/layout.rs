@@ -51,16 +51,6 @@ pub struct Sum {
     pub value: i64,
 }
 
-pub const MAX_KEY_TEXT: usize = 64;
-
-#[derive(Clone, Copy, Debug, Pod, Zeroable)]
-#[repr(C)]
-pub struct KeyText {
-    pub length: u32,
-    pub all: u32,
-    pub bytes: [u8; MAX_KEY_TEXT],
-}
-
 #[derive(Clone, Copy, Debug, Pod, Zeroable)]
 #[repr(C)]
 pub struct RowKey {
@@ -96,7 +86,6 @@ mod tests {
             layout!("state": State { on, command, pid_level, spares, pid_namespace, lost, unread }),
             layout!("sum_key": SumKey { by, event, range }),
             layout!("sum": Sum { events, value }),
-            layout!("key_text": KeyText { length, all, bytes }),
             layout!("row_key": RowKey { key, event, pad }),
             layout!("value": Value { count, enabled, running }),
             layout!("owner": Owner { comm, values }),

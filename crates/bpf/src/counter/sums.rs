@@ -6,12 +6,12 @@ use libbpf_rs::{Link, Object};
 use pyrograph_event::request::Trigger;
 
 use super::CountedEvent;
-use super::layout::{self, KeyText, UNREAD_KEY};
+use super::layout::{self, UNREAD_KEY};
 use crate::error::Error;
 use crate::object::handle;
 use crate::rows::all_rows;
 use crate::trigger::{attach_places, attach_to_data};
-use crate::values::{self, Plans, places_of};
+use crate::values::{self, KeyText, Plans, places_of};
 
 /// A sum of values, or a number of events.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,10 +129,7 @@ pub fn read(object: &Object, events: &[CountedEvent]) -> Result<Vec<EventSum>, E
             _ if key.event & UNREAD_KEY != 0 => SumKey::Unread,
             None => SumKey::Key(key.by),
             Some(_) if is_text => match texts.get(&key.by) {
-                Some(text) => {
-                    let length = (text.length as usize).min(text.bytes.len());
-                    SumKey::Text(text.bytes[..length].to_vec(), text.all as usize)
-                }
+                Some(text) => SumKey::Text(text.bytes().to_vec(), text.all as usize),
                 None => SumKey::Unread,
             },
             Some(_) => SumKey::Number(key.by),

@@ -31,6 +31,10 @@ pub struct Stats {
     pub skipped_time: Duration,
     /// Number of ticks that did not come.
     pub skipped: u64,
+    /// Number of events that were left out because a value could not be read.
+    pub unread: u64,
+    /// Number of events that were left out because the value that is added up is negative.
+    pub negative: u64,
 }
 
 impl Stats {
@@ -64,12 +68,14 @@ impl Engine {
             lost: LostBy {
                 counts: state.lost_counts,
                 stacks: state.lost_stacks,
-                busy: state.lost_busy,
+                busy: state.lost_busy.saturating_add(state.lost),
                 unknown: self.stacks.unknown(),
             },
             ends: state.ends,
             copied: state.copied,
             copies_refused: state.copies_refused,
+            unread: state.unread,
+            negative: state.negative,
         }
     }
 }

@@ -86,15 +86,6 @@ struct sum {
 	s64 value;
 };
 
-// A text that sums are kept apart by.
-#define MAX_KEY_TEXT 64
-
-struct key_text {
-	u32 length;
-	u32 all;
-	u8 bytes[MAX_KEY_TEXT];
-};
-
 struct row_key {
 	u64 key;
 	u32 event;

@@ -11,6 +11,7 @@
 #include "net.h"
 #include "sample.h"
 #include "switches.h"
+#include "valued.h"
 #include "wakeup.h"
 
 // The programs call helpers that the kernel keeps for those it may link with.

@@ -132,8 +132,9 @@ static __always_inline void put_back(struct task_struct *task, struct count *cou
 		skip(&tally->skipped, count->events, count->value);
 }
 
-// Counts an event of the current thread, which is recorded; its stack is taken, or another stands for it.
-static __always_inline void sample_here(void *ctx, struct task_struct *task, u32 kind, u32 detail, u64 value)
+// Counts an event of the current thread, which is recorded; its stack is taken, or another stands for it. `by`: see
+// `key.waker`.
+static __always_inline void sample_by(void *ctx, struct task_struct *task, u32 kind, u32 detail, u64 by, u64 value)
 {
 	struct scratch *s;
 	struct count count;
@@ -148,11 +149,17 @@ static __always_inline void sample_here(void *ctx, struct task_struct *task, u32
 	s->blocked.key.kind = kind;
 	if (take_stacks(s, ctx, task, 0)) {
 		s->blocked.key.detail = detail;
+		s->blocked.key.waker = by;
 		add_sampled(task, s, &count);
 	} else {
 		put_back(task, &count);
 	}
 	give_back(s);
+}
+
+static __always_inline void sample_here(void *ctx, struct task_struct *task, u32 kind, u32 detail, u64 value)
+{
+	sample_by(ctx, task, kind, detail, 0, value);
 }
 
 // A thread ends.

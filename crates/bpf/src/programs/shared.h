@@ -197,7 +197,7 @@ struct key {
 	// The kind of event, `enum kind`, and the detail of that kind: a system call's number, a lock's flags …
 	u32 kind;
 	u32 detail;
-	// The hash of a `waker`; 0: none.
+	// The hash of a `waker`; 0: none. Of KIND_PROBE, a value that stacks are kept apart by, or its hash.
 	u64 waker;
 	// The CPU's number and 1, where CPUs are counted apart.
 	u32 cpu;
@@ -234,7 +234,7 @@ enum kind {
 	KIND_UNINTERRUPTIBLE,
 	// It could run, and did not: another did.
 	KIND_PREEMPTED,
-	// A tracepoint or a place in a program: the kernel's part begins with what took it.
+	// A tracepoint or a place in a program: the kernel's part begins with what took it. `detail` is a value of `enum by`.
 	KIND_PROBE,
 	// A system call: `detail` is its number, and bit 29 that it is one of 32-bit programs.
 	KIND_CALL,
@@ -567,6 +567,20 @@ struct state {
 	u32 luajit;
 	// How many rows the table has that is written to, if counts have times.
 	u32 rows;
+	// Events whose values could not be read for want of memory, or of a row for a text.
+	u64 lost;
+	// Events that are left out: a value could not be read; the value that is added up is negative.
+	u64 unread;
+	u64 negative;
+};
+
+// Whether stacks of probes are kept apart by a value.
+enum by {
+	BY_NOTHING,
+	BY_NUMBER,
+	BY_TEXT,
+	// It could not be read.
+	BY_UNREAD,
 };
 
 // The clock of a CPU.

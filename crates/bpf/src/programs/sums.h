@@ -5,7 +5,7 @@
 #ifndef PYROGRAPH_SUMS_H
 #define PYROGRAPH_SUMS_H
 
-#include "values.h"
+#include "key_texts.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -13,43 +13,6 @@ struct {
 	__type(key, struct sum_key);
 	__type(value, struct sum);
 } sums SEC(".maps");
-
-// Texts that sums are kept apart by, by their hashes.
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 16384);
-	__type(key, u64);
-	__type(value, struct key_text);
-} key_texts SEC(".maps");
-
-// FNV-1a (Fowler, Noll and Vo), 64 bits.
-#define FNV_START 0xcbf29ce484222325ULL
-#define FNV_PRIME 0x100000001b3ULL
-
-// The hash of a text, whose beginning is noted under it.
-__noinline u64 key_of_text(struct values *values, u64 text)
-{
-	struct key_text known = {};
-	u64 hash = FNV_START, at = (u32)text, length = text >> 32;
-
-	if (!values)
-		return 0;
-	for (u32 i = 0; i < MAX_KEY_TEXT; i++) {
-		u64 place = at + i;
-		u8 byte;
-
-		if (i >= length)
-			break;
-		byte = values->data[index_below(MAX_EVENT, place)];
-		known.bytes[i] = byte;
-		hash = (hash ^ byte) * FNV_PRIME;
-	}
-	known.length = length < MAX_KEY_TEXT ? length : MAX_KEY_TEXT;
-	known.all = length;
-	if (!bpf_map_lookup_elem(&key_texts, &hash) && bpf_map_update_elem(&key_texts, &hash, &known, BPF_ANY))
-		__sync_fetch_and_add(&state.lost, 1);
-	return hash;
-}
 
 // The range that a value is in. Of powers of two: 0 is the range of 0, n those of 2^(n-1) to 2^n - 1, 64 + n the same of
 // negative ones. Of equal ranges the first is what is below all, the last what is above.
@@ -108,10 +71,7 @@ __noinline int sum_up(struct probe_plan *plan, struct values *values, u32 root)
 	} else if (values->missing >> (sum->key & 63) & 1) {
 		key.event |= UNREAD_KEY;
 	} else {
-		u32 index = index_below(MAX_READS, sum->key), kind = plan->values[index].kind;
-		int is_number = kind == VALUE_NUMBER || kind >= VALUE_PROCESS;
-
-		key.by = is_number ? values->all[index] : key_of_text(values, values->all[index]);
+		key.by = key_of_value(plan, values, sum->key);
 	}
 	if (sum->value != NO_VALUE) {
 		if (values->missing >> (sum->value & 63) & 1) {

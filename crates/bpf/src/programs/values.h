@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
 // Values of events: numbers and texts in registers, in memory, and in the data of tracepoints; filters by them. Whoever
-// includes this has `state`.
+// includes this has `state`, with `lost` and `unread` events.
 
 #ifndef PYROGRAPH_VALUES_H
 #define PYROGRAPH_VALUES_H
 
+#include "call_record.h"
 #include "numbers.h"
-#include "trace_record.h"
 #include "values_plan.h"
 
 // Which values are read at each place or event. User space gives it as many rows as there are.

@@ -149,4 +149,13 @@ struct probe_plan {
 	struct sum_plan sum;
 };
 
+// The beginning of a text that events are kept apart by, and how many bytes were read of it.
+#define MAX_KEY_TEXT 64
+
+struct key_text {
+	u32 length;
+	u32 all;
+	u8 bytes[MAX_KEY_TEXT];
+};
+
 #endif

@@ -102,6 +102,24 @@ pub struct ProbePlan {
     pub sum: SumPlan,
 }
 
+/// Bytes of a text that events are kept apart by.
+pub const MAX_KEY_TEXT: usize = 64;
+
+#[derive(Clone, Copy, Debug, Pod, Zeroable)]
+#[repr(C)]
+pub struct KeyText {
+    pub length: u32,
+    pub all: u32,
+    pub bytes: [u8; MAX_KEY_TEXT],
+}
+
+impl KeyText {
+    /// The bytes that are kept of it.
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.length as usize).unwrap_or(&self.bytes)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -116,10 +134,14 @@ mod tests {
                 layout!("value_plan": ValuePlan { value, length, kind, first, bits, is_signed, of_kernel }),
                 layout!("check": Check { kind, value, operator, is_signed, number, stays, pattern }),
                 layout!("sum_plan": SumPlan { by, key, value, ranges, least, size, count }),
+                layout!("key_text": KeyText { length, all, bytes }),
                 layout!("probe_plan": ProbePlan { event, count, checks, hidden, values, filter, sum }),
             ]
         };
-        assert_layouts(&crate::tracer::PROGRAMS, &structures());
         assert_layouts(&crate::counter::PROGRAMS, &structures());
+        assert_layouts(&crate::load::PROGRAMS, &structures());
+        // It keeps nothing apart by texts.
+        let traced = structures().into_iter().filter(|of| of.name != "key_text");
+        assert_layouts(&crate::tracer::PROGRAMS, &traced.collect::<Vec<_>>());
     }
 }

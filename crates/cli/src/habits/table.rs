@@ -38,10 +38,6 @@ const RAW_RECORDS: Meaning =
 
 const ONE_FILE: Meaning = Say("a recording is one file: -d or Ctrl-C ends it, and another begins");
 
-const BY_FIELDS: Meaning = Say(
-    "stacks are not filtered by fields of events (stat and trace are): `pyrograph script` prints these, for grep",
-);
-
 const BY_USER: Meaning = Say("users are not selected: -p takes what `pgrep -d, -u USER` prints");
 
 const METRICS: Meaning =
@@ -135,7 +131,6 @@ pub(super) const HABITS: &[Habit] = &[
     ),
     (&["stat"], &["--append"], Nothing, Say("-o replaces a file; `--csv >> FILE` appends")),
     (&["stat", "record"], &["--control"], Value, Say("-d or Ctrl-C ends it; it is not paused")),
-    (&["record", "top"], &["--filter"], Value, BY_FIELDS),
     (&["record", "trace", "stat", "top"], &["--uid"], Value, BY_USER),
     (&["trace"], &["-u"], Value, BY_USER),
     (

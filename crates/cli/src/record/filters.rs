@@ -7,7 +7,7 @@ use pyrograph_analyze::Level;
 use pyrograph_session::{Error, Filters, Target, control_group};
 
 use crate::filters::LEVELS;
-use crate::units::one_of;
+use crate::say::misuse;
 
 /// Flags that choose.
 #[derive(Default, clap::Args)]
@@ -38,16 +38,57 @@ pub struct FilterArgs {
     #[command(flatten)]
     choice: ChoiceArgs,
 
-    /// Put levels of frames at the root (needs root)
-    #[arg(long, value_name = "WHAT,…", value_parser = one_of(LEVELS), value_delimiter = ',', help_heading = "Filters")]
-    by: Vec<Level>,
+    /// Put levels of frames at the root (needs root): process (name-PID), pool (the thread's name, one for threads whose
+    /// names differ only in numbers), thread (name-PID/TID), cpu, cgroup, cmdline; or a value of the event of -e: a variable, a
+    /// field
+    #[arg(long, value_name = "WHAT,…", value_parser = parse_by, value_delimiter = ',', help_heading = "Filters")]
+    by: Vec<By>,
+}
+
+/// What is put at the root.
+#[derive(Clone, Debug)]
+enum By {
+    /// A level of frames.
+    Level(Level),
+    /// A value of the event.
+    Value(String),
+}
+
+fn parse_by(text: &str) -> Result<By, String> {
+    let level = LEVELS.iter().find(|(_, name, _)| *name == text);
+    match (level, text) {
+        (Some((level, ..)), _) => Ok(By::Level(*level)),
+        (None, "") => Err("a level or a value is missing".to_owned()),
+        (None, "comm") => Ok(By::Value("$comm".to_owned())),
+        (None, text) => Ok(By::Value(text.to_owned())),
+    }
+}
+
+/// What the flags ask for.
+pub struct Asked {
+    /// Filters.
+    pub filters: Filters,
+    /// Levels of frames at the root.
+    pub levels: Vec<Level>,
+    /// The value of the event that is at the root.
+    pub value: Option<String>,
 }
 
 impl FilterArgs {
-    /// Converts the flags to filters and levels.
-    pub fn read(self) -> anyhow::Result<(Filters, Vec<Level>)> {
-        let by_cpu = self.by.contains(&Level::Cpu);
-        Ok((Filters { by_cpu, ..self.choice.read()? }, self.by))
+    /// Converts the flags.
+    pub fn read(self) -> anyhow::Result<Asked> {
+        let (mut levels, mut value) = (Vec::new(), None);
+        for by in self.by {
+            match by {
+                By::Level(level) => levels.push(level),
+                By::Value(second) if value.is_some() => {
+                    misuse!("--by takes one value of an event, and {second} is another")
+                }
+                By::Value(first) => value = Some(first),
+            }
+        }
+        let by_cpu = levels.contains(&Level::Cpu);
+        Ok(Asked { filters: Filters { by_cpu, ..self.choice.read()? }, levels, value })
     }
 }
 

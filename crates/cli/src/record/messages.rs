@@ -85,6 +85,20 @@ pub fn print(message: &Message, verbose: bool) {
             "{} of goroutines of Go's runtime (garbage collector and others) are left out",
             counted(*waits, "wait")
         ),
+        Message::ValuesLeftOut { unread, negative } => {
+            if *unread > 0 {
+                say!(
+                    "{} left out: a value was in memory that was not there yet, which the kernel does not wait for",
+                    counted(*unread, "event")
+                );
+            }
+            if *negative > 0 {
+                say!(
+                    "{} left out: a negative value has no width; --filter 'VALUE >= 0' chooses",
+                    counted(*negative, "event")
+                );
+            }
+        }
         Message::StillRun(processes) => say!("{}", still_run(processes)),
         Message::Memory(resident) if verbose => say!("{}", memory(resident)),
         Message::Stacks(memory) if verbose => say!("{}", stacks_held(memory)),

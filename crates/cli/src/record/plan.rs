@@ -10,7 +10,7 @@ use pyrograph_format::{Detail, SymbolOptions};
 use pyrograph_profile::LabelOptions;
 use pyrograph_session::{Engine, Question, Scope, StackMode, Target};
 
-use super::filters::{FilterArgs, check_names};
+use super::filters::{Asked, FilterArgs, check_names};
 use super::question::{QuestionArgs, possible_engine};
 use super::sampling::SamplingArgs;
 use crate::code::CodeArgs;
@@ -201,11 +201,11 @@ impl Plan {
             say!("-g does nothing: stacks are always recorded");
         }
         let (outputs, unnamed) = outputs(&args)?;
-        let (filters, levels) = std::mem::take(&mut args.filters).read()?;
+        let Asked { filters, levels, value } = std::mem::take(&mut args.filters).read()?;
         let launch = args.sampling.target.launch(outputs.iter().any(Output::is_standard))?;
         let target = target_or_machine(args.sampling.take_target()?, &filters, "record")?;
         check_names(&filters, &target, !args.no_inherit)?;
-        let question = args.question.question(args.count, &target)?;
+        let question = args.question.question(args.count, &target, value.as_deref())?;
         let is_filtered = !filters.is_all() || !levels.is_empty();
         let rate = args.sampling.rate(&question);
         refuse_what_has_no_effect(&args, &question, &target, is_filtered)?;

@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
-use pyrograph_session::{Engine, Error, Measure, Question, Target, Trigger, Waits, capabilities};
+use pyrograph_session::{
+    Condition, Engine, Error, Measure, Question, Ranges, Target, Trigger, Waits, WantedValues,
+    capabilities,
+};
 
+use crate::filters::LEVELS;
 use crate::say::misuse;
-use crate::units::parse_duration;
+use crate::units::{parse_condition, parse_duration};
 
 /// The flags. At most one question is asked; some can be measured in several ways.
 #[derive(clap::Args)]
@@ -101,6 +105,14 @@ pub struct QuestionArgs {
     #[arg(long, group = "asked")]
     page_faults: bool,
 
+    /// With -e: only events for which this is true, judged by the kernel: 'ret > 0 && name ~ "GET*"' (needs root)
+    #[arg(long, value_name = "CONDITION", value_parser = parse_condition)]
+    filter: Option<Condition>,
+
+    /// With -e: add up a value of the events, a variable or a field, in place of counting them (needs root)
+    #[arg(long, value_name = "VALUE")]
+    value: Option<String>,
+
     /// What to measure of --file-io, --block-io and --syscalls
     #[arg(long, value_name = "WHAT", value_enum)]
     measure: Option<MeasureArg>,
@@ -146,9 +158,18 @@ pub fn named(value: &str) -> Option<String> {
 }
 
 impl QuestionArgs {
-    /// The selected question. `count`: measure the number of events, unless another measure is requested.
-    pub fn question(&self, count: bool, target: &Target) -> anyhow::Result<Question> {
-        let mut question = self.asked(count, target)?;
+    /// The selected question. `count`: measure the number of events, unless another measure is requested. `by`: keep stacks
+    /// apart by a value of the event.
+    pub fn question(
+        &self,
+        count: bool,
+        target: &Target,
+        by: Option<&str>,
+    ) -> anyhow::Result<Question> {
+        let mut question = match self.by_values(by)? {
+            Some(question) => question,
+            None => self.asked(count, target)?,
+        };
         let has_waits = matches!(question.waits(), Waits::Alone | Waits::WithWakers);
         if self.no_idle && !has_waits && *question.trigger() != Trigger::Locks {
             misuse!("--no-idle is for --off-cpu, --wall, --off-wake and --locks");
@@ -161,12 +182,34 @@ impl QuestionArgs {
             }
             question.min_block = min_block;
         }
-        if self.exact && !question.thins_stacks() {
+        // With a value that keeps stacks apart, all are taken.
+        if self.exact && !question.thins_stacks() && by.is_none() {
             misuse!("--exact is for --syscalls, --file-io, --alloc, tracepoints and probes");
         }
         question.no_idle = self.no_idle;
         question.exact = self.exact;
         Ok(question)
+    }
+
+    /// The question, if it is about values of an event.
+    fn by_values(&self, by: Option<&str>) -> anyhow::Result<Option<Question>> {
+        let (value, filter) = (self.value.clone(), self.filter.clone());
+        let by = by.map(str::to_owned);
+        let wanted = WantedValues { by, value, filter, ranges: Ranges::None };
+        let Some(named) = &self.event else {
+            if let Some(by) = &wanted.by {
+                let levels = LEVELS.map(|(_, name, _)| name).join(", ");
+                misuse!("--by {by}: levels are {levels}; values are of the event that -e names");
+            }
+            if !wanted.is_empty() {
+                misuse!("--value and --filter are of values of the event that -e names");
+            }
+            return Ok(None);
+        };
+        if wanted.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Question::of_values(named, &wanted)?))
     }
 
     fn asked(&self, count: bool, target: &Target) -> anyhow::Result<Question> {
@@ -290,7 +333,7 @@ pub fn of(question: &Question, event: &str) -> String {
         Trigger::Calls { files: true, .. } => " that read or write files".to_owned(),
         Trigger::Calls { .. } => String::new(),
         Trigger::BlockRequests { .. } => " to block devices".to_owned(),
-        _ => format!(" of {event}"),
+        _ => format!(" of {}", question.summed().unwrap_or(event)),
     }
 }
 

@@ -184,7 +184,7 @@ impl Plan {
         let launch = args.sampling.target.launch(true)?;
         let target = args.sampling.take_target()?.unwrap_or(Target::System);
         check_names(&filters, &target, !args.no_inherit)?;
-        let question = args.question.question(args.count, &target)?;
+        let question = args.question.question(args.count, &target, None)?;
         let rate = args.sampling.rate(&question);
         refuse_what_has_no_effect(&args, &question, !filters.is_all())?;
         let is_of_perf = args.sampling.needs_perf(&question);

@@ -148,6 +148,110 @@ fn values_of_places_are_counted_and_added_up() {
     }
 }
 
+/// Sums of the values of folded stacks, by the text behind `=` of the frame below the program's name; by nothing if there is
+/// none.
+fn by_root(folded: &str, name: &str) -> BTreeMap<String, i64> {
+    let mut sums = BTreeMap::new();
+    for line in folded.lines() {
+        let (stack, value) = line.rsplit_once(' ').expect("a value");
+        let root = stack.split(';').nth(1).unwrap_or_default();
+        let key = root.strip_prefix(name).and_then(|root| root.strip_prefix('='));
+        *sums.entry(key.unwrap_or_default().to_owned()).or_insert(0) +=
+            value.parse::<i64>().expect("a number");
+    }
+    sums
+}
+
+#[test]
+fn stacks_are_recorded_by_values() {
+    if !is_root("stacks_are_recorded_by_values") {
+        return;
+    }
+    for compiler in COMPILERS {
+        let (folder, program) = build(compiler);
+        let program = &program[..];
+        let all = requests(program);
+        let call = format!("uprobe:{program}:handle");
+        let returns = format!("uretprobe:{program}:handle");
+        let record = |arguments: &[&str]| {
+            let output = pyrograph()
+                .args(["record", "-u", "-o", "x.folded", "-o", "x.pb.gz"])
+                .args(arguments)
+                .args(["--", program, "240"])
+                .current_dir(folder.path())
+                .output()
+                .expect("pyrograph runs");
+            let folded = std::fs::read_to_string(folder.path().join("x.folded"));
+            (folded.unwrap_or_default(), text(&output.stderr))
+        };
+        let check = |arguments: &[&str], name: &str, expect: BTreeMap<String, i64>| {
+            let (folded, said) = record(arguments);
+            assert_eq!(by_root(&folded, name), expect, "{compiler:?} {arguments:?} {said}");
+            assert!(said.contains("0 lost, all stacks whole"), "{said}");
+            // Compiled code is called by `main`, wherever it was inlined.
+            assert!(folded.lines().all(|line| line.contains(";main")), "{folded}");
+        };
+        check(
+            &["-e", &call, "--by", "request->kind"],
+            "request->kind",
+            sums(&all, |of| (of.kind, 1)),
+        );
+        check(
+            &["-e", &call, "--by", "request->host:string", "--value", "request->length"],
+            "request->host",
+            sums(&all, |of| (of.host.clone(), of.length)),
+        );
+        let named = format!("{call} length=request->length name=request->name:string");
+        check(
+            &["-e", &named, "--by", "name", "--value", "length", "--filter", "length > 99"],
+            "name",
+            sums(all.iter().filter(|of| of.length > 99), |of| (of.name.clone(), of.length)),
+        );
+        // What is negative has no width, and is said.
+        let (folded, said) = record(&["-e", &returns, "--value", "$retval"]);
+        let (negative, rest): (Vec<_>, Vec<_>) = all.iter().partition(|of| of.result < 0);
+        let sum: i64 = rest.iter().map(|of| of.result).sum();
+        assert_eq!(by_root(&folded, "").values().sum::<i64>(), sum, "{said}");
+        let left_out = format!("{} events left out: a negative value has no width", negative.len());
+        assert!(said.contains(&left_out), "{said}");
+        // Other names of an event have their values, too, and the file of the recording has all of it.
+        let written = ["-e", "syscalls:sys_enter_write", "--by", "fd", "--value", "count"];
+        let (folded, said) = record(&written);
+        let lines = std::fs::read_to_string(folder.path().join("x.folded")).expect("folded text");
+        assert_eq!(by_root(&folded, "fd").get("3"), Some(&(240 * 241 / 2)), "{said}");
+        let output = pyrograph()
+            .args(["fold", "-o", "-", "x.pb.gz"])
+            .current_dir(folder.path())
+            .output()
+            .expect("pyrograph runs");
+        assert_eq!(by_root(&text(&output.stdout), "fd"), by_root(&lines, "fd"));
+    }
+}
+
+#[test]
+fn sums_of_values_are_exact_where_stacks_are_sampled() {
+    if !is_root("sums_of_values_are_exact_where_stacks_are_sampled") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = ["dd", "if=/dev/zero", "of=/dev/null", "bs=7", "count=100000", "status=none"];
+    for more in [&[][..], &["--by", "fd"], &["--exact"]] {
+        let output = pyrograph()
+            .args(["record", "-u", "-o", "x.folded", "-e", "syscalls:sys_enter_write"])
+            .args(["--value", "count", "--filter", "fd == 1"])
+            .args(more)
+            .arg("--")
+            .args(write)
+            .current_dir(folder.path())
+            .output()
+            .expect("pyrograph runs");
+        let said = text(&output.stderr);
+        let folded = std::fs::read_to_string(folder.path().join("x.folded")).expect("folded text");
+        assert_eq!(by_root(&folded, "fd").values().sum::<i64>(), 700_000, "{more:?} {said}");
+        assert!(said.contains("100,000 hits of syscalls:sys_enter_write, 0 lost"), "{said}");
+    }
+}
+
 #[test]
 fn values_are_counted_in_ranges() {
     if !is_root("values_are_counted_in_ranges") {
@@ -323,5 +427,23 @@ fn values_that_an_event_has_not_are_refused_with_the_reason() {
     ] {
         let counted = stat(folder.path(), &["true"], &arguments);
         assert!(counted.said.contains(why), "{arguments:?}: {}", counted.said);
+    }
+    for (arguments, why) in [
+        (&["--by", "request->kind"][..], "levels are process, pool, thread, cpu, cgroup, cmdline"),
+        (&["--value", "count"], "of values of the event that -e names"),
+        (&["-e", "sched:sched_process_ex*", "--by", "pid"], "by the values of one event"),
+        (&["-e", &call, "--by", "request->kind,request->flags"], "--by takes one value"),
+        (&["-e", &call, "--by", "request->kind", "--engine", "perf"], "only the in-kernel engine"),
+        (&["-e", &format!("{call} request->length")], "what is wanted of the values?"),
+    ] {
+        let output = pyrograph()
+            .args(["record", "-o", "x.folded"])
+            .args(arguments)
+            .args(["--", "true"])
+            .current_dir(folder.path())
+            .output()
+            .expect("pyrograph runs");
+        let said = text(&output.stderr);
+        assert!(said.contains(why) && !output.status.success(), "{arguments:?}: {said}");
     }
 }

@@ -132,6 +132,7 @@ fn feed_some(
                 calls: Calls::default(),
             }),
             time: None,
+            by: None,
             waker: (number % 6 == 0).then(|| Waker {
                 pid: 1,
                 process: b"who",
@@ -147,7 +148,7 @@ fn feed_some(
             events: 1,
             value: 10 + number % 3,
         };
-        resolver.counted(counted, labels);
+        resolver.counted(counted, labels, (number % 9 == 0).then_some("kind=3"));
         if number % 100 == 0 {
             resolver.settle();
         }
@@ -307,11 +308,12 @@ fn code_of_processes_that_are_gone_is_forgotten() {
             kernel: &[],
             user: Some(UserStack { frames, cut: None, guessed: false, calls: Calls::default() }),
             time: None,
+            by: None,
             waker: None,
             events: 1,
             value: 1,
         };
-        resolver.counted(counted, &[]);
+        resolver.counted(counted, &[], None);
         resolver.record(&Record::Exit(Task {
             pid,
             tid: pid,

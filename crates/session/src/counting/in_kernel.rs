@@ -10,11 +10,11 @@ use pyrograph_record::{Counters, Unit, online_cpus};
 use super::CountPlan;
 use super::choice::{Choice, InKernelEvent};
 use super::readings::{Of, Reading, signed, together};
-use super::values::ValuedEvent;
 use crate::engine_error::EngineError;
 use crate::error::Error;
 use crate::keys::{KeyKind, Keys};
 use crate::plan::Engine;
+use crate::valued_events::ValuedEvent;
 use crate::values::value_text;
 
 /// The eBPF programs that count some of the events, or keep the counts of `perf_event_open` apart.
@@ -77,13 +77,18 @@ pub(super) fn open(plan: &CountPlan) -> Result<(Option<InKernel>, Choice), Error
                 by_cpu: plan.is_by_cpu(),
                 all_together: plan.is_of_all_together(),
                 roots: Vec::new(),
-                sums: sources.iter().map(|of| (of.sum, of.key.clone())).collect(),
+                sums: sources.iter().map(|of| (of.sum, shape_of(of))).collect(),
             };
             return Ok((Some(opened), choice));
         }
         let refused: Vec<usize> = refused.iter().map(|index| choice.in_kernel[*index].0).collect();
         choice = Choice::of(plan, &refused, EventCounter::MOST_COUNTERS);
     }
+}
+
+/// How the value is shown by which the counts of an event are kept apart.
+fn shape_of(event: &ValuedEvent) -> Option<Shape> {
+    event.key.as_ref().map(|key| key.shape.clone())
 }
 
 fn load(

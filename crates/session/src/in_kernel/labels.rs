@@ -1,11 +1,52 @@
-//! Frames at the leaf of counted stacks that are not code: names of system calls, kinds of locks and sockets.
+//! Frames of counted stacks that are not code: at the leaf names of system calls, kinds of locks and sockets, at the root a
+//! value of the event.
 
-use pyrograph_event::counted::{COMPAT_CALL, Kind, Socket};
+use pyrograph_event::counted::{ByValue, COMPAT_CALL, Kind, Socket};
+use pyrograph_event::request::Trigger;
 use pyrograph_resolve::Label;
+
+use crate::question::Question;
+use crate::values::{NamedValue, value_text};
+
+/// What labels are made of.
+#[derive(Clone, Debug, Default)]
+pub struct Labels {
+    /// The function whose returns are counted, if returns are.
+    returned: Option<String>,
+    /// The value by which stacks are kept apart.
+    by: Option<NamedValue>,
+}
+
+impl Labels {
+    /// Labels for a question.
+    pub fn new(question: &Question) -> Self {
+        let returned = match question.trigger().without_values() {
+            Trigger::Function { name, returns: true, .. } => Some(name.clone()),
+            _ => None,
+        };
+        Self { returned, by: question.by().cloned() }
+    }
+
+    /// Frames at the leaf of a stack, leaf first.
+    pub fn leaf(&self, kind: Kind) -> Vec<Label> {
+        labels(kind, self.returned.as_deref())
+    }
+
+    /// Text of the frame at the root of a stack: `req->kind=GET`.
+    pub fn root(&self, value: Option<ByValue<'_>>) -> Option<String> {
+        let NamedValue { name, shape } = self.by.as_ref()?;
+        let value = match value? {
+            ByValue::Number(number) => value_text(shape, number, &[], 0),
+            ByValue::Text(bytes, all) => value_text(shape, 0, bytes, all),
+            ByValue::Unread => "?".to_owned(),
+        };
+        Some(format!("{}={value}", name.trim_start_matches('$')))
+    }
+}
 
 /// Returns the frames at the leaf of a stack that are not code, leaf first. `returned`: the function that has just
 /// returned, if returns are counted.
-pub fn labels(kind: Kind, returned: Option<&str>) -> Vec<Label> {
+fn labels(kind: Kind, returned: Option<&str>) -> Vec<Label> {
     let kernel = |text: &str| Label { text: text.to_owned(), in_kernel: true };
     match kind {
         Kind::Call(number) => vec![kernel(&call_name(number))],

@@ -39,3 +39,10 @@ pub fn interpreters_left_out(engine: &Engine) -> Option<Message> {
     let files = engine.interpreters_left_out();
     (files > 0).then_some(Message::InterpretersLeftOut { files, limit: Engine::INTERPRETERS })
 }
+
+/// Returns the number of events that are not counted because of their values, if there are any.
+pub fn values_left_out(engine: &Engine) -> Option<Message> {
+    let stats = engine.stats();
+    let (unread, negative) = (stats.unread, stats.negative);
+    (unread + negative > 0).then_some(Message::ValuesLeftOut { unread, negative })
+}

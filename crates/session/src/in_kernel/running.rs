@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use pyrograph_bpf::{Counted, Engine};
 use pyrograph_event::Layout;
-use pyrograph_event::request::Trigger;
 use pyrograph_record::{
     Child, Next, Notice, Recording, Session, Stopper, Summary, Target, Waiting, Watch, descendants,
 };
@@ -16,9 +15,9 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::copies::Copies;
 use super::feed::{add_files, answer};
 use super::follower::{Follower, mapped_file};
-use super::labels::labels;
+use super::labels::Labels;
 use super::pace::Pace;
-use super::report::{engine_report, interpreters_left_out, left_out};
+use super::report::{engine_report, interpreters_left_out, left_out, values_left_out};
 use crate::cpu_time::cpu_time;
 use crate::error::Error;
 use crate::malloc;
@@ -52,8 +51,7 @@ const TICK: Duration = Duration::from_millis(100);
 pub struct Running {
     target: Target,
     duration: Option<Duration>,
-    /// The function whose returns are counted, if the question is about returns.
-    returned: Option<String>,
+    labels: Labels,
     engine: Engine,
     /// Lowers the clock rate, if the trigger is a clock whose rate may be too high.
     pace: Option<Pace>,
@@ -102,10 +100,6 @@ impl Running {
         if let (Target::Processes(pids), true) = (&plan.scope.target, plan.scope.inherit) {
             descendants(pids).into_iter().try_for_each(|pid| engine.add_target(pid))?;
         }
-        let returned = match plan.question.trigger() {
-            Trigger::Function { name, returns: true, .. } => Some(name.clone()),
-            _ => None,
-        };
         let layout = session.layout();
         let recording = session.start()?;
         let now = Instant::now();
@@ -113,7 +107,7 @@ impl Running {
             follower: Follower::new(&plan.scope.target, plan.scope.inherit),
             target: plan.scope.target.clone(),
             duration: plan.scope.duration,
-            returned,
+            labels: Labels::new(&plan.question),
             copies: Copies::new(plan.scope.cache.clone()),
             engine,
             pace,
@@ -263,7 +257,7 @@ impl Running {
         self.copies.unwind_until(last, &mut self.engine, resolver)?;
         self.name_functions(resolver)?;
         let paused = self.paused;
-        let mut add = adder(self.returned.as_deref(), resolver);
+        let mut add = adder(&self.labels, resolver);
         self.engine.drain(&mut |counted| {
             if !paused {
                 add(counted)
@@ -307,7 +301,7 @@ impl Running {
         self.drain(resolver)?;
         self.drain(resolver)?;
         self.name_functions(resolver)?;
-        let mut add = adder(self.returned.as_deref(), resolver);
+        let mut add = adder(&self.labels, resolver);
         if !self.paused {
             self.engine.unfinished(&mut add)?;
         }
@@ -371,7 +365,7 @@ impl Sampler for Running {
     }
 
     fn hold(&mut self, resolver: &mut Resolver<LiveFiles>) -> Result<(), Error> {
-        let mut add = adder(self.returned.as_deref(), resolver);
+        let mut add = adder(&self.labels, resolver);
         Ok(self.engine.held(&mut add)?)
     }
 
@@ -396,6 +390,7 @@ impl Sampler for Running {
         let ended = self.engine.end().at().unwrap_or_else(Instant::now);
         let Self { mut engine, recording, child, prepared, begun, copies, .. } = *self;
         report(Message::InKernel(engine_report(&engine)));
+        values_left_out(&engine).into_iter().for_each(&mut *report);
         let left_out = [left_out(&engine, resolver), interpreters_left_out(&engine)];
         left_out.into_iter().flatten().for_each(&mut *report);
         let cpu_time = (prepared, cpu_time());
@@ -423,10 +418,10 @@ fn summary(recording: Recording, engine: &Engine, report: &mut Report) -> Summar
     summary
 }
 
-/// Returns a function that adds counts to a profile. `returned`: the function whose returns are counted.
-fn adder(returned: Option<&str>, resolver: &mut Resolver<LiveFiles>) -> impl FnMut(Counted<'_>) {
+/// Returns a function that adds counts to a profile.
+fn adder(labels: &Labels, resolver: &mut Resolver<LiveFiles>) -> impl FnMut(Counted<'_>) {
     move |counted| {
-        let labels = labels(counted.kind, returned);
-        resolver.counted(counted, &labels);
+        let (leaf, root) = (labels.leaf(counted.kind), labels.root(counted.by));
+        resolver.counted(counted, &leaf, root.as_deref());
     }
 }

@@ -1,9 +1,9 @@
-//! Events that are counted by their values.
+//! Events that are counted, or whose stacks are recorded, by their values.
 
 use pyrograph_event::request::Trigger;
 use pyrograph_event::values::{EventValues, Ranges, Sum};
 use pyrograph_perf_data::Tracepoint;
-use pyrograph_probe::{Condition, Shape};
+use pyrograph_probe::Condition;
 use pyrograph_record::{Event, tracepoint_formats};
 
 use crate::error::{Error, PlaceError};
@@ -41,13 +41,12 @@ pub struct ValuedEvents {
 
 /// Where the values of an event come from.
 #[derive(Clone, Debug)]
-#[cfg_attr(not(feature = "bpf"), expect(dead_code, reason = "programs in the kernel read values"))]
 pub(crate) struct ValuedEvent {
     pub trigger: Trigger,
     pub values: EventValues,
     pub sum: Sum,
-    /// How the value is shown by which counts are kept apart.
-    pub key: Option<Shape>,
+    /// The value by which counts are kept apart.
+    pub key: Option<NamedValue>,
 }
 
 impl ValuedEvents {
@@ -58,13 +57,12 @@ impl ValuedEvents {
 
     fn add(&mut self, event: Event, trigger: Trigger, resolved: Resolved, ranges: Ranges) {
         let Resolved { values, named, by, sum: value } = resolved;
-        let shape = |index: usize| named.get(index).map(|of: &NamedValue| of.shape.clone());
         let ranges = if value.is_some() { ranges } else { Ranges::None };
         self.sources.push(ValuedEvent {
             trigger,
             values,
             sum: Sum { by, value, ranges },
-            key: by.and_then(shape),
+            key: by.and_then(|by| named.into_iter().nth(by)),
         });
         self.events.push(event);
     }
