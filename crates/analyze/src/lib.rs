@@ -37,6 +37,8 @@ mod calltree;
 mod chart;
 mod counting;
 mod diff;
+mod event_filter;
+mod field_points;
 mod filter;
 mod flame;
 #[cfg(test)]
@@ -74,6 +76,7 @@ pub use diff::{
     Measure, Renamed, Run, SampleBasis, Scale, Side, Span, Verdict, diff, to_total_after,
     two_columns,
 };
+pub use field_points::FieldPoints;
 pub use filter::{Filter, FilterError, Level, Moment, Pattern, StackView, TimeRange};
 pub use flame::{
     Comparison, FlameError, FlameFrame, FlameGraph, FlameOptions, flame, flame_chart,

@@ -1,11 +1,13 @@
 //! Pairs of events in traces: the events that begin and end an operation, and the fields that identify it.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::str::FromStr;
 
-use pyrograph_profile::{FieldValue, TraceEvent};
+use pyrograph_profile::TraceEvent;
 
-use crate::filter::{Filter, Moment};
+use crate::event_filter::{wants_event, wants_time};
+use crate::filter::Filter;
 use crate::latency::{Latencies, Pairs};
 
 /// Name of an event: `block:block_rq_issue`, `block_rq_issue`, or a prefix followed by `*`.
@@ -23,8 +25,14 @@ impl FromStr for EventName {
     }
 }
 
+impl fmt::Display for EventName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 impl EventName {
-    fn is(&self, name: &str) -> bool {
+    pub(crate) fn is(&self, name: &str) -> bool {
         let wanted = &self.0[..];
         let name = match name.split_once(':') {
             Some((_, name)) if !wanted.contains(':') => name,
@@ -69,7 +77,7 @@ pub struct Pairing {
     key: Vec<KeyField>,
     /// Field of an end event that identifies a thread that is not waiting any more: see [`Pairing::new`].
     cancel: Option<&'static str>,
-    /// Filter for latencies: see [`Pairing::wants_begin`].
+    /// Filter for latencies: see [`wants_event`].
     filter: Filter,
 }
 
@@ -100,43 +108,6 @@ impl Pairing {
     /// have no effect.
     pub fn wanted(self, filter: Filter) -> Self {
         Self { filter, ..self }
-    }
-
-    /// Returns true if the filter keeps a latency with this begin event. The begin decides, because the end may occur
-    /// in another task: an I/O request may be completed in the idle task. If an event has fields with these names,
-    /// they take precedence: `sched_wakeup` has the ID of the woken thread.
-    fn wants_begin(&self, event: &TraceEvent<'_>) -> bool {
-        let filter = &self.filter;
-        let number = |names: &[&str], own: Option<i32>| -> Option<i64> {
-            let field = names.iter().find_map(|name| event.field(name));
-            field.map_or(own.map(i64::from), FieldValue::as_i64)
-        };
-        let is_one = |wanted: &[i32], number: Option<i64>| {
-            wanted.is_empty()
-                || number.is_some_and(|number| wanted.iter().any(|&of| i64::from(of) == number))
-        };
-        let plain = |name: &str| name.replace(' ', "_");
-        let is_named = |wanted: &[String]| {
-            let comm = event.field("comm").map(FieldValue::to_string);
-            let comm = plain(comm.as_deref().unwrap_or(event.comm));
-            wanted.is_empty() || wanted.iter().any(|of| plain(of) == comm)
-        };
-        let is_on = |cpu: u32| filter.cpus.iter().any(|cpus| cpus.contains(&cpu));
-        is_one(&filter.pids, number(&["pid"], event.pid))
-            && is_one(&filter.tids, number(&["tid", "pid"], event.tid))
-            && is_named(&filter.comms)
-            && (filter.cpus.is_empty() || event.cpu.is_some_and(is_on))
-    }
-
-    /// Returns true if the filter keeps a latency with this end time. `start` is the time of the first event.
-    fn wants_end(&self, time: u64, start: u64) -> bool {
-        let Some(range) = self.filter.time else { return true };
-        let clock = |moment| match moment {
-            Moment::SinceStart(after) => start.saturating_add(after),
-            Moment::Clock(time) => time,
-        };
-        range.from.is_none_or(|from| clock(from) <= time)
-            && range.to.is_none_or(|to| time < clock(to))
     }
 
     /// Describes the rules: `block_rq_issue to block_rq_complete, by dev, sector`.
@@ -224,13 +195,15 @@ impl<'a> PairedEvents<'a> {
             let whole = fields.all(|field| write_field(&mut self.key, event, field));
             match (whole, event.time) {
                 (true, Some(time)) if end => {
-                    if pairing.wants_end(time, self.start.unwrap_or(time)) {
+                    if wants_time(&pairing.filter, time, self.start.unwrap_or(time)) {
                         self.pairs.end(&self.key, time);
                     } else {
                         self.pairs.end_unwanted(&self.key);
                     }
                 }
-                (true, Some(time)) if pairing.wants_begin(event) => {
+                // The begin decides, because the end may occur in another task: an I/O request may be completed in the idle
+                // task.
+                (true, Some(time)) if wants_event(&pairing.filter, event) => {
                     self.pairs.begin(&self.key, time);
                 }
                 (true, Some(time)) => self.pairs.begin_unwanted(&self.key, time),

@@ -1,5 +1,6 @@
 //! `pyrograph heatmap`: draws numbers over time, latencies, or times of samples as an interactive SVG.
 
+mod field;
 mod latency;
 
 use std::path::PathBuf;
@@ -13,7 +14,7 @@ use pyrograph_analyze::{
 use pyrograph_export::{Output, Picture};
 use pyrograph_format::{Detail, Head, Input, Options, ThreadDetail, TimeUnit, read_points};
 use pyrograph_profile::LabelOptions;
-use pyrograph_render::{HeatMapLook, heat_map_svg};
+use pyrograph_render::{HEX, HeatMapLook, heat_map_svg};
 
 use crate::ending;
 use crate::found;
@@ -41,6 +42,7 @@ Examples:
   pyrograph heatmap --begin block:block_rq_issue --end block:block_rq_complete perf.data > disk.svg
   pyrograph heatmap --begin syscalls:sys_enter_read --end syscalls:sys_exit_read trace.txt > read.svg
   pyrograph heatmap --begin sched:sched_wakeup --end sched:sched_switch perf.data > wait-for-cpu.svg
+  pyrograph heatmap --field len trace.txt > len.svg        of what trace -e 'uprobe:./app:read len' has printed
   pyrograph heatmap --offsets perf.data -o offsets.html    drag in it to see flame graphs"
 )]
 pub struct Args {
@@ -67,6 +69,15 @@ pub struct Args {
     /// calls, else tid]
     #[arg(long, value_name = "FIELD,…", value_delimiter = ',', requires = "begin", help_heading = EVENTS)]
     key: Vec<KeyField>,
+
+    /// Draw a field of events over time: ret, bytes, a variable at a probe, duration; of perf.data, the text of perf script,
+    /// and what trace and strace print
+    #[arg(long, value_name = "FIELD", conflicts_with_all = ["begin", "offsets"], help_heading = EVENTS)]
+    field: Option<String>,
+
+    /// With --field: only of these events [default: all that have it]
+    #[arg(long, value_name = "EVENT,…", value_delimiter = ',', requires = "field", help_heading = EVENTS)]
+    event: Vec<EventName>,
 
     /// When within a second samples of a profile were taken: seconds to the right, the offset upwards
     #[arg(long, help_heading = "Samples",
@@ -110,9 +121,9 @@ pub struct Args {
     #[arg(long, help_heading = "Grid")]
     log: bool,
 
-    /// Percentiles to follow over time; `none` for none
-    #[arg(long, value_name = "PERCENT,…", default_value = "50,90,99", help_heading = "Grid")]
-    percentiles: Percentiles,
+    /// Percentiles to follow over time; `none` for none [default: 50,90,99; of addresses none]
+    #[arg(long, value_name = "PERCENT,…", help_heading = "Grid")]
+    percentiles: Option<Percentiles>,
 
     /// The heading
     #[arg(long, value_name = "TEXT", help_heading = "Look")]
@@ -155,7 +166,7 @@ pub struct Args {
 pub fn with_requirements(command: Command) -> Command {
     const OF_EVENTS: [&str; 6] = ["pid", "tid", "comm", "cpu", "time", "max_memory"];
     const HAS_EVENTS: &str = "has_events";
-    let group = ArgGroup::new(HAS_EVENTS).args(["offsets", "begin"]).multiple(true);
+    let group = ArgGroup::new(HAS_EVENTS).args(["offsets", "begin", "field"]).multiple(true);
     let reading = ReadArgs::augment_args(Command::new("reading"));
     reading.get_arguments().map(Arg::get_id).fold(command.group(group), |command, name| {
         let wanted = if OF_EVENTS.contains(&name.as_str()) { HAS_EVENTS } else { "offsets" };
@@ -170,15 +181,26 @@ const FINE_CELLS: usize = 20_000;
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     ending::check(args.output.as_deref(), &["svg", "png", "html", "htm"])?;
     let page = ending::is_page(args.output.as_deref());
-    if args.offsets || args.begin.is_empty() && are_profiles(&args.files) {
+    let has_events = !args.begin.is_empty() || args.field.is_some();
+    if args.offsets || !has_events && are_profiles(&args.files) {
         return draw_offsets(&args, page);
     }
     if page {
         bail!("a page is written with --offsets only: give a name that ends in .svg");
     }
-    let (times, values, default) =
-        if args.begin.is_empty() { points(&args)? } else { latencies(&args)? };
-    let map = heat_map(&times, &values, &map_options(&args))?;
+    let (times, values, default) = match &args.field {
+        Some(field) => field_points(&args, field)?,
+        None if args.begin.is_empty() => points(&args)?,
+        None => latencies(&args)?,
+    };
+    let mut options = map_options(&args);
+    if default.unit == HEX && args.unitslabel.is_none() && !options.log {
+        field::set_rows_of_addresses(&mut options, &values);
+        if args.percentiles.is_none() {
+            options.percentiles.clear();
+        }
+    }
+    let map = heat_map(&times, &values, &options)?;
     let look = look(&args, default);
     write_picture(args.output.as_deref(), |out| heat_map_svg(&map, &look, out))?;
     Ok(ExitCode::SUCCESS)
@@ -202,7 +224,7 @@ fn points(args: &Args) -> anyhow::Result<(Vec<f64>, Vec<f64>, HeatMapLook)> {
     let (points, warnings) = read_points(heads, args.unitstime).map_err(|error| {
         anyhow::anyhow!(
             "failed to {error}; of a profile --offsets draws when samples were taken, of events \
-             --begin and --end draw latencies"
+             --begin and --end draw latencies, and --field FIELD draws a field"
         )
     })?;
     for (_, line) in warnings.lines() {
@@ -215,6 +237,28 @@ fn points(args: &Args) -> anyhow::Result<(Vec<f64>, Vec<f64>, HeatMapLook)> {
     };
     let look = HeatMapLook { axis: axis.to_owned(), ..HeatMapLook::default() };
     Ok((points.times, points.values, look))
+}
+
+/// Reads a field of events, as points.
+fn field_points(args: &Args, field: &str) -> anyhow::Result<(Vec<f64>, Vec<f64>, HeatMapLook)> {
+    let filter = args.reading.of_events()?;
+    let points = field::read(field, &args.event, &filter, heads(args)?)?;
+    let start = points.times.iter().copied().min().unwrap_or(0);
+    let times = points.times.iter().map(|time| (time - start) as f64).collect();
+    let unit = match points.addresses == points.values.len() {
+        true => HEX,
+        false if field == "duration" => "ns",
+        false => "",
+    };
+    let names: Vec<String> = args.event.iter().map(ToString::to_string).collect();
+    let look = HeatMapLook {
+        title: format!("{field} over time"),
+        subtitle: names.join(", "),
+        axis: field.to_owned(),
+        unit: unit.to_owned(),
+        ..HeatMapLook::default()
+    };
+    Ok((times, points.values, look))
 }
 
 /// Reads latencies of pairs of events, as points.
@@ -293,7 +337,10 @@ fn map_options(args: &Args) -> HeatMapOptions {
         low: args.minlat,
         high: args.maxlat,
         log: args.log,
-        percentiles: args.percentiles.0.clone(),
+        percentiles: match &args.percentiles {
+            Some(percentiles) => percentiles.0.clone(),
+            None => vec![50.0, 90.0, 99.0],
+        },
         // A still picture cannot be zoomed.
         most_fine: if args.embed { 0 } else { FINE_CELLS },
     }

@@ -70,6 +70,7 @@ pub use palette_map::PaletteMap;
 #[cfg(feature = "png")]
 pub use png::{Png, PngError, png};
 pub use report::{ReportStyle, report_json, report_markdown, report_text};
+pub use scale::HEX;
 pub use sched::{
     LatencyStyle, MapLook, SchedScriptStyle, TimehistLook, TimehistStyle, TimehistWriter,
     write_latency, write_map_line, write_sched_event, write_sched_summary, write_sched_waits,

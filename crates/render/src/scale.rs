@@ -12,7 +12,12 @@ pub(crate) struct Scale {
     pub(crate) nanoseconds: Option<f64>,
     /// Text after a number, if the unit is not a time.
     pub(crate) label: String,
+    /// True for addresses, in hexadecimal.
+    pub(crate) hex: bool,
 }
+
+/// Unit of addresses: numbers are shown in hexadecimal.
+pub const HEX: &str = "hex";
 
 /// A minute and an hour in nanoseconds, above which steps are not decimal.
 const MINUTE: f64 = 60e9;
@@ -23,8 +28,10 @@ const LONG: [f64; 12] = [1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 240.0, 48
 impl Scale {
     /// Creates the scale of values with a unit: `us`, `ms`, `%`.
     pub(crate) fn of_unit(unit: &str) -> Self {
-        let nanoseconds = TimeUnit::named(unit.trim()).map(|unit| unit.nanoseconds() as f64);
-        Self { nanoseconds, label: unit.trim().to_owned() }
+        let unit = unit.trim();
+        let nanoseconds = TimeUnit::named(unit).map(|unit| unit.nanoseconds() as f64);
+        let hex = unit == HEX;
+        Self { nanoseconds, label: if hex { String::new() } else { unit.to_owned() }, hex }
     }
 
     /// Creates a scale of nanoseconds.
@@ -35,7 +42,9 @@ impl Scale {
     /// Returns at most `most` round numbers from `low` to `high`, and the step between them.
     pub(crate) fn ticks(&self, low: f64, high: f64, most: f64) -> (Vec<f64>, f64) {
         let factor = self.nanoseconds.unwrap_or(1.0);
-        let step = round(((high - low) * factor) / most.max(1.0), self.nanoseconds.is_some());
+        let least = ((high - low) * factor) / most.max(1.0);
+        let step =
+            if self.hex { round_hex(least) } else { round(least, self.nanoseconds.is_some()) };
         let step = step / factor;
         if !step.is_finite() || step <= 0.0 {
             return (vec![low], 1.0);
@@ -48,13 +57,19 @@ impl Scale {
 
     /// Returns powers of ten from `low` to `high`, and also two and five times these if there is room.
     pub(crate) fn log_ticks(&self, low: f64, high: f64, most: f64) -> Vec<f64> {
-        let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
-        let decades = high.log10() - low.log10();
-        let digits: &[f64] = if decades * 3.0 <= most { &[1.0, 2.0, 5.0] } else { &[1.0] };
+        let base: f64 = if self.hex { 16.0 } else { 10.0 };
+        let of = |value: f64| if self.hex { value.log2() / 4.0 } else { value.log10() };
+        let (first, last) = (of(low).floor() as i32, of(high).ceil() as i32);
+        let decades = of(high) - of(low);
+        let digits: &[f64] = match (decades * 3.0 <= most, self.hex) {
+            (true, true) => &[1.0, 4.0],
+            (true, false) => &[1.0, 2.0, 5.0],
+            _ => &[1.0],
+        };
         let every = (decades / most.max(1.0)).ceil().max(1.0) as usize;
         (first..=last)
             .step_by(every)
-            .flat_map(|power| digits.iter().map(move |digit| digit * 10f64.powi(power)))
+            .flat_map(|power| digits.iter().map(move |digit| digit * base.powi(power)))
             .filter(|tick| *tick >= low * (1.0 - 1e-9) && *tick <= high * (1.0 + 1e-9))
             .collect()
     }
@@ -62,6 +77,9 @@ impl Scale {
     /// Formats a number with its unit. `size` is the largest number of the axis, which determines the unit; `step` is
     /// the difference that must be visible.
     pub(crate) fn text(&self, value: f64, size: f64, step: f64) -> String {
+        if self.hex {
+            return hex(value);
+        }
         let (unit, label) = self.unit(size, step);
         let number = number(value / unit, step / unit);
         if label.is_empty() { number } else { format!("{number} {label}") }
@@ -69,6 +87,9 @@ impl Scale {
 
     /// Formats a range: `2.5–5 ms`.
     pub(crate) fn range(&self, low: f64, high: f64) -> String {
+        if self.hex {
+            return format!("{}–{}", hex(low), hex(high));
+        }
         let (step, size) = (high - low, high.abs().max(low.abs()));
         let (unit, _) = self.unit(size, step);
         format!("{}–{}", number(low / unit, step / unit), self.text(high, size, step))
@@ -88,6 +109,17 @@ impl Scale {
         };
         (unit / factor, label)
     }
+}
+
+/// Smallest power of two that is not below `least`, 1 at least.
+fn round_hex(least: f64) -> f64 {
+    least.max(1.0).log2().ceil().exp2()
+}
+
+/// Formats an address.
+fn hex(value: f64) -> String {
+    let sign = if value <= -1.0 { "-" } else { "" };
+    format!("{sign}{:#x}", value.abs() as u64)
 }
 
 /// Smallest round step that is not below `least`.
@@ -160,6 +192,26 @@ mod tests {
             3e16,
             &["0", "5.000e15", "1.000e16", "1.500e16", "2.000e16", "2.500e16", "3.000e16"],
         );
+    }
+
+    #[test]
+    fn addresses_are_hexadecimal() {
+        let scale = Scale::of_unit("hex");
+        let (ticks, step) = scale.ticks(140_737_488_347_136.0, 140_737_488_355_328.0, 4.0);
+        let texts: Vec<String> = ticks.iter().map(|&tick| scale.text(tick, tick, step)).collect();
+        let expect = [
+            "0x7fffffffe000",
+            "0x7fffffffe800",
+            "0x7ffffffff000",
+            "0x7ffffffff800",
+            "0x800000000000",
+        ];
+        assert_eq!(texts, expect);
+        assert_eq!(scale.range(0.0, 4096.0), "0x0–0x1000");
+        assert_eq!(scale.text(-18.0, 18.0, 1.0), "-0x12");
+        let powers = scale.log_ticks(1.0, 4096.0, 4.0);
+        let powers: Vec<String> = powers.iter().map(|&tick| scale.text(tick, tick, tick)).collect();
+        assert_eq!(powers, ["0x1", "0x10", "0x100", "0x1000"]);
     }
 
     #[test]

@@ -293,3 +293,48 @@ fn a_chart_keeps_gaps_and_gives_each_thread_rows() {
     assert!(!folded.out.contains("data-threads"), "text without time stays as it is");
     assert_eq!(folded.out.matches("<title>b\n").count(), 2);
 }
+
+#[test]
+fn fields_of_events_are_drawn() {
+    let event =
+        |at: u32, text: &str| format!("app 7 [000] {at}.000000: probe_app:walk: (4011) {text}\n");
+    let other = "app 7 [000] 9.500000: sched:sched_wakeup: comm=b pid=8 prio=120 target_cpu=001\n";
+    let input: String = (1..=8)
+        .map(|at| event(at, &format!("p=0x7ffc0000{at}040 len={} name=\"x\"", at * 3)))
+        .chain([other.to_owned()])
+        .collect();
+    let done =
+        heatmap(&input, &["--field", "len", "--stepsec", "1", "--rows", "3", "--minlat", "0"]);
+    assert_eq!((done.code, &done.err[..]), (Some(0), ""));
+    assert_eq!(attribute(&done.out, "data-points"), "1 1 1 1 1 1 1 1");
+    assert!(done.out.contains(">len over time</text>"), "{}", done.out);
+    // Addresses are hexadecimal, in rows of powers of two; percentiles of them mean nothing.
+    let done = heatmap(&input, &["--field", "p", "--event", "walk"]);
+    assert_eq!((done.code, &done.err[..]), (Some(0), ""));
+    assert!(done.out.contains(">0x7ffc00002000</text>"), "{}", done.out);
+    let edges: Vec<f64> = attribute(&done.out, "data-edges")
+        .split(' ')
+        .map(|edge| edge.parse().expect("a number"))
+        .collect();
+    assert!(edges.len() < 52 && (edges[0] - 0x7ffc_0000_1000_u64 as f64).abs() < 64.0, "{edges:?}");
+    assert!(edges.windows(2).all(|of| (of[1] - of[0]).log2().fract() == 0.0), "{edges:?}");
+    assert!(!done.out.contains(">p50 "), "{}", done.out);
+    // Filters, and what is not there.
+    let done = heatmap(&input, &["--field", "len", "--tid", "8"]);
+    assert!(done.err.contains("the filters leave none of 8 values of len"), "{}", done.err);
+    let done = heatmap(&input, &["--field", "length"]);
+    let fields = "probe_app:walk (__probe_ip, p, len, name), sched:sched_wakeup (comm, pid, prio, target_cpu)";
+    assert!(done.code == Some(1) && done.err.contains(fields), "{}", done.err);
+    let done = heatmap(&input, &["--field", "name", "--event", "walk"]);
+    assert!(
+        done.err.contains("no event has a time and a number in the field name"),
+        "{}",
+        done.err
+    );
+    let done = heatmap(&input, &["--field", "len", "--event", "*"]);
+    assert!(
+        done.err.contains("1 event not drawn, for want of a number in the field len"),
+        "{}",
+        done.err
+    );
+}

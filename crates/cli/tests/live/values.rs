@@ -228,6 +228,71 @@ fn stacks_are_recorded_by_values() {
     }
 }
 
+/// The chase of the perf tutorial's chapter on `perf probe`: which addresses does a line touch, in which order?
+#[test]
+fn a_line_and_its_pointer_are_followed_through_an_array() {
+    if !is_root("a_line_and_its_pointer_are_followed_through_an_array") {
+        return;
+    }
+    const ROUNDS: u64 = 12;
+    const ARRAY: u64 = 4 << 20;
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(&["gcc", "-g", "-O1"], "stride.c", folder.path());
+    let program = program.to_str().expect("a plain path").to_owned();
+    let run = |arguments: &[&str]| {
+        let output =
+            pyrograph().args(arguments).current_dir(folder.path()).output().expect("it runs");
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    // The line is found in the listing, and its variables.
+    let place = format!("uprobe:{program}:walk");
+    let listing = run(&["list", &place]);
+    let line = listing.lines().find(|line| line.contains("sum += *p")).expect("the line");
+    let line = line.split_whitespace().next().expect("its number");
+    let place = format!("{place}:{line}");
+    assert!(run(&["list", &place]).contains("p     unsigned char *"));
+    let steps: Vec<u64> = (0..ROUNDS).map(|round| 4096 << (round % 3)).collect();
+    let expect: u64 = steps.iter().map(|step| ARRAY / step).sum();
+    let by_step = |step: u64| steps.iter().filter(|of| **of == step).count() as u64 * ARRAY / step;
+    let rounds = ROUNDS.to_string();
+    let counted = stat(folder.path(), &[&program, &rounds], &["-e", &place]);
+    assert_eq!(counted.counts.values().sum::<i64>() as u64, expect, "{}", counted.said);
+    // Each value in order: within a round, pointers are a step apart.
+    let traced = format!("{place} p step");
+    run(&["trace", "-e", &traced, "-o", "trace.txt", "--", &program, &rounds]);
+    let lines = std::fs::read_to_string(folder.path().join("trace.txt")).expect("the trace");
+    let values: Vec<(u64, u64)> = lines
+        .lines()
+        .filter_map(|line| {
+            let (pointer, step) =
+                line.split_once("(p=0x")?.1.strip_suffix(')')?.split_once(" step=")?;
+            Some((u64::from_str_radix(pointer, 16).ok()?, step.parse().ok()?))
+        })
+        .collect();
+    assert_eq!(values.len() as u64, expect, "{lines}");
+    let turns = values.windows(2).filter(|pair| pair[1].0 != pair[0].0 + pair[0].1).count();
+    assert_eq!(turns as u64, ROUNDS - 1);
+    // Stacks by a value, and all of it over time.
+    run(&["record", "-u", "-o", "x.folded", "-e", &place, "--by", "step", "--", &program, &rounds]);
+    let folded = std::fs::read_to_string(folder.path().join("x.folded")).expect("folded text");
+    let sums = by_root(&folded, "step");
+    let of = |step: u64| (step.to_string(), by_step(step).cast_signed());
+    assert_eq!(sums, BTreeMap::from([of(4096), of(8192), of(16384)]), "{folded}");
+    let picture = run(&["heatmap", "--field", "p", "trace.txt"]);
+    let (_, rows) = picture.split_once("data-edges=\"").expect("the edges of rows");
+    let edge = |text: Option<&str>| text.expect("an edge").parse::<f64>().expect("a number");
+    let rows = rows.split('"').next().expect("its end");
+    let (low, high) = (edge(rows.split(' ').next()), edge(rows.rsplit(' ').next()));
+    assert!((high - low - ARRAY as f64).abs() < 0.1 * ARRAY as f64, "{low} to {high}");
+    assert!(picture.contains(&format!("n = {}", grouped(expect))), "{picture}");
+}
+
+fn grouped(number: u64) -> String {
+    let (thousands, rest) = (number / 1000, number % 1000);
+    if thousands == 0 { rest.to_string() } else { format!("{thousands},{rest:03}") }
+}
+
 #[test]
 fn sums_of_values_are_exact_where_stacks_are_sampled() {
     if !is_root("sums_of_values_are_exact_where_stacks_are_sampled") {

@@ -18,7 +18,7 @@
 //! name is parsed. The input is cut between samples, and the chunks are parsed by as many threads as there are CPUs.
 //! The results are joined in the order of the input, so that the profile is the same for any number of threads.
 
-mod arguments;
+pub(super) mod arguments;
 mod events;
 mod functions;
 mod header;

@@ -20,13 +20,16 @@
 //! - A call that had not returned at the end lasts until the last line, if times are known.
 
 use pyrograph_profile::{
-    FrameKind, Profile, Sample, ThreadAction, ThreadEvent, ThreadId, ValueType,
+    FieldValue, FrameKind, Profile, Sample, ThreadAction, ThreadEvent, ThreadId, TraceEvent,
+    TraceField, ValueType,
 };
 
+use super::perf_script::arguments::arguments;
 use super::text::{Collector, Lines, first_lines, without_offset};
 use crate::input::Head;
 use crate::reader::{Detail, Options, ReadError, Reader, Reading};
 use crate::strace_text::{is_strace, strace_events};
+use crate::warnings::Warnings;
 
 /// Reader of strace output.
 pub struct Strace;
@@ -68,6 +71,48 @@ impl Reader for Strace {
         }
         finish(&mut out);
         Ok(out.reading(lines.warnings))
+    }
+
+    fn events(
+        &self,
+        input: Head,
+        on_event: &mut dyn FnMut(&TraceEvent<'_>),
+    ) -> Result<Warnings, ReadError> {
+        Ok(strace_events(input, &mut |event| single_event(&event, on_event)))
+    }
+}
+
+/// Passes on a call, an event or a page fault with its fields: arguments of calls by their names, `ret` and `duration`.
+fn single_event(event: &ThreadEvent, on_event: &mut dyn FnMut(&TraceEvent<'_>)) {
+    let mut of = |name: &str, fields: &[TraceField<'_>]| {
+        on_event(&TraceEvent {
+            name,
+            time: (event.time > 0).then_some(event.time),
+            cpu: None,
+            pid: (event.process > 0).then_some(event.process),
+            tid: (event.thread > 0).then_some(event.thread),
+            comm: &event.thread_name,
+            fields,
+        });
+    };
+    match &event.action {
+        ThreadAction::Event { name, text } => of(name, &arguments(name, text)),
+        ThreadAction::Call(call) => {
+            let named = call.arguments.iter().filter(|(name, _)| !name.is_empty());
+            let mut fields: Vec<TraceField<'_>> = named
+                .map(|(name, text)| TraceField { name, value: FieldValue::Text(text.into()) })
+                .collect();
+            let ret = call.value.map(|value| ("ret", FieldValue::Signed(value)));
+            let duration = call.duration.map(|time| ("duration", FieldValue::Unsigned(time)));
+            let rest = [ret, duration].into_iter().flatten();
+            fields.extend(rest.map(|(name, value)| TraceField { name, value }));
+            of(&call.name, &fields);
+        }
+        ThreadAction::Fault { address, .. } => {
+            let value = FieldValue::Address(*address);
+            of("page-fault", &[TraceField { name: "address", value }]);
+        }
+        _ => {}
     }
 }
 
@@ -212,6 +257,30 @@ mod tests {
             &["time", "calls"],
             "ls;read 51000 1\nls;wait4;[unfinished] 100000 1\nsh;openat 103000 2\n\
              sh;openat;[ENOENT] 20000 1\n",
+        );
+    }
+
+    #[test]
+    fn calls_and_events_have_their_fields() {
+        let text = "7<sh> 10.000001 uprobe:./app:handle:17(p=0x4040 name=\"a b\" len=5)\n\
+                    7<sh> 10.000200 read(0, \"x\", 1) = 1 <0.000051>\n\
+                    7<sh> 10.000300 page fault (minor) at main+0x1 of 0x2000 in heap\n";
+        let head = Input::bytes("trace.txt", text.as_bytes()).begin().expect("bytes");
+        assert!(Strace.detect(head.bytes()));
+        let mut seen = Vec::new();
+        let warnings = Strace.events(head, &mut |event| {
+            let fields = event.fields.iter().map(|of| format!("{}={}", of.name, of.value));
+            let fields = fields.collect::<Vec<_>>().join(" ");
+            seen.push(format!("{} {:?} {:?} {fields}", event.name, event.time, event.tid));
+        });
+        assert!(warnings.expect("single events").is_empty());
+        assert_eq!(
+            seen,
+            [
+                "uprobe:./app:handle:17 Some(10000001000) Some(7) p=0x4040 name=a b len=5",
+                "read Some(10000200000) Some(7) ret=1 duration=51000",
+                "page-fault Some(10000300000) Some(7) address=0x2000",
+            ]
         );
     }
 

@@ -2,6 +2,7 @@
   var MINUTE = 60e9;
   var HOUR = 3600e9;
   function makeScale(nanoseconds, label) {
+    var hex = label === "hex";
     function unitOf(size, step) {
       if (!nanoseconds) { return { size: 1, label: label }; }
       size = Math.abs(size) * nanoseconds;
@@ -12,6 +13,7 @@
       return { size: unit[0] / nanoseconds, label: unit[1] };
     }
     function text(value, size, step) {
+      if (hex) { return hexText(value); }
       var unit = unitOf(size, step);
       var number = numberText(value / unit.size, step / unit.size);
       return unit.label ? number + " " + unit.label : number;
@@ -19,6 +21,7 @@
     return {
       text: text,
       range: function (low, high) {
+        if (hex) { return hexText(low) + "\u2013" + hexText(high); }
         var step = high - low;
         var unit = unitOf(Math.max(Math.abs(high), Math.abs(low)), step);
         return numberText(low / unit.size, step / unit.size) + "\u2013" +
@@ -26,7 +29,8 @@
       },
       ticks: function (low, high, most) {
         var factor = nanoseconds || 1;
-        var step = roundStep((high - low) * factor / Math.max(most, 1), nanoseconds > 0) / factor;
+        var least = (high - low) * factor / Math.max(most, 1);
+        var step = hex ? roundHex(least) : roundStep(least, nanoseconds > 0) / factor;
         var ticks = [];
         if (!(step > 0)) { return { ticks: [low], step: 1 }; }
         var first = Math.ceil(low / step - 1e-9);
@@ -35,21 +39,29 @@
         return { ticks: ticks, step: step };
       },
       logTicks: function (low, high, most) {
-        var first = Math.floor(Math.log10(low));
-        var last = Math.ceil(Math.log10(high));
-        var decades = Math.log10(high) - Math.log10(low);
-        var digits = most >= decades * 3 ? [1, 2, 5] : [1];
+        var base = hex ? 16 : 10;
+        var of = function (value) { return hex ? Math.log2(value) / 4 : Math.log10(value); };
+        var first = Math.floor(of(low));
+        var last = Math.ceil(of(high));
+        var decades = of(high) - of(low);
+        var digits = most >= decades * 3 ? (hex ? [1, 4] : [1, 2, 5]) : [1];
         var every = Math.max(1, Math.ceil(decades / Math.max(most, 1)));
         var ticks = [];
         for (var power = first; last >= power; power += every) {
           digits.forEach(function (digit) {
-            var tick = digit * Math.pow(10, power);
+            var tick = digit * Math.pow(base, power);
             if (tick >= low * (1 - 1e-9)) { if (high * (1 + 1e-9) >= tick) { ticks.push(tick); } }
           });
         }
         return ticks;
       }
     };
+  }
+  function roundHex(least) {
+    return Math.pow(2, Math.ceil(Math.log2(Math.max(least, 1))));
+  }
+  function hexText(value) {
+    return (-1 >= value ? "-" : "") + "0x" + Math.trunc(Math.abs(value)).toString(16);
   }
   function roundStep(least, time) {
     if (time) {
