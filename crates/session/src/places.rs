@@ -14,7 +14,7 @@ use pyrograph_unwind::inside_of_instruction;
 use crate::error::{Error, PlaceError};
 use crate::needed::mapped_files;
 use crate::source_places::{self, PlaceWithValues, SourcePlace};
-use crate::values::Wanted;
+use crate::values::{Wanted, of_static_probes, readable};
 
 /// Returns the place that a text names: `uprobe:FILE:FUNCTION` and `uretprobe:FILE:FUNCTION`, as [`function`] takes them,
 /// `usdt:FILE:PROVIDER:NAME`. `None` if it begins with none of these words.
@@ -34,8 +34,8 @@ pub(crate) fn named(text: &str) -> Option<Result<Trigger, PlaceError>> {
     }))
 }
 
-/// Returns the place that a text names, with values of variables there: a place as [`named`] takes it. `None` if it is no
-/// place of a function.
+/// Returns the place that a text names, with values of variables there, or arguments of a static probe: a place as [`named`]
+/// takes it. `None` if it begins with none of its words.
 pub(crate) fn with_values(
     place: &str,
     wanted: Wanted<'_>,
@@ -44,6 +44,7 @@ pub(crate) fn with_values(
     let returns = match prefix {
         "uprobe" => false,
         "uretprobe" => true,
+        "usdt" => return Some(static_probe_with_values(place, wanted)),
         _ => return None,
     };
     let malformed = || PlaceError::Function { prefix: prefix_of(returns), place: place.to_owned() };
@@ -161,6 +162,33 @@ fn check_offset(image: &Image, name: &str, offset: usize) -> Result<(), PlaceErr
 ///
 /// If it has another form, or the file has no such probe.
 pub fn static_probe(place: &str) -> Result<Trigger, PlaceError> {
+    let (path, probes) = static_probes_of(place)?;
+    Ok(trigger_of(path, &probes))
+}
+
+/// Names of the arguments of a static probe that can be read; empty for other places, and probes that are not there.
+pub(crate) fn arguments_of(place: &str) -> Vec<&'static str> {
+    let probes = place.strip_prefix("usdt:").and_then(|place| static_probes_of(place).ok());
+    probes.map_or_else(Vec::new, |(_, probes)| readable(&probes))
+}
+
+/// Same as [`static_probe`], with arguments of the probe.
+fn static_probe_with_values(
+    place: &str,
+    wanted: Wanted<'_>,
+) -> Result<PlaceWithValues, PlaceError> {
+    let (path, probes) = static_probes_of(place)?;
+    let values = of_static_probes(&probes, wanted)?;
+    Ok(PlaceWithValues { trigger: trigger_of(path, &probes), values })
+}
+
+fn trigger_of(path: PathBuf, probes: &[StaticProbe]) -> Trigger {
+    let place = |probe: &StaticProbe| Place { offset: probe.offset, semaphore: probe.semaphore };
+    Trigger::Places { path, places: probes.iter().map(place).collect(), returns: false }
+}
+
+/// The file and the probes that `FILE:PROVIDER:NAME` names.
+fn static_probes_of(place: &str) -> Result<(PathBuf, Vec<StaticProbe>), PlaceError> {
     let parts = place.rsplit_once(':').and_then(|(rest, name)| {
         let (path, provider) = rest.rsplit_once(':')?;
         [path, provider, name].iter().all(|part| !part.is_empty()).then_some((path, provider, name))
@@ -174,14 +202,13 @@ pub fn static_probe(place: &str) -> Result<Trigger, PlaceError> {
         return Err(PlaceError::NoProbes { path });
     }
     let is_it = |probe: &&StaticProbe| probe.provider == provider && probe.name == name;
-    let place = |probe: &StaticProbe| Place { offset: probe.offset, semaphore: probe.semaphore };
-    let places: Vec<Place> = probes.iter().filter(is_it).map(place).collect();
-    if places.is_empty() {
+    let found: Vec<StaticProbe> = probes.iter().filter(is_it).cloned().collect();
+    if found.is_empty() {
         let all = probes.iter().map(|probe| format!("{}:{}", probe.provider, probe.name));
         let name = format!("{provider}:{name}");
         return Err(PlaceError::NoProbe { near: nearest(&name, all), name, path });
     }
-    Ok(Trigger::Places { path, places, returns: false })
+    Ok((path, found))
 }
 
 /// Returns the probes (`usdt:FILE[:PATTERN]`) or functions (`uprobe:FILE[:PATTERN]`) of a file, with the names that

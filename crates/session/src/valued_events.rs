@@ -92,7 +92,7 @@ pub fn valued_events(texts: &[String], wanted: &WantedValues) -> Result<ValuedEv
             continue;
         }
         for name in name.split(',').filter(|name| !name.is_empty()) {
-            if !name.contains(':') || name.starts_with("usdt:") {
+            if !name.contains(':') {
                 return Err(PlaceError::NoValues { event: name.to_owned() }.into());
             }
             for of in tracepoint_formats(name)? {

@@ -3,11 +3,13 @@
 mod asking;
 mod call;
 mod filter;
+mod static_probe;
 mod text;
 mod tracepoint;
 
 pub(crate) use self::asking::{Asking, NamedValue, Resolved, Wanted, bits_of};
 pub(crate) use self::call::call_filters;
+pub(crate) use self::static_probe::{of_static_probes, readable};
 pub(crate) use self::text::text;
 #[cfg(feature = "bpf")]
 pub(crate) use self::text::value_text;

@@ -17,6 +17,9 @@ pub struct StaticProbe {
     /// File offset of the probe's semaphore, a counter: the program skips the probe while it is 0. 0 if the probe
     /// has no semaphore.
     pub semaphore: u64,
+    /// Where its arguments are, separated by blanks: `-4@%edi 8@16(%rsp) 8@$5`. Each has its size in bytes, negative if it is
+    /// signed, and an operand of the assembler.
+    pub arguments: String,
 }
 
 /// Returns the static probes of a file, sorted.
@@ -71,8 +74,9 @@ fn notes<Elf: FileHeader<Endian = Endianness>>(
             address => image.offset_of(address.wrapping_add(moved))?,
         };
         let (provider, name) = (text()?, text()?);
+        let arguments = text().unwrap_or_default();
         let offset = image.offset_of(at.wrapping_add(moved))?;
-        Some(StaticProbe { provider, name, offset, semaphore })
+        Some(StaticProbe { provider, name, offset, semaphore, arguments })
     };
     let section = file.elf_section_table().section_by_name(endian, b".note.stapsdt");
     let Some((_, section)) = section else { return Vec::new() };

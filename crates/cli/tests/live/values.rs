@@ -228,6 +228,69 @@ fn stacks_are_recorded_by_values() {
     }
 }
 
+#[test]
+fn arguments_of_static_probes_are_what_the_program_hands_over() {
+    if !is_root("arguments_of_static_probes_are_what_the_program_hands_over") {
+        return;
+    }
+    for compiler in [&["gcc", "-O0"][..], &["gcc", "-O2"], &["clang", "-O2"]] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = compile(compiler, "probe_arguments.c", folder.path());
+        let program = program.to_str().expect("a plain path").to_owned();
+        let probe = format!("usdt:{program}:test:handled");
+        // What the program says: number, length, text, sum.
+        let output = Command::new(&program).arg("30").output().expect("it runs");
+        let own = text(&output.stdout);
+        let handed: Vec<Vec<String>> = own
+            .lines()
+            .map(|line| {
+                let (number, rest) = line.split_once(' ').expect("a length");
+                let (length, rest) = rest.split_once(' ').expect("a text");
+                let (text, sum) = rest.rsplit_once(' ').expect("a sum");
+                [number, length, text, sum].map(str::to_owned).to_vec()
+            })
+            .collect();
+        assert_eq!(handed.len(), 34);
+        let trace = |event: &str, more: &[&str]| {
+            let output = pyrograph()
+                .args(["trace", "-e", event])
+                .args(more)
+                .args(["--", &program, "30"])
+                .output()
+                .expect("pyrograph runs");
+            text(&output.stderr)
+        };
+        let named = format!("{probe} number=arg1 length=arg2 text=arg3:string arg4");
+        let lines = trace(&named, &[]);
+        let expect: Vec<String> = handed
+            .iter()
+            .map(|of| {
+                let (number, length, text, sum) = (&of[0], &of[1], &of[2], &of[3]);
+                format!("(number={number} length={length} text=\"{text}\" arg4={sum})")
+            })
+            .collect();
+        let found: Vec<&str> = lines
+            .lines()
+            .filter_map(|line| line.split_once("test:handled").map(|(_, values)| values))
+            .collect();
+        assert_eq!(found, expect, "{compiler:?}: {lines}");
+        // Without a choice all are shown; a condition chooses events.
+        let lines = trace(&probe, &["--filter", "arg1 >= 28"]);
+        let shown: Vec<_> = lines.lines().filter(|line| line.contains("(arg1=")).collect();
+        assert!(shown.len() == 2 && shown[0].contains("(arg1=28 arg2=9 arg3="), "{lines}");
+        let count = ["-e", &probe[..], "--by", "arg3:string", "--value", "arg2"];
+        let counted = stat(folder.path(), &[&program, "30"], &count);
+        let mut expect = BTreeMap::new();
+        for of in &handed {
+            *expect.entry(of[2].clone()).or_insert(0) += of[1].parse::<i64>().expect("a number");
+        }
+        assert_eq!(counted.counts, expect, "{}", counted.said);
+        let refused = stat(folder.path(), &[&program], &["-e", &probe, "--by", "arg5"]);
+        let why = "test:handled has no field 'arg5'; it has arg1, arg2, arg3, arg4";
+        assert!(refused.said.contains(why), "{}", refused.said);
+    }
+}
+
 /// The chase of the perf tutorial's chapter on `perf probe`: which addresses does a line touch, in which order?
 #[test]
 fn a_line_and_its_pointer_are_followed_through_an_array() {

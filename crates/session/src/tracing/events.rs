@@ -64,7 +64,11 @@ pub fn names_event(word: &str) -> bool {
 pub(super) fn events_of(word: &str, filter: Option<&Condition>) -> Result<Vec<TracedEvent>, Error> {
     let mut words = word.split_ascii_whitespace();
     let name = words.next().unwrap_or(word);
-    let shown: Vec<&str> = words.collect();
+    let mut shown: Vec<&str> = words.collect();
+    if shown.is_empty() {
+        // Those of a static probe need not be named.
+        shown = places::arguments_of(name);
+    }
     let wanted = Wanted { shown: &shown, filter, ..Wanted::default() };
     let of_place = |source| TracedEvent {
         name: name.to_owned(),
