@@ -40,6 +40,8 @@ pub enum CountedEvent {
     Values {
         /// The place, or the tracepoint.
         trigger: Trigger,
+        /// Returns of the functions whose calls are the place, if the time until then is added up.
+        returns: Option<Box<Trigger>>,
         /// Its values, and the filter.
         values: EventValues,
         /// Value and key of the sums.
@@ -377,6 +379,8 @@ fn load(options: &EventOptions, cpus: u32) -> Result<Object, Error> {
         ("on_new_task", !options.scope.only_targets),
         ("on_place", !options.events.iter().any(|event| matches!(event, CountedEvent::Place(_)))),
         ("on_place_values", !options.events.iter().any(sums::is_place)),
+        ("on_call_begins", !options.events.iter().any(sums::is_measured)),
+        ("on_call_ends", !options.events.iter().any(sums::is_measured)),
         ("on_tracepoint_values", !options.events.iter().any(sums::is_tracepoint)),
     ]
     .into_iter()

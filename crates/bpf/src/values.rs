@@ -62,7 +62,7 @@ impl Plans {
         let first = self.next;
         let mut plan = ProbePlan { event: number, ..ProbePlan::default() };
         plan.hidden = (values.shown == 0).into();
-        plan.sum = sum.map_or_else(SumPlan::default, planned_sum);
+        plan.sum = planned_sum(sum.unwrap_or_default());
         for (to, check) in plan.filter.iter_mut().zip(&values.filter) {
             *to = self.check(check)?;
             plan.checks += 1;
@@ -128,6 +128,7 @@ fn planned_sum(sum: Sum) -> SumPlan {
         by: if sum.by.is_some() { layout::BY_VALUE } else { layout::BY_KEY },
         key: index(sum.by),
         value: index(sum.value),
+        frame: index(sum.frame),
         ..SumPlan::default()
     };
     match sum.ranges {

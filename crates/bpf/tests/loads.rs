@@ -72,7 +72,7 @@ fn allocations(live: bool) -> Trigger {
 
 /// Events that are chosen, added up and kept apart by their values.
 fn valued(of: Trigger) -> Trigger {
-    let sum = Sum { by: Some(1), value: Some(0), ranges: Ranges::None };
+    let sum = Sum { by: Some(1), value: Some(0), ranges: Ranges::None, frame: None };
     Trigger::Values { of: Box::new(of), values: filtered_values(), sum }
 }
 
@@ -262,14 +262,21 @@ fn filtered_values() -> EventValues {
 fn sums() -> Vec<Case> {
     let values = |trigger, ranges| CountedEvent::Values {
         trigger,
+        returns: None,
         values: filtered_values(),
-        sum: Sum { by: Some(1), value: Some(0), ranges },
+        sum: Sum { by: Some(1), value: Some(0), ranges, frame: None },
+    };
+    let measured = CountedEvent::Values {
+        trigger: function(),
+        returns: Some(Box::new(function())),
+        values: filtered_values(),
+        sum: Sum { by: Some(1), value: None, ranges: Ranges::Powers, frame: Some(0) },
     };
     let equal = Ranges::Equal { least: 0, size: 10, count: 10 };
     let options = EventOptions {
         scope: narrow(),
         key: CountKey::Group,
-        events: vec![values(function(), Ranges::Powers), values(tracepoint(), equal)],
+        events: vec![values(function(), Ranges::Powers), values(tracepoint(), equal), measured],
         counters: Vec::new(),
     };
     let of_values = case("sums of values, of members".to_owned(), move |cache| {

@@ -72,6 +72,10 @@ pub struct Args {
     #[arg(long, value_name = "VALUE,MIN,MAX,STEP", value_parser = parse_ranges)]
     lhist: Option<(String, Ranges)>,
 
+    /// How long functions take, from their calls to their returns: their calls in ranges of nanoseconds, of powers of two
+    #[arg(long, conflicts_with_all = ["value", "hist", "lhist"])]
+    latency: bool,
+
     /// Count only events for which this is true: 'ret > 0 && comm ~ "ng*"'
     #[arg(long, value_name = "CONDITION", value_parser = parse_condition)]
     filter: Option<Condition>,
@@ -157,13 +161,14 @@ impl Args {
             (Some(value), ..) => (Some(value), Ranges::None),
             (_, Some(value), _) => (Some(value), Ranges::Powers),
             (_, _, Some((value, ranges))) => (Some(value), ranges),
+            _ if self.latency => (None, Ranges::Powers),
             _ => (None, Ranges::None),
         };
         let by = match &self.by {
             Some(By::Value(by)) => Some(by.clone()),
             _ => None,
         };
-        WantedValues { by, value, ranges, filter: self.filter.take() }
+        WantedValues { by, value, ranges, filter: self.filter.take(), latency: self.latency }
     }
 
     /// Keys of counts, if they are not values.
@@ -264,7 +269,7 @@ pub fn run(mut args: Args) -> anyhow::Result<ExitCode> {
     let wanted = args.wanted_values();
     if !wanted.is_empty() && args.event.is_empty() {
         let by = wanted.by.as_ref().map(|by| format!("--by {by}"));
-        let option = by.unwrap_or_else(|| "--value, --hist or --filter".to_owned());
+        let option = by.unwrap_or_else(|| "--value, --hist, --latency or --filter".to_owned());
         let kinds = KINDS.map(|(_, name)| name).join(", ");
         misuse!("{option} is of values of events, which -e names (--by also takes {kinds})");
     }

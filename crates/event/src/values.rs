@@ -215,6 +215,9 @@ pub struct Sum {
     pub value: Option<usize>,
     /// Ranges of values that are kept apart.
     pub ranges: Ranges,
+    /// Index of the value that is the address of the frame (DWARF's CFA): the time of calls until they return is added up, in
+    /// nanoseconds, in place of a value.
+    pub frame: Option<usize>,
 }
 
 /// Ranges of values.

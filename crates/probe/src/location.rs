@@ -251,7 +251,13 @@ impl<'a> View<'a> {
         }
     }
 
-    fn frame_address(&self, address: u64) -> Result<Number, Gone> {
+    /// The address of the frame (DWARF's CFA) when the instruction at `address` begins: what the stack pointer is when the
+    /// function has returned.
+    ///
+    /// # Errors
+    ///
+    /// If there is no unwind table for it.
+    pub fn frame_address(&self, address: u64) -> Result<Number, Gone> {
         match frame_address(self.program, address) {
             Some((register, offset)) => Ok(Number::of(Base::Register(register.0)).add(offset)),
             None => Err(Gone::NotFollowed("a frame without unwind tables")),

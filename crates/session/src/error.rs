@@ -104,6 +104,7 @@ impl Error {
                     | PlaceError::LineOfReturn { .. }
                     | PlaceError::ValuesOfPlace { .. }
                     | PlaceError::SeveralEvents { .. }
+                    | PlaceError::NoCall { .. }
             ),
             _ => false,
         }
@@ -286,6 +287,12 @@ pub enum PlaceError {
     NoValues {
         /// The event.
         event: String,
+    },
+    /// The time until something returns that does not.
+    #[error("{place}: only calls of functions return: uprobe:FILE:FUNCTION")]
+    NoCall {
+        /// The place.
+        place: String,
     },
     /// Stacks of several events by their values.
     #[error("stacks are recorded by the values of one event, not of {}", several(events))]

@@ -5,7 +5,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use pyrograph_elf::Image;
+use pyrograph_elf::object::ObjectSymbol;
 use pyrograph_event::request::{Place, Trigger};
+use pyrograph_event::values::{Bits, Memory, ReadBase, ReadNumber, ReadStep, ReadValue};
+use pyrograph_probe::Shape;
 use pyrograph_record::{EventClass, KnownEvent, matches_pattern, nearest};
 use pyrograph_resolve::{NATIVE, in_root_of};
 use pyrograph_symbol::{StaticProbe, function_code, function_names, open_image, static_probes};
@@ -14,7 +17,7 @@ use pyrograph_unwind::inside_of_instruction;
 use crate::error::{Error, PlaceError};
 use crate::needed::mapped_files;
 use crate::source_places::{self, PlaceWithValues, SourcePlace};
-use crate::values::{Wanted, of_static_probes, readable};
+use crate::values::{Asking, FRAME, Wanted, of_static_probes, readable};
 
 /// Returns the place that a text names: `uprobe:FILE:FUNCTION` and `uretprobe:FILE:FUNCTION`, as [`function`] takes them,
 /// `usdt:FILE:PROVIDER:NAME`. `None` if it begins with none of these words.
@@ -44,6 +47,9 @@ pub(crate) fn with_values(
     let returns = match prefix {
         "uprobe" => false,
         "uretprobe" => true,
+        "usdt" if wanted.frame => {
+            return Some(Err(PlaceError::NoCall { place: place.to_owned() }));
+        }
         "usdt" => return Some(static_probe_with_values(place, wanted)),
         _ => return None,
     };
@@ -51,9 +57,51 @@ pub(crate) fn with_values(
     let parse = || {
         let (path, named) = split_file(place).ok_or_else(malformed)?;
         let source = SourcePlace::parse(named).ok_or_else(malformed)?;
-        source_places::with_values(Path::new(path), source, returns, wanted)
+        if wanted.frame && (returns || source.line.is_some()) {
+            return Err(PlaceError::NoCall { place: place.to_owned() });
+        }
+        let path = Path::new(path);
+        match (source_places::with_values(path, source, returns, wanted), source.function) {
+            (Err(PlaceError::Source(why)), Some(name)) if wanted.frame => {
+                calls_by_symbol(path, name, wanted)?.ok_or(PlaceError::Source(why))
+            }
+            (found, _) => found,
+        }
     };
     Some(parse())
+}
+
+/// The calls of a function by its symbol, and its returns. `None` if values are wanted that need debug information, or there
+/// is no such symbol.
+fn calls_by_symbol(
+    path: &Path,
+    name: &str,
+    wanted: Wanted<'_>,
+) -> Result<Option<PlaceWithValues>, PlaceError> {
+    /// The stack pointer by its number in DWARF. Where a function begins, its return address is there.
+    const STACK_POINTER: u16 = 7;
+    let image = open_image(path).map_err(PlaceError::File)?;
+    let addresses = image.functions_named(name).map(|symbol| symbol.address());
+    let offsets: BTreeSet<u64> = addresses.filter_map(|address| image.offset_of(address)).collect();
+    let asking = Asking::new(wanted)?;
+    let read = asking.read(|asked| {
+        let steps = vec![ReadStep { add: 8, load: 0, memory: Memory::Program }];
+        let frame = ReadNumber { base: ReadBase::Register(STACK_POINTER), steps };
+        match asked.expression {
+            FRAME => Ok((ReadValue::Number(frame, Bits::ALL), Shape::Address)),
+            other => Err(PlaceError::Value {
+                expression: other.to_owned(),
+                why: "there is no debug information",
+            }),
+        }
+    });
+    let (Ok((reads, named)), false) = (read, offsets.is_empty()) else { return Ok(None) };
+    let places: Vec<Place> =
+        offsets.into_iter().map(|offset| Place { offset, semaphore: 0 }).collect();
+    let values = asking.resolve(vec![reads; places.len()], named)?;
+    let trigger =
+        |returns| Trigger::Places { path: path.to_owned(), places: places.clone(), returns };
+    Ok(Some(PlaceWithValues { trigger: trigger(false), values, returns: Some(trigger(true)) }))
 }
 
 /// Parses `FILE:FUNCTION`, and with a place in the function `FILE:FUNCTION+OFFSET`, `FILE:FUNCTION:LINE`,
@@ -179,7 +227,7 @@ fn static_probe_with_values(
 ) -> Result<PlaceWithValues, PlaceError> {
     let (path, probes) = static_probes_of(place)?;
     let values = of_static_probes(&probes, wanted)?;
-    Ok(PlaceWithValues { trigger: trigger_of(path, &probes), values })
+    Ok(PlaceWithValues { trigger: trigger_of(path, &probes), values, returns: None })
 }
 
 fn trigger_of(path: PathBuf, probes: &[StaticProbe]) -> Trigger {

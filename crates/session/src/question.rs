@@ -130,7 +130,7 @@ impl Question {
         let [source] = &found.sources[..] else {
             return Err(PlaceError::SeveralEvents { events: names() }.into());
         };
-        let ValuedEvent { trigger, values, sum, key } = source.clone();
+        let ValuedEvent { trigger, values, sum, key, .. } = source.clone();
         let event = named.split_ascii_whitespace().next().unwrap_or(named);
         let trigger = Trigger::Values { of: Box::new(trigger), values, sum };
         Ok(match &wanted.value {

@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use pyrograph_event::request::{Place, Trigger};
-use pyrograph_event::values::{MOST_STEPS, Memory, ReadBase, ReadNumber, ReadStep, ReadValue};
+use pyrograph_event::values::{
+    Bits, MOST_STEPS, Memory, ReadBase, ReadNumber, ReadStep, ReadValue,
+};
 use pyrograph_probe::{Base, Body, Function, Number, Program, Shape, Step, Variable, View};
 use pyrograph_record::nearest;
 use pyrograph_symbol::Locator;
 
 use crate::error::PlaceError;
 use crate::places::split_file;
-use crate::values::{Asking, Resolved, Wanted, bits_of};
+use crate::values::{Asking, FRAME, Resolved, Wanted, bits_of};
 
 /// Number of lines that an error lists.
 const MOST_LISTED: usize = 12;
@@ -159,6 +161,8 @@ pub(crate) struct PlaceWithValues {
     pub trigger: Trigger,
     /// The values.
     pub values: Resolved,
+    /// The returns of the functions, if the address of the frame is read.
+    pub returns: Option<Trigger>,
 }
 
 /// Returns a place with values.
@@ -177,9 +181,12 @@ pub(crate) fn with_values(
     let view = program.read()?;
     let functions = functions_of(&view, path, place)?;
     let mut wanted: BTreeMap<u64, (&Function, &Body)> = BTreeMap::new();
+    let mut entries = BTreeSet::new();
     for function in &functions {
         let lines = place.line.map(|line| view.lines(function).remove(&line).unwrap_or_default());
-        for body in function.bodies.iter().filter(|of| !returns || of.inlined_into.is_none()) {
+        let of_calls = returns || values.frame;
+        for body in function.bodies.iter().filter(|of| !of_calls || of.inlined_into.is_none()) {
+            entries.insert(body.entry);
             match &lines {
                 Some(lines) => {
                     let inside = lines.iter().filter(|address| body.contains(**address));
@@ -198,10 +205,21 @@ pub(crate) fn with_values(
         // The error names the lines that there are.
         addresses_of(&view, &functions, path, place, line)?;
     }
+    if wanted.is_empty() && values.frame {
+        let name = place.function.unwrap_or_default().to_owned();
+        return Err(PlaceError::InlinedOnly { name, path: path.to_owned() });
+    }
     let (mut named, mut reads) = (Vec::new(), Vec::new());
     for (address, (function, body)) in &wanted {
         let (of_place, names) = asking.read(|asked| {
             let expression = asked.expression;
+            if expression == FRAME {
+                let why = "there is no unwind table";
+                let refuse = |_| PlaceError::Value { expression: "the frame".to_owned(), why };
+                let frame = view.frame_address(*address).map_err(refuse)?;
+                let number = read_number(&frame, *address, expression)?;
+                return Ok((ReadValue::Number(number, Bits::ALL), Shape::Address));
+            }
             let read = view.value(function, body, *address, expression, asked.as_text)?;
             let number = |number: &Number| read_number(number, *address, expression);
             let (bits, shape) = bits_of(read.shape);
@@ -220,7 +238,8 @@ pub(crate) fn with_values(
         named = names;
     }
     let trigger = trigger(&program, wanted.into_keys().collect(), returns);
-    Ok(PlaceWithValues { trigger, values: asking.resolve(reads, named)? })
+    let returns = values.frame.then(|| self::trigger(&program, entries, true));
+    Ok(PlaceWithValues { trigger, values: asking.resolve(reads, named)?, returns })
 }
 
 /// A number as programs in the kernel compute it at an instruction.

@@ -23,12 +23,14 @@ pub struct WantedValues {
     pub ranges: Ranges,
     /// Count only events for which this is true.
     pub filter: Option<Condition>,
+    /// The value is the time until a function returns, in nanoseconds.
+    pub latency: bool,
 }
 
 impl WantedValues {
     /// Returns true if no value is asked for.
     pub fn is_empty(&self) -> bool {
-        self.by.is_none() && self.value.is_none() && self.filter.is_none()
+        self.by.is_none() && self.value.is_none() && self.filter.is_none() && !self.latency
     }
 }
 
@@ -43,6 +45,12 @@ pub struct ValuedEvents {
 #[derive(Clone, Debug)]
 pub(crate) struct ValuedEvent {
     pub trigger: Trigger,
+    /// Where what has begun there ends, if its time is measured.
+    #[cfg_attr(
+        not(feature = "bpf"),
+        expect(dead_code, reason = "programs in the kernel measure it")
+    )]
+    pub returns: Option<Trigger>,
     pub values: EventValues,
     pub sum: Sum,
     /// The value by which counts are kept apart.
@@ -55,13 +63,15 @@ impl ValuedEvents {
         &self.events
     }
 
-    fn add(&mut self, event: Event, trigger: Trigger, resolved: Resolved, ranges: Ranges) {
-        let Resolved { values, named, by, sum: value } = resolved;
-        let ranges = if value.is_some() { ranges } else { Ranges::None };
+    fn add(&mut self, event: Event, place: PlaceWithValues, ranges: Ranges) {
+        let PlaceWithValues { trigger, values: resolved, returns } = place;
+        let Resolved { values, named, by, sum: value, frame } = resolved;
+        let ranges = if value.is_some() || frame.is_some() { ranges } else { Ranges::None };
         self.sources.push(ValuedEvent {
             trigger,
+            returns,
             values,
-            sum: Sum { by, value, ranges },
+            sum: Sum { by, value, ranges, frame },
             key: by.and_then(|by| named.into_iter().nth(by)),
         });
         self.events.push(event);
@@ -85,13 +95,18 @@ pub fn valued_events(texts: &[String], wanted: &WantedValues) -> Result<ValuedEv
             filter: wanted.filter.as_ref(),
             by: wanted.by.as_deref(),
             sum: wanted.value.as_deref(),
+            frame: wanted.latency,
         };
         if let Some(place) = places::with_values(name, values) {
-            let PlaceWithValues { trigger, values } = place?;
-            found.add(Event::at_place(name, trigger.clone()), trigger, values, wanted.ranges);
+            let place = place?;
+            let shown = if wanted.latency { format!("{name} (ns)") } else { name.to_owned() };
+            found.add(Event::at_place(&shown, place.trigger.clone()), place, wanted.ranges);
             continue;
         }
         for name in name.split(',').filter(|name| !name.is_empty()) {
+            if wanted.latency {
+                return Err(PlaceError::NoCall { place: name.to_owned() }.into());
+            }
             if !name.contains(':') {
                 return Err(PlaceError::NoValues { event: name.to_owned() }.into());
             }
@@ -104,7 +119,8 @@ pub fn valued_events(texts: &[String], wanted: &WantedValues) -> Result<ValuedEv
                 };
                 let resolved = of_tracepoint(&tracepoint, values)?;
                 let trigger = Trigger::Tracepoint { category: of.system, name: of.name };
-                found.add(Event::parse(&name)?, trigger, resolved, wanted.ranges);
+                let place = PlaceWithValues { trigger, values: resolved, returns: None };
+                found.add(Event::parse(&name)?, place, wanted.ranges);
             }
         }
     }

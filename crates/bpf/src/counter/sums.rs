@@ -43,7 +43,12 @@ pub enum SumKey {
 
 /// Returns true for an event at a place in a program.
 pub fn is_place(event: &CountedEvent) -> bool {
-    matches!(event, CountedEvent::Values { trigger, .. } if !is_of_kernel(trigger))
+    matches!(event, CountedEvent::Values { trigger, returns: None, .. } if !is_of_kernel(trigger))
+}
+
+/// Returns true for calls whose time is added up.
+pub fn is_measured(event: &CountedEvent) -> bool {
+    matches!(event, CountedEvent::Values { returns: Some(_), .. })
 }
 
 /// Returns true for an event that is a tracepoint.
@@ -67,6 +72,7 @@ pub fn rows(map: &str, events: &[CountedEvent]) -> Option<usize> {
         "probe_plans" => Some(valued().map(|(trigger, _)| places_of(trigger)).sum()),
         "patterns" => Some(values::patterns(valued().map(|(_, values)| values))),
         "sums" | "key_texts" | "values_here" if valued().next().is_none() => Some(1),
+        "begun_calls" if !events.iter().any(is_measured) => Some(1),
         _ => None,
     }
 }
@@ -75,7 +81,7 @@ pub fn rows(map: &str, events: &[CountedEvent]) -> Option<usize> {
 pub fn set_plans(object: &Object, events: &[CountedEvent]) -> Result<(), Error> {
     let mut plans = Plans::new(object)?;
     for (number, event) in (0u32..).zip(events) {
-        if let CountedEvent::Values { trigger, values, sum } = event {
+        if let CountedEvent::Values { trigger, values, sum, .. } = event {
             plans.add(number, places_of(trigger), values, Some(*sum))?;
         }
     }
@@ -90,8 +96,13 @@ pub fn attach(
 ) -> Result<(), Error> {
     let mut first = 0u64;
     for event in events {
-        let CountedEvent::Values { trigger, .. } = event else { continue };
+        let CountedEvent::Values { trigger, returns, .. } = event else { continue };
         match trigger {
+            place if let Some(returns) = returns => {
+                // A call whose end is missed would be as long as the next one of its frame, so ends come first.
+                attach_places(object, "on_call_ends", returns, |_| first, links)?;
+                attach_places(object, "on_call_begins", place, |index| first + index, links)?;
+            }
             Trigger::Tracepoint { category, name } => {
                 let name_of_program = "on_tracepoint_values";
                 links.push(attach_to_data(object, name_of_program, category, name, first)?);

@@ -53,26 +53,34 @@ static __always_inline void add_to_sum(struct sum_key *key, s64 value)
 	__sync_fetch_and_add(&sum->value, value);
 }
 
+// By what the sums of an event are kept apart, but for the range of its value.
+static __always_inline void key_of_sum(struct sum_key *key, struct probe_plan *plan, struct values *values, u32 root)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct sum_plan *sum = &plan->sum;
+
+	key->event = plan->event;
+	if (sum->by == BY_KEY) {
+		key->by = key_of(task, root);
+		owner_of(key->by, task);
+	} else if (values->missing >> (sum->key & 63) & 1) {
+		key->event |= UNREAD_KEY;
+	} else {
+		key->by = key_of_value(plan, values, sum->key);
+	}
+}
+
 // Adds the values of an event to its sums.
 __noinline int sum_up(struct probe_plan *plan, struct values *values, u32 root)
 {
 	struct sum_key key = {};
-	struct task_struct *task = bpf_get_current_task_btf();
 	struct sum_plan *sum;
 	u64 value = 1;
 
 	if (!plan || !values)
 		return 0;
 	sum = &plan->sum;
-	key.event = plan->event;
-	if (sum->by == BY_KEY) {
-		key.by = key_of(task, root);
-		owner_of(key.by, task);
-	} else if (values->missing >> (sum->key & 63) & 1) {
-		key.event |= UNREAD_KEY;
-	} else {
-		key.by = key_of_value(plan, values, sum->key);
-	}
+	key_of_sum(&key, plan, values, root);
 	if (sum->value != NO_VALUE) {
 		if (values->missing >> (sum->value & 63) & 1) {
 			__sync_fetch_and_add(&state.unread, 1);
@@ -115,6 +123,91 @@ int on_place_values(struct event_context *ctx)
 		return 0;
 	note_registers(ctx, values->registers);
 	count_values(values, plan, root);
+	return 0;
+}
+
+// A call that has not returned: of a thread, an event, and the address of its frame, so that calls within calls are others.
+struct call_key {
+	u64 thread;
+	u64 frame;
+	u32 event;
+	u32 pad;
+};
+
+struct begun_call {
+	u64 time;
+	struct sum_key key;
+};
+
+// A call that never returns, as it was left by an exception, stays until it is pushed out.
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct call_key);
+	__type(value, struct begun_call);
+} begun_calls SEC(".maps");
+
+// Notes a call that is wanted, with its values.
+__noinline int begin_call(struct probe_plan *plan, struct values *values, u32 root)
+{
+	struct call_key call = { .thread = bpf_get_current_pid_tgid() };
+	struct begun_call begun = {};
+
+	if (!plan || !values)
+		return 0;
+	if (values->missing >> (plan->sum.frame & 63) & 1)
+		return 0;
+	call.frame = values->all[index_below(MAX_READS, plan->sum.frame)];
+	call.event = plan->event;
+	key_of_sum(&begun.key, plan, values, root);
+	begun.time = bpf_ktime_get_ns();
+	if (bpf_map_update_elem(&begun_calls, &call, &begun, BPF_ANY))
+		__sync_fetch_and_add(&state.lost, 1);
+	return 0;
+}
+
+// A function is called whose time is measured.
+SEC("uprobe")
+int on_call_begins(struct event_context *ctx)
+{
+	struct probe_plan *plan;
+	struct values *values;
+	u32 root;
+
+	values = begin_values(bpf_get_attach_cookie(ctx), &plan, &root);
+	if (!values)
+		return 0;
+	note_registers(ctx, values->registers);
+	read_values(plan, values);
+	if (is_wanted_event(plan, values))
+		begin_call(plan, values, root);
+	give_values_back(values);
+	return 0;
+}
+
+// It returns: the stack pointer is the address of the frame that is left.
+SEC("uretprobe")
+int on_call_ends(struct event_context *ctx)
+{
+	struct call_key call = { .thread = bpf_get_current_pid_tgid(), .frame = ctx->sp };
+	u32 row = bpf_get_attach_cookie(ctx);
+	struct begun_call *begun;
+	struct probe_plan *plan;
+	struct sum_key key;
+	u64 took;
+
+	plan = bpf_map_lookup_elem(&probe_plans, &row);
+	if (!state.on || !plan)
+		return 0;
+	call.event = plan->event;
+	begun = bpf_map_lookup_elem(&begun_calls, &call);
+	if (!begun)
+		return 0;
+	took = bpf_ktime_get_ns() - begun->time;
+	key = begun->key;
+	bpf_map_delete_elem(&begun_calls, &call);
+	key.range = plan->sum.ranges ? range_of(&plan->sum, took) : 0;
+	add_to_sum(&key, took);
 	return 0;
 }
 

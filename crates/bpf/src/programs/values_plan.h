@@ -132,6 +132,9 @@ struct sum_plan {
 	// The value that is added up; NO_VALUE: events are counted.
 	u32 value;
 	u32 ranges;
+	// The value that is the address of the frame, of calls whose time until they return is added up; else NO_VALUE.
+	u32 frame;
+	u32 pad;
 	// Of ranges of equal size: where the first begins, their size and their number.
 	s64 least;
 	u64 size;

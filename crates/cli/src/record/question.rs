@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use pyrograph_session::{
-    Condition, Engine, Error, Measure, Question, Ranges, Target, Trigger, Waits, WantedValues,
-    capabilities,
+    Condition, Engine, Error, Measure, Question, Target, Trigger, Waits, WantedValues, capabilities,
 };
 
 use crate::filters::LEVELS;
@@ -195,7 +194,7 @@ impl QuestionArgs {
     fn by_values(&self, by: Option<&str>) -> anyhow::Result<Option<Question>> {
         let (value, filter) = (self.value.clone(), self.filter.clone());
         let by = by.map(str::to_owned);
-        let wanted = WantedValues { by, value, filter, ranges: Ranges::None };
+        let wanted = WantedValues { by, value, filter, ..WantedValues::default() };
         let Some(named) = &self.event else {
             if let Some(by) = &wanted.by {
                 let levels = LEVELS.map(|(_, name, _)| name).join(", ");

@@ -229,6 +229,67 @@ fn stacks_are_recorded_by_values() {
 }
 
 #[test]
+fn calls_take_as_long_as_they_sleep() {
+    if !is_root("calls_take_as_long_as_they_sleep") {
+        return;
+    }
+    const MS: i64 = 1_000_000;
+    for compiler in [
+        &["gcc", "-g", "-O0"][..],
+        &["gcc", "-g", "-O2", "-fno-optimize-sibling-calls"],
+        &["gcc", "-O1", "-s"],
+    ] {
+        let has_variables = compiler.contains(&"-g");
+        let folder = tempfile::tempdir().expect("a folder");
+        let compiler = match has_variables {
+            true => compiler.to_vec(),
+            // Symbols for the dynamic linker stay.
+            false => [compiler, &["-rdynamic"]].concat(),
+        };
+        let program = compile(&compiler, "calls_take.c", folder.path());
+        let program = program.to_str().expect("a plain path").to_owned();
+        // The numbers of calls whose range begins at least there, by key.
+        let measure = |function: &str, more: &[&str]| {
+            let event = format!("uprobe:{program}:{function}");
+            let arguments = [&["-e", &event, "--latency"], more].concat();
+            let counted = stat(folder.path(), &[&program], &arguments);
+            assert!(!counted.ranges.is_empty(), "{compiler:?}: {}", counted.said);
+            move |key: &str, from: i64| -> u64 {
+                let of = |((of, first), count): (&(String, Option<i64>), &u64)| {
+                    (of == key && first.is_some_and(|first| first >= from)).then_some(*count)
+                };
+                counted.ranges.iter().filter_map(of).sum()
+            }
+        };
+        let by = if has_variables { "route:string" } else { "comm" };
+        let found = measure("nap", &["--by", by]);
+        match has_variables {
+            // Of powers of two: 1 ms is in the range from 524,288 on, or by its overhead in the next.
+            true => {
+                assert_eq!((found("fast", MS / 2), found("fast", 0)), (10, 10), "{compiler:?}");
+                assert_eq!((found("slow", 8 * MS), found("slow", 0)), (10, 10), "{compiler:?}");
+                // A machine that is busy lets some sleep for longer.
+                assert!(found("fast", 8 * MS) < 8, "{compiler:?}");
+            }
+            false => {
+                assert_eq!((found("calls_take_c", MS / 2), found("calls_take_c", 0)), (20, 20))
+            }
+        }
+        // Each call of a recursion is one of its own: 8, 6, 4 and 2 ms at least, and one that does not sleep.
+        let found = measure("nest", &[]);
+        assert_eq!(found("", 0), 5, "{compiler:?}");
+        assert!(found("", MS) == 4 && found("", 4 * MS) >= 2, "{compiler:?}");
+        if has_variables {
+            let found = measure("nap", &["--filter", "microseconds > 5000"]);
+            assert_eq!(found("", 0), 10, "{compiler:?}");
+        }
+        let event = format!("uprobe:{program}:nap:7");
+        let refused = stat(folder.path(), &[&program], &["-e", &event, "--latency"]);
+        assert!(refused.said.contains("only calls of functions return"), "{}", refused.said);
+    }
+}
+
+#[test]
 fn arguments_of_static_probes_are_what_the_program_hands_over() {
     if !is_root("arguments_of_static_probes_are_what_the_program_hands_over") {
         return;

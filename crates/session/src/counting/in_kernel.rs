@@ -101,9 +101,9 @@ fn load(
         InKernelEvent::Tracepoint(name) => CountedEvent::Tracepoint(name.clone()),
         InKernelEvent::Place(place) => CountedEvent::Place(place.clone()),
         InKernelEvent::Values(index) => {
-            let ValuedEvent { trigger, values, sum, .. } = &plan.values.sources[*index];
-            let (trigger, values) = (trigger.clone(), values.clone());
-            CountedEvent::Values { trigger, values, sum: *sum }
+            let ValuedEvent { trigger, returns, values, sum, .. } = &plan.values.sources[*index];
+            let (trigger, returns) = (trigger.clone(), returns.clone().map(Box::new));
+            CountedEvent::Values { trigger, returns, values: values.clone(), sum: *sum }
         }
     };
     let is_time = |(_, event): &(usize, pyrograph_record::Event)| event.unit() == Unit::Nanoseconds;

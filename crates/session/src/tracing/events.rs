@@ -79,7 +79,7 @@ pub(super) fn events_of(word: &str, filter: Option<&Condition>) -> Result<Vec<Tr
     if !wanted.is_empty()
         && let Some(place) = places::with_values(name, wanted)
     {
-        let PlaceWithValues { trigger, values } = place?;
+        let PlaceWithValues { trigger, values, .. } = place?;
         let Resolved { values, mut named, .. } = values;
         named.truncate(values.shown);
         let source = EventSource { trigger, size: 0, places: Vec::new(), values };

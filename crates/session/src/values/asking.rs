@@ -27,7 +27,12 @@ pub(crate) struct Wanted<'a> {
     pub by: Option<&'a str>,
     /// Value that is added up.
     pub sum: Option<&'a str>,
+    /// Read the address of the frame, to tell calls from each other.
+    pub frame: bool,
 }
+
+/// Expression of the address of the frame, which users cannot name.
+pub(crate) const FRAME: &str = "$frame";
 
 /// The values that are read of an event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,12 +45,18 @@ pub(crate) struct Resolved {
     pub by: Option<usize>,
     /// Index of the value that is added up.
     pub sum: Option<usize>,
+    /// Index of the address of the frame.
+    pub frame: Option<usize>,
 }
 
 impl Wanted<'_> {
     /// Returns true if no value is read.
     pub fn is_empty(&self) -> bool {
-        self.shown.is_empty() && self.filter.is_none() && self.by.is_none() && self.sum.is_none()
+        self.shown.is_empty()
+            && self.filter.is_none()
+            && self.by.is_none()
+            && self.sum.is_none()
+            && !self.frame
     }
 }
 
@@ -81,6 +92,9 @@ impl<'a> Asking<'a> {
                 let asked = split(expression);
                 asking.all.push(Asked { as_text: asked.as_text || as_text, ..asked });
             }
+        }
+        if wanted.frame {
+            asking.all.push(Asked { name: FRAME, expression: FRAME, as_text: false });
         }
         match asking.all.len() > MOST_VALUES {
             true => Err(PlaceError::TooManyValues { most: MOST_VALUES }),
@@ -156,6 +170,7 @@ impl<'a> Asking<'a> {
             named,
             by: index(self.wanted.by),
             sum,
+            frame: index(self.wanted.frame.then_some(FRAME)),
         })
     }
 }
@@ -209,6 +224,7 @@ mod tests {
             filter: Some(&condition),
             by: Some("req->name"),
             sum: Some("len"),
+            frame: false,
         };
         let asking = Asking::new(wanted).expect("few values");
         let all: Vec<_> =
