@@ -61,9 +61,13 @@ pub(crate) fn with_values(
             return Err(PlaceError::NoCall { place: place.to_owned() });
         }
         let path = Path::new(path);
-        match (source_places::with_values(path, source, returns, wanted), source.function) {
-            (Err(PlaceError::Source(why)), Some(name)) if wanted.frame => {
-                calls_by_symbol(path, name, wanted)?.ok_or(PlaceError::Source(why))
+        let found = source_places::with_values(path, source, returns, wanted);
+        match (found, source.function) {
+            // Its symbol is all that is known.
+            (Err(why @ (PlaceError::Source(_) | PlaceError::NoFunction { .. })), Some(name))
+                if source.line.is_none() =>
+            {
+                by_symbol(path, name, returns, wanted)?.ok_or(why)
             }
             (found, _) => found,
         }
@@ -71,29 +75,52 @@ pub(crate) fn with_values(
     Some(parse())
 }
 
-/// The calls of a function by its symbol, and its returns. `None` if values are wanted that need debug information, or there
-/// is no such symbol.
-fn calls_by_symbol(
+/// The calls or returns of a function by its symbol, with what is known of a function without debug information: its arguments
+/// in registers (`arg1` to `arg6`), or what it returns (`$retval`). `None` if other values are wanted, or there is no such
+/// symbol.
+fn by_symbol(
     path: &Path,
     name: &str,
+    returns: bool,
     wanted: Wanted<'_>,
 ) -> Result<Option<PlaceWithValues>, PlaceError> {
     /// The stack pointer by its number in DWARF. Where a function begins, its return address is there.
     const STACK_POINTER: u16 = 7;
+    /// What a function returns, and its arguments, by the calling convention of x86-64 (System V ABI).
+    const RETURNED: u16 = 0;
+    const ARGUMENTS: [(&str, u16); 6] =
+        [("arg1", 5), ("arg2", 4), ("arg3", 1), ("arg4", 2), ("arg5", 8), ("arg6", 9)];
     let image = open_image(path).map_err(PlaceError::File)?;
     let addresses = image.functions_named(name).map(|symbol| symbol.address());
     let offsets: BTreeSet<u64> = addresses.filter_map(|address| image.offset_of(address)).collect();
     let asking = Asking::new(wanted)?;
     let read = asking.read(|asked| {
-        let steps = vec![ReadStep { add: 8, load: 0, memory: Memory::Program }];
-        let frame = ReadNumber { base: ReadBase::Register(STACK_POINTER), steps };
-        match asked.expression {
-            FRAME => Ok((ReadValue::Number(frame, Bits::ALL), Shape::Address)),
-            other => Err(PlaceError::Value {
-                expression: other.to_owned(),
-                why: "there is no debug information",
-            }),
-        }
+        let register = |register, steps| ReadNumber { base: ReadBase::Register(register), steps };
+        let expression = asked.expression;
+        let argument =
+            || ARGUMENTS.iter().find(|(name, _)| *name == expression.trim_start_matches('$'));
+        let number = match expression {
+            FRAME => {
+                let behind = ReadStep { add: 8, load: 0, memory: Memory::Program };
+                return Ok((
+                    ReadValue::Number(register(STACK_POINTER, vec![behind]), Bits::ALL),
+                    Shape::Address,
+                ));
+            }
+            "$retval" if returns => register(RETURNED, Vec::new()),
+            _ if !returns && let Some((_, number)) = argument() => register(*number, Vec::new()),
+            other => {
+                let why = "there is no debug information";
+                return Err(PlaceError::Value { expression: other.to_owned(), why });
+            }
+        };
+        Ok(match asked.as_text {
+            true => (ReadValue::Text(number, Memory::Program), Shape::Text { length: None }),
+            false => {
+                let bits = Bits { signed: true, ..Bits::ALL };
+                (ReadValue::Number(number, bits), Shape::Number { signed: true, bits: (0, 64) })
+            }
+        })
     });
     let (Ok((reads, named)), false) = (read, offsets.is_empty()) else { return Ok(None) };
     let places: Vec<Place> =
@@ -101,7 +128,8 @@ fn calls_by_symbol(
     let values = asking.resolve(vec![reads; places.len()], named)?;
     let trigger =
         |returns| Trigger::Places { path: path.to_owned(), places: places.clone(), returns };
-    Ok(Some(PlaceWithValues { trigger: trigger(false), values, returns: Some(trigger(true)) }))
+    let until = wanted.frame.then(|| trigger(true));
+    Ok(Some(PlaceWithValues { trigger: trigger(returns), values, returns: until }))
 }
 
 /// Parses `FILE:FUNCTION`, and with a place in the function `FILE:FUNCTION+OFFSET`, `FILE:FUNCTION:LINE`,

@@ -261,28 +261,24 @@ fn calls_take_as_long_as_they_sleep() {
                 counted.ranges.iter().filter_map(of).sum()
             }
         };
-        let by = if has_variables { "route:string" } else { "comm" };
+        let by = if has_variables { "route:string" } else { "arg2:string" };
         let found = measure("nap", &["--by", by]);
-        match has_variables {
-            // Of powers of two: 1 ms is in the range from 524,288 on, or by its overhead in the next.
-            true => {
-                assert_eq!((found("fast", MS / 2), found("fast", 0)), (10, 10), "{compiler:?}");
-                assert_eq!((found("slow", 8 * MS), found("slow", 0)), (10, 10), "{compiler:?}");
-                // A machine that is busy lets some sleep for longer.
-                assert!(found("fast", 8 * MS) < 8, "{compiler:?}");
-            }
-            false => {
-                assert_eq!((found("calls_take_c", MS / 2), found("calls_take_c", 0)), (20, 20))
-            }
-        }
+        // Of powers of two: 1 ms is in the range from 524,288 on, or by its overhead in the next.
+        assert_eq!((found("fast", MS / 2), found("fast", 0)), (10, 10), "{compiler:?}");
+        assert_eq!((found("slow", 8 * MS), found("slow", 0)), (10, 10), "{compiler:?}");
+        // A machine that is busy lets some sleep for longer.
+        assert!(found("fast", 8 * MS) < 8, "{compiler:?}");
         // Each call of a recursion is one of its own: 8, 6, 4 and 2 ms at least, and one that does not sleep.
         let found = measure("nest", &[]);
         assert_eq!(found("", 0), 5, "{compiler:?}");
         assert!(found("", MS) == 4 && found("", 4 * MS) >= 2, "{compiler:?}");
-        if has_variables {
-            let found = measure("nap", &["--filter", "microseconds > 5000"]);
-            assert_eq!(found("", 0), 10, "{compiler:?}");
-        }
+        let long = if has_variables { "microseconds > 5000" } else { "arg1 > 5000" };
+        assert_eq!(measure("nap", &["--filter", long])("", 0), 10, "{compiler:?}");
+        let returns = format!("uretprobe:{program}:nest");
+        let returned = ["-e", &returns, "--lhist", "$retval,0,5,1"];
+        let counted = stat(folder.path(), &[&program], &returned);
+        let once = |value: i64| ((String::new(), Some(value)), 1);
+        assert_eq!(counted.ranges, (0..5).map(once).collect(), "{compiler:?}: {}", counted.said);
         let event = format!("uprobe:{program}:nap:7");
         let refused = stat(folder.path(), &[&program], &["-e", &event, "--latency"]);
         assert!(refused.said.contains("only calls of functions return"), "{}", refused.said);
