@@ -26,14 +26,14 @@ fuzz_target!(|text: &[u8]| {
     let once = read(text).profile;
     let written = folded(&once);
     let again = read(&written);
-    // The writer makes blanks of these, and blanks at the end of a name are none of it.
-    let blanks = text.iter().any(|byte| matches!(byte, 0 | b'\r'));
+    // The writer replaces these: by blanks, which are none of a name at its end, or by a character that sorts elsewhere.
+    let replaced = String::from_utf8_lossy(text).chars().any(|c| c.is_control() && c != '\n');
     // Lines whose counts are 0 are not written, and those left may then all have two counts; and
     // what was in the middle may come first, and be taken for a remark or a byte order mark.
     let remark = written.split(|&byte| byte == b'\n').any(|line| line.starts_with(b"#"));
     let mark = written.starts_with("\u{feff}".as_bytes());
     let as_before = again.profile.value_types.len() == once.value_types.len();
-    if as_before && again.warnings.is_empty() && !remark && !mark && !blanks {
+    if as_before && again.warnings.is_empty() && !remark && !mark && !replaced {
         assert_eq!(folded(&again.profile), written);
     }
 });
