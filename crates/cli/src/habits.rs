@@ -368,7 +368,6 @@ mod tests {
             ("record -d ./app", "addresses of data"),
             ("record --switch-output=1G -a", "one file"),
             ("record -s -- true", "--by thread"),
-            ("record --filter x -a", "for grep"),
             ("report -n", "--by event"),
             ("report --header-only", "pyrograph info"),
             ("report -k vmlinux", "--symfs"),
