@@ -86,7 +86,7 @@ fn by_symbol(
 ) -> Result<Option<PlaceWithValues>, PlaceError> {
     /// The stack pointer by its number in DWARF. Where a function begins, its return address is there.
     const STACK_POINTER: u16 = 7;
-    /// What a function returns, and its arguments, by the calling convention of x86-64 (System V ABI).
+    /// Registers of the return value and of arguments in the calling convention of x86-64 (System V ABI).
     const RETURNED: u16 = 0;
     const ARGUMENTS: [(&str, u16); 6] =
         [("arg1", 5), ("arg2", 4), ("arg3", 1), ("arg4", 2), ("arg5", 8), ("arg6", 9)];

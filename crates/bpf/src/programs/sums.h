@@ -63,7 +63,7 @@ static __always_inline void key_of_sum(struct sum_key *key, struct probe_plan *p
 	if (sum->by == BY_KEY) {
 		key->by = key_of(task, root);
 		owner_of(key->by, task);
-	} else if (values->missing >> (sum->key & 63) & 1) {
+	} else if (!was_read(values, sum->key)) {
 		key->event |= UNREAD_KEY;
 	} else {
 		key->by = key_of_value(plan, values, sum->key);
@@ -82,7 +82,7 @@ __noinline int sum_up(struct probe_plan *plan, struct values *values, u32 root)
 	sum = &plan->sum;
 	key_of_sum(&key, plan, values, root);
 	if (sum->value != NO_VALUE) {
-		if (values->missing >> (sum->value & 63) & 1) {
+		if (!was_read(values, sum->value)) {
 			__sync_fetch_and_add(&state.unread, 1);
 			return 0;
 		}
@@ -155,7 +155,7 @@ __noinline int begin_call(struct probe_plan *plan, struct values *values, u32 ro
 
 	if (!plan || !values)
 		return 0;
-	if (values->missing >> (plan->sum.frame & 63) & 1)
+	if (!was_read(values, plan->sum.frame))
 		return 0;
 	call.frame = values->all[index_below(MAX_READS, plan->sum.frame)];
 	call.event = plan->event;

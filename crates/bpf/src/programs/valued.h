@@ -15,11 +15,6 @@ struct valued {
 	u32 kind_of_by;
 };
 
-static __always_inline int was_read(struct values *values, u32 value)
-{
-	return !(values->missing >> (value & 63) & 1);
-}
-
 // Decides how an event is counted whose values were read. Returns false if it is not.
 static __always_inline int valued_by(struct probe_plan *plan, struct values *values, struct valued *valued)
 {

@@ -290,6 +290,11 @@ static __always_inline int compare(struct check *check, struct values *values)
 	return value == with;
 }
 
+static __always_inline int was_read(struct values *values, u32 value)
+{
+	return !(values->missing >> (value & 63) & 1);
+}
+
 // Returns 1 if an event is wanted by its values, 0 if not, -1 if one of them could not be read. Results are a stack of bits.
 __noinline int check_event(struct probe_plan *plan, struct values *values)
 {
@@ -319,7 +324,7 @@ __noinline int check_event(struct probe_plan *plan, struct values *values)
 			continue;
 		}
 		stack <<= 1;
-		if (values->missing >> (check->value & 63) & 1)
+		if (!was_read(values, check->value))
 			return -1;
 		stack |= check->kind == CHECK_TEXT ? matches(check, values) : compare(check, values);
 	}

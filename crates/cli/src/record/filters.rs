@@ -45,7 +45,7 @@ pub struct FilterArgs {
     by: Vec<By>,
 }
 
-/// What is put at the root.
+/// Frames at the root of stacks.
 #[derive(Clone, Debug)]
 enum By {
     /// A level of frames.
@@ -64,7 +64,7 @@ fn parse_by(text: &str) -> Result<By, String> {
     }
 }
 
-/// What the flags ask for.
+/// Filters, and the frames at the root of stacks.
 pub struct Asked {
     /// Filters.
     pub filters: Filters,

@@ -30,7 +30,7 @@ pub(super) struct InKernel {
     all_together: bool,
     /// Threads by which counts are kept apart.
     roots: Vec<i32>,
-    /// Of events that are counted by their values: by what, and how this is shown.
+    /// Sums of the events that are counted by their values, and shapes of their keys.
     sums: Vec<(Sum, Option<Shape>)>,
 }
 

@@ -8,7 +8,7 @@ use pyrograph_resolve::Label;
 use crate::question::Question;
 use crate::values::{NamedValue, value_text};
 
-/// What labels are made of.
+/// Labels of the stacks of a question.
 #[derive(Clone, Debug, Default)]
 pub struct Labels {
     /// The function whose returns are counted, if returns are.

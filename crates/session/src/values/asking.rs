@@ -16,7 +16,7 @@ pub(crate) struct NamedValue {
     pub shape: Shape,
 }
 
-/// What is wanted of the values of an event.
+/// Request for values of an event.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Wanted<'a> {
     /// Values that are shown: `NAME=EXPRESSION`, or an expression alone; `:string` behind it reads a text.

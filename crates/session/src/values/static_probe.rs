@@ -68,11 +68,10 @@ pub(crate) fn of_static_probes(
     let (mut reads, mut named) = (Vec::new(), Vec::new());
     for probe in probes {
         let (of_probe, names) = asking.read(|asked| {
-            let Argument { number, size, .. } = argument(probe, asked)?;
+            let Argument { number, size, signed: own } = argument(probe, asked)?;
             // What a signed number is shown by must be the same at all places.
             let signed =
                 probes.iter().any(|probe| argument(probe, asked).is_ok_and(|of| of.signed));
-            let own = argument(probe, asked)?.signed;
             let refuse = |why| PlaceError::Value { expression: asked.expression.to_owned(), why };
             if asked.as_text {
                 return match size {
