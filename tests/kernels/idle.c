@@ -13,11 +13,20 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A unit takes some microseconds. */
+/* Some tens of nanoseconds; as many for each, also where a CPU takes longer to leave a loop than to go round in it. */
+__attribute__((noinline)) static void unit(void) {
+    for (volatile int i = 0; i < 20; i++) {
+    }
+}
+
+/* All three do more in one round than in another: where time is the number of instructions, rounds of one length would be in step
+ * with the ticks of a clock. */
+static _Thread_local unsigned times = 1;
+
 #define FUNCTION(name, units)                                            \
     __attribute__((noinline)) static void name(void) {                   \
-        for (volatile int i = 0; i < 20 * (units); i++) {               \
-        }                                                                \
+        for (unsigned i = 0; i < (units) * times; i++)                   \
+            unit();                                                      \
     }
 FUNCTION(sixty, 60)
 FUNCTION(thirty, 30)
@@ -32,7 +41,10 @@ static double cpu_time_of(clockid_t clock) {
 /* Works for so many seconds of the thread's CPU time. */
 static void work(double seconds) {
     double end = cpu_time_of(CLOCK_THREAD_CPUTIME_ID) + seconds;
+    unsigned random = getpid();
     while (cpu_time_of(CLOCK_THREAD_CPUTIME_ID) < end) {
+        random = random * 1664525 + 1013904223;
+        times = 1 + (random >> 30);
         sixty();
         thirty();
         ten();
