@@ -561,7 +561,9 @@ fn processes_are_recorded_from_inside_of_a_pid_namespace() {
     let said = String::from_utf8_lossy(&output.stderr);
     for name in ["attached", "machine", "wall", "command"] {
         let folded = Folded::read(&folder.path().join(name).with_extension("folded"));
-        assert!(folded.total_share("main") > 90.0, "{name}: {said} {:?}", folded.leaves());
+        // Of a command its start, too, which takes a tenth of this on an emulated machine.
+        let least = if name == "command" { 75.0 } else { 90.0 };
+        assert!(folded.total_share("main") > least, "{name}: {said} {:?}", folded.leaves());
     }
     // A program outside has no number in there.
     let outside = Running(Command::new(&program).arg("1000000").spawn().expect("it runs"));

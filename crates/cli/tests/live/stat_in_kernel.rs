@@ -117,10 +117,13 @@ fn other_tracepoints_count_what_perf_events_count() {
     let command = ["--", "sh", "-c", &format!("trap : USR1; {script}")];
     let by = |engine: &str| stat(&["--engine", engine, "-e", EVENTS], &command);
     let (in_kernel, by_perf) = (by("ebpf"), by("perf"));
-    for event in EVENTS.split(',').take(6) {
+    // Linux 6.1 of 2025 takes a thread's events from it before it says that it ends, as `perf stat` shows there.
+    let known = |event: &&str| *event != "sched:sched_process_exit" || of(&by_perf, event) > 0.0;
+    for event in EVENTS.split(',').take(6).filter(known) {
         assert!(of(&by_perf, event) > 0.0, "{event}: {by_perf:?}");
         assert_eq!(of(&in_kernel, event), of(&by_perf, event), "{event}");
     }
+    assert_eq!(of(&in_kernel, "sched:sched_process_exit"), 4.0);
     assert_eq!(of(&in_kernel, "sched:sched_process_fork"), 3.0);
     assert_eq!(of(&in_kernel, "sched:sched_process_exec"), 5.0);
     // A sum of nanoseconds, as perf events have it, and not a number of hits.
@@ -273,7 +276,8 @@ fn cpu_time_is_that_of_who_ran() {
     let program = program(folder.path(), "paced.c");
     let mut command = pyrograph();
     command.args(["stat", "--json", "-a", "--by", "process", "-e", "task-clock,context-switches"]);
-    let script = "\"$0\" 300 2 & \"$0\" 100; wait";
+    // The first does next to nothing: what it takes to load a program is not in its own clock, and much on an emulated machine.
+    let script = "\"$0\" 1; \"$0\" 300 2 & \"$0\" 100; wait";
     let before = stolen();
     let output = command.args(["--", "sh", "-c", script, &program]).output();
     let taken = (stolen() - before).as_nanos() as f64;
@@ -288,10 +292,11 @@ fn cpu_time_is_that_of_who_ran() {
         .collect();
     used.sort_by(f64::total_cmp);
     counted.sort_by(f64::total_cmp);
-    assert_eq!((used.len(), counted.len()), (2, 2), "{}{all:?}", text(&output.stderr));
+    assert_eq!((used.len(), counted.len()), (3, 3), "{}{all:?}", text(&output.stderr));
+    let load = counted[0] - used[0];
     for (used, counted) in used.iter().zip(&counted) {
         let most = 0.05 * used + 10e6 + taken;
-        assert!((counted - used).abs() < most, "{counted} ns, and {used} by its own clock");
+        assert!((counted - used - load).abs() < most, "{counted} ns, and {used} by its own clock, {load} to load it");
     }
     let idle = ("task-clock".to_owned(), "idle".to_owned());
     assert!(!all.contains_key(&idle), "idle CPUs use no time: {all:?}");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::is_root;
+use crate::common::{is_root, pyrograph};
 
 use super::trace::{call_of, known, table, table_of_file, trace};
 
@@ -13,6 +13,8 @@ fn counted_by_strace(folder: &Path, command: &[&str]) -> Option<BTreeMap<String,
     let path = folder.join("strace.txt");
     let mut strace = Command::new("strace");
     strace.args(["-f", "-c", "-o"]).arg(&path).args(command).env("PYTHONHASHSEED", "0");
+    // A shell asks the kernel for its folder where `PWD` names another one.
+    strace.current_dir(pyrograph().get_current_dir().expect("a folder"));
     strace.output().ok()?;
     let text = std::fs::read_to_string(&path).ok()?;
     let rows = text.lines().skip(2).take_while(|line| !line.starts_with("---"));
