@@ -82,6 +82,14 @@ pub enum Error {
         /// Message from the kernel or the loader.
         reason: Reason,
     },
+    /// A function of the kernel cannot be watched.
+    #[error("cannot watch the kernel's '{name}': {reason}")]
+    KernelFunction {
+        /// Name of the function.
+        name: String,
+        /// Message from the kernel or the loader.
+        reason: Reason,
+    },
     /// A function of a program cannot be watched.
     #[error("cannot watch '{function}' in {}: {reason}", path.display())]
     Function {
@@ -129,6 +137,7 @@ impl Error {
             | Self::Attach { reason, .. }
             | Self::Tracepoint { reason, .. }
             | Self::Function { reason, .. }
+            | Self::KernelFunction { reason, .. }
             | Self::Map { reason, .. } => reason.is_refusal,
             Self::NotPermitted => true,
             Self::Lacks { .. } | Self::Mappings | Self::UnsupportedArch => false,

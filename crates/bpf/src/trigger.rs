@@ -3,7 +3,7 @@
 use std::os::fd::{AsRawFd, BorrowedFd, IntoRawFd};
 use std::path::Path;
 
-use libbpf_rs::{Link, Object, TracepointCategory, TracepointOpts, UprobeOpts};
+use libbpf_rs::{KprobeOpts, Link, Object, TracepointCategory, TracepointOpts, UprobeOpts};
 use pyrograph_event::request::{Measure, Trigger};
 
 use crate::allocators::{Allocator, Allocators, Names, allocators, cheapest_place_of};
@@ -62,6 +62,7 @@ impl Programs for Trigger {
                 Some(Probed::Kernel) => &["on_kernel_probe"],
             },
             Self::Function { .. } | Self::Places { .. } => &["on_uprobe"],
+            Self::KernelFunction { .. } => &["on_kernel_probe"],
             Self::Allocations { live: false, .. } => &["on_allocation"],
             // An allocation whose end is missed would be live for ever, so `free` comes first.
             Self::Allocations { live: true, .. } => &["on_free", "on_given", "on_ask"],
@@ -95,6 +96,7 @@ impl Programs for Trigger {
             | Self::Tracepoint { .. }
             | Self::Function { .. }
             | Self::Places { .. }
+            | Self::KernelFunction { .. }
             | Self::Allocations { live: false, .. }
             | Self::Sockets
             | Self::Values { .. }
@@ -114,6 +116,7 @@ impl Programs for Trigger {
             Self::Tracepoint { .. }
             | Self::Function { .. }
             | Self::Places { .. }
+            | Self::KernelFunction { .. }
             | Self::Calls { measure: Measure::Count, .. } => Some(false),
             // What stands for others has one value of the event by which stacks are kept apart.
             Self::Values { sum, .. } if sum.by.is_none() => Some(false),
@@ -193,6 +196,9 @@ impl Programs for Trigger {
             Self::Function { .. } | Self::Places { .. } => {
                 attach_places(object, "on_uprobe", self, |_| 0, &mut links)?;
             }
+            Self::KernelFunction { .. } => {
+                attach_places(object, "on_kernel_probe", self, |_| 0, &mut links)?;
+            }
             Self::Values { of, values, sum } => {
                 let first = Plans::new(object)?.add(0, places_of(of), values, Some(*sum))?;
                 let first = u64::from(first);
@@ -247,7 +253,7 @@ pub(crate) fn attach_to_data(
     link.map_err(|error| refuse(Reason::of(&error)))
 }
 
-/// Attaches a program to a function or to instructions, for all processes. At each place the program can read a number,
+/// Attaches a program to a function of a program or of the kernel, or to instructions, for all processes. At each place the program can read a number,
 /// `cookie` of its index.
 pub(crate) fn attach_places(
     object: &Object,
@@ -273,6 +279,14 @@ pub(crate) fn attach_places(
                 let options = UprobeOpts { ref_ctr_offset, retprobe, cookie, ..rest };
                 links.push(attach_at(object, name, path, place.offset, options)?);
             }
+        }
+        Trigger::KernelFunction { name: function, returns } => {
+            let options = KprobeOpts { cookie: cookie(0), ..KprobeOpts::default() };
+            let link = program(object, name)?.attach_kprobe_with_opts(*returns, function, options);
+            links.push(link.map_err(|error| Error::KernelFunction {
+                name: function.clone(),
+                reason: Reason::of(&error),
+            })?);
         }
         _ => return Err(Error::Lacks { what: "a place in a program for this event" }),
     }

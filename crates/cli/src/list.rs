@@ -25,10 +25,12 @@ Examples:
   pyrograph list usdt:FILE            the probes that are compiled into a program or library
   pyrograph list 'uprobe:FILE:mal*'   its functions
   pyrograph list uprobe:FILE:malloc   the lines of a function, and where it is inlined; needs debug information
-  pyrograph list uprobe:FILE:main:42  the variables at a line")]
+  pyrograph list uprobe:FILE:main:42  the variables at a line
+  pyrograph list 'kprobe:vfs_*'       functions of the kernel")]
 pub struct Args {
     /// A part of their names, or a pattern with `*` and `?`; a class: hw, sw, cache, pmu, tracepoint; usdt:FILE or
-    /// uprobe:FILE, with :PATTERN behind it; uprobe:FILE:FUNCTION, uprobe:FILE:FUNCTION:LINE, uprobe:FILE:@SOURCE:LINE
+    /// uprobe:FILE, with :PATTERN behind it; uprobe:FILE:FUNCTION, uprobe:FILE:FUNCTION:LINE, uprobe:FILE:@SOURCE:LINE;
+    /// kprobe:PATTERN
     #[arg(default_value = "", hide_default_value = true)]
     pattern: String,
 

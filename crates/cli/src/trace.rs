@@ -54,7 +54,7 @@ pub struct Args {
     /// Only these calls: names, patterns ('*at'), groups (%file %network %process %memory %desc %signal ...), and
     /// with ! before them all but these; and these events beside them: tracepoints (sched:sched_switch, 'block:*'),
     /// uprobe:FILE:FUNCTION, uprobe:FILE:FUNCTION:LINE, with values of variables behind a blank
-    /// ('uprobe:FILE:main:9 n=req->len'), usdt:FILE:PROVIDER:NAME. If only events are named, no calls are shown. Can be
+    /// ('uprobe:FILE:main:9 n=req->len'), usdt:FILE:PROVIDER:NAME, kprobe:FUNCTION. If only events are named, no calls are shown. Can be
     /// given several times
     #[arg(short, long, value_name = "CALLS,EVENTS")]
     expr: Vec<String>,

@@ -38,6 +38,13 @@ pub enum Trigger {
         /// True to trigger on each return of the functions that begin there, instead of on the instructions.
         returns: bool,
     },
+    /// Function of the kernel.
+    KernelFunction {
+        /// Its name.
+        name: String,
+        /// True to trigger on each of its returns instead of its calls.
+        returns: bool,
+    },
     /// Memory allocation functions of a C library. The counted value is the number of requested bytes.
     Allocations {
         /// File of the library.

@@ -5,14 +5,16 @@ const MOST_STEPS: usize = 16;
 
 /// An expression: what it begins with, and the steps from there, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Expression {
+pub struct Expression {
+    /// What it begins with.
     pub start: Start,
+    /// The steps from there.
     pub steps: Vec<Access>,
 }
 
 /// The beginning of an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Start {
+pub enum Start {
     /// A variable.
     Variable(String),
     /// Return value of the function.
@@ -21,7 +23,7 @@ pub(crate) enum Start {
 
 /// A step of an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
+pub enum Access {
     /// A member of a structure, or of what a pointer to one points to.
     Member(String),
     /// An element of an array, or behind a pointer.
@@ -33,7 +35,11 @@ pub(crate) enum Access {
 }
 
 impl Expression {
-    /// Parses an expression. The error says what is expected where.
+    /// Parses an expression.
+    ///
+    /// # Errors
+    ///
+    /// If it is none; the text says what is expected where.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut rest = text.trim();
         // Operators before an expression apply to all of it, the innermost first.

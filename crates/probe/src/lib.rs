@@ -43,6 +43,7 @@ mod words;
 
 pub use condition::{Comparison, Condition, Literal};
 pub use error::Error;
+pub use expression::{Access, Expression, Start};
 pub use functions::{Body, Function};
 pub use location::{Base, Gone, Location, Number, Step};
 pub use program::{Program, View};

@@ -10,6 +10,7 @@ pub fn capabilities(trigger: &Trigger) -> Option<String> {
     let more = match trigger {
         Trigger::Values { of, .. } => return capabilities(of),
         Trigger::Function { .. }
+        | Trigger::KernelFunction { .. }
         | Trigger::Places { .. }
         | Trigger::Allocations { .. }
         | Trigger::Goroutines { .. } => return None,

@@ -195,6 +195,25 @@ pub enum PlaceError {
         /// Similar names, nearest first.
         near: Vec<String>,
     },
+    /// The text is not the name of a function of the kernel.
+    #[error("kprobe:{name}: use kprobe:FUNCTION, for example kprobe:vfs_read")]
+    KernelFunction {
+        /// The text after the prefix.
+        name: String,
+    },
+    /// The kernel has no function with this name.
+    #[error("the kernel has no function '{name}'{}", similar(.near))]
+    NoKernelFunction {
+        /// The function.
+        name: String,
+        /// Similar names, nearest first.
+        near: Vec<String>,
+    },
+    /// The kernel was built without probes.
+    #[error(
+        "this kernel has no probes (CONFIG_KPROBE_EVENTS): its tracepoints can be recorded, `pyrograph list tracepoint` names them"
+    )]
+    NoKernelProbes,
     /// No function of the file is of this source file.
     #[error("no code of {} is of the source file '{name}'{}", path.display(), similar(.near))]
     NoSource {

@@ -12,6 +12,7 @@ mod filters;
 mod goroutines;
 mod in_kernel;
 mod jvm;
+mod kernel_places;
 mod keys;
 mod lifetime;
 mod lost;

@@ -15,13 +15,17 @@ use pyrograph_symbol::{StaticProbe, function_code, function_names, open_image, s
 use pyrograph_unwind::inside_of_instruction;
 
 use crate::error::{Error, PlaceError};
+use crate::kernel_places;
 use crate::needed::mapped_files;
 use crate::source_places::{self, PlaceWithValues, SourcePlace};
-use crate::values::{Asking, FRAME, Wanted, of_static_probes, readable};
+use crate::values::{Asked, Asking, FRAME, Wanted, of_static_probes, readable};
 
 /// Returns the place that a text names: `uprobe:FILE:FUNCTION` and `uretprobe:FILE:FUNCTION`, as [`function`] takes them,
-/// `usdt:FILE:PROVIDER:NAME`. `None` if it begins with none of these words.
+/// `usdt:FILE:PROVIDER:NAME`, and `kprobe:FUNCTION` for a function of the kernel. `None` if it begins with none of these words.
 pub(crate) fn named(text: &str) -> Option<Result<Trigger, PlaceError>> {
+    if let Some(function) = kernel_places::named(text) {
+        return Some(function);
+    }
     let (prefix, place) = text.split_once(':')?;
     let returns = match prefix {
         "uprobe" => false,
@@ -43,6 +47,9 @@ pub(crate) fn with_values(
     place: &str,
     wanted: Wanted<'_>,
 ) -> Option<Result<PlaceWithValues, PlaceError>> {
+    if let Some(function) = kernel_places::with_values(place, wanted) {
+        return Some(function);
+    }
     let (prefix, place) = place.split_once(':')?;
     let returns = match prefix {
         "uprobe" => false,
@@ -84,42 +91,17 @@ fn by_symbol(
     returns: bool,
     wanted: Wanted<'_>,
 ) -> Result<Option<PlaceWithValues>, PlaceError> {
-    /// The stack pointer by its number in DWARF. Where a function begins, its return address is there.
-    const STACK_POINTER: u16 = 7;
-    /// Registers of the return value and of arguments in the calling convention of x86-64 (System V ABI).
-    const RETURNED: u16 = 0;
-    const ARGUMENTS: [(&str, u16); 6] =
-        [("arg1", 5), ("arg2", 4), ("arg3", 1), ("arg4", 2), ("arg5", 8), ("arg6", 9)];
     let image = open_image(path).map_err(PlaceError::File)?;
     let addresses = image.functions_named(name).map(|symbol| symbol.address());
     let offsets: BTreeSet<u64> = addresses.filter_map(|address| image.offset_of(address)).collect();
     let asking = Asking::new(wanted)?;
     let read = asking.read(|asked| {
-        let register = |register, steps| ReadNumber { base: ReadBase::Register(register), steps };
-        let expression = asked.expression;
-        let argument =
-            || ARGUMENTS.iter().find(|(name, _)| *name == expression.trim_start_matches('$'));
-        let number = match expression {
-            FRAME => {
-                let behind = ReadStep { add: 8, load: 0, memory: Memory::Program };
-                return Ok((
-                    ReadValue::Number(register(STACK_POINTER, vec![behind]), Bits::ALL),
-                    Shape::Address,
-                ));
-            }
-            "$retval" if returns => register(RETURNED, Vec::new()),
-            _ if !returns && let Some((_, number)) = argument() => register(*number, Vec::new()),
-            other => {
-                let why = "there is no debug information";
-                return Err(PlaceError::Value { expression: other.to_owned(), why });
-            }
-        };
-        Ok(match asked.as_text {
-            true => (ReadValue::Text(number, Memory::Program), Shape::Text { length: None }),
-            false => {
-                let bits = Bits { signed: true, ..Bits::ALL };
-                (ReadValue::Number(number, bits), Shape::Number { signed: true, bits: (0, 64) })
-            }
+        if asked.expression == FRAME {
+            return Ok((ReadValue::Number(frame_of_call(), Bits::ALL), Shape::Address));
+        }
+        value_of_register(asked, returns, Memory::Program).ok_or_else(|| PlaceError::Value {
+            expression: asked.expression.to_owned(),
+            why: "there is no debug information",
         })
     });
     let (Ok((reads, named)), false) = (read, offsets.is_empty()) else { return Ok(None) };
@@ -130,6 +112,43 @@ fn by_symbol(
         |returns| Trigger::Places { path: path.to_owned(), places: places.clone(), returns };
     let until = wanted.frame.then(|| trigger(true));
     Ok(Some(PlaceWithValues { trigger: trigger(returns), values, returns: until }))
+}
+
+/// Address of the frame of a call, where the function begins: its return address is on top of the stack.
+pub(crate) fn frame_of_call() -> ReadNumber {
+    /// The stack pointer by its number in DWARF.
+    const STACK_POINTER: u16 = 7;
+    let behind = ReadStep { add: 8, load: 0, memory: Memory::Program };
+    ReadNumber { base: ReadBase::Register(STACK_POINTER), steps: vec![behind] }
+}
+
+/// Value of a function of which nothing is known but its registers: `arg1` to `arg6` where it is called, `$retval` where it
+/// returns; a text is in `memory`. `None` for other values.
+pub(crate) fn value_of_register(
+    asked: &Asked<'_>,
+    returns: bool,
+    memory: Memory,
+) -> Option<(ReadValue, Shape)> {
+    /// Registers of the return value and of arguments in the calling convention of x86-64 (System V ABI).
+    const RETURNED: u16 = 0;
+    const ARGUMENTS: [(&str, u16); 6] =
+        [("arg1", 5), ("arg2", 4), ("arg3", 1), ("arg4", 2), ("arg5", 8), ("arg6", 9)];
+    let expression = asked.expression;
+    let argument =
+        || ARGUMENTS.iter().find(|(name, _)| *name == expression.trim_start_matches('$'));
+    let register = match expression {
+        "$retval" if returns => RETURNED,
+        _ if returns => return None,
+        _ => argument()?.1,
+    };
+    let number = ReadNumber { base: ReadBase::Register(register), steps: Vec::new() };
+    Some(match asked.as_text {
+        true => (ReadValue::Text(number, memory), Shape::Text { length: None }),
+        false => {
+            let bits = Bits { signed: true, ..Bits::ALL };
+            (ReadValue::Number(number, bits), Shape::Number { signed: true, bits: (0, 64) })
+        }
+    })
 }
 
 /// Parses `FILE:FUNCTION`, and with a place in the function `FILE:FUNCTION+OFFSET`, `FILE:FUNCTION:LINE`,
@@ -287,13 +306,16 @@ fn static_probes_of(place: &str) -> Result<(PathBuf, Vec<StaticProbe>), PlaceErr
     Ok((path, found))
 }
 
-/// Returns the probes (`usdt:FILE[:PATTERN]`) or functions (`uprobe:FILE[:PATTERN]`) of a file, with the names that
-/// `record -e` takes. `None` if the text has neither form.
+/// Returns the probes (`usdt:FILE[:PATTERN]`) or functions (`uprobe:FILE[:PATTERN]`) of a file, or functions of the kernel
+/// (`kprobe:PATTERN`), with the names that `record -e` takes. `None` if the text has neither form.
 ///
 /// # Errors
 ///
-/// If the file cannot be read, or is not ELF.
+/// If the file cannot be read, or is not ELF, or the kernel has no probes.
 pub fn known_places(text: &str) -> Option<Result<Vec<KnownEvent>, PlaceError>> {
+    if let Some(functions) = kernel_places::known(text) {
+        return Some(functions);
+    }
     let (prefix, rest) = text.split_once(':')?;
     if !matches!(prefix, "usdt" | "uprobe") {
         return None;

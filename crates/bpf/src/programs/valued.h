@@ -80,6 +80,7 @@ int on_tracepoint_values(void *ctx)
 	return 1;
 }
 
+// Of a function of the kernel, too.
 SEC("uprobe")
 int on_place_values(struct event_context *ctx)
 {
@@ -93,7 +94,7 @@ int on_place_values(struct event_context *ctx)
 	if (!values)
 		return 0;
 	note_registers(ctx, values->registers);
-	sample_valued(NULL, task, plan, values);
+	sample_valued(ctx->cs & 3 ? NULL : ctx, task, plan, values);
 	return 0;
 }
 

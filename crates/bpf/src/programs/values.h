@@ -114,9 +114,15 @@ static __always_inline void note_data(void *ctx, u64 *registers)
 	bpf_probe_read_kernel(&registers[REGISTER_DATA], sizeof(u64), &context);
 }
 
+// The kernel is in the upper half of all addresses, and keeps pointers to programs' memory, too.
+static __always_inline int is_of_kernel(u64 address, int of_kernel)
+{
+	return of_kernel && (s64)address < 0;
+}
+
 static __always_inline long read_memory(void *to, u32 size, u64 address, int of_kernel)
 {
-	return of_kernel ? bpf_probe_read_kernel(to, size, (void *)address) :
+	return is_of_kernel(address, of_kernel) ? bpf_probe_read_kernel(to, size, (void *)address) :
 			   bpf_probe_read_user(to, size, (void *)address);
 }
 
@@ -194,7 +200,7 @@ __noinline u64 read_text(struct value_plan *plan, struct values *values)
 			    read_memory(&values->data[at + 8], bytes, address, plan->of_kernel))
 				return 0;
 		} else {
-			bytes = plan->of_kernel ?
+			bytes = is_of_kernel(address, plan->of_kernel) ?
 					bpf_probe_read_kernel_str(&values->data[at + 8], MAX_READ_TEXT, (void *)address) :
 					bpf_probe_read_user_str(&values->data[at + 8], MAX_READ_TEXT, (void *)address);
 			if (bytes <= 0)

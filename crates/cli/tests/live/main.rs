@@ -18,6 +18,7 @@ mod java;
 mod java_calls;
 mod jit_code;
 mod kept_data;
+mod kernel_probes;
 mod known_split;
 #[cfg(all(feature = "bpf", target_arch = "x86_64"))]
 mod languages;

@@ -293,10 +293,14 @@ fn cpu_time_is_that_of_who_ran() {
     used.sort_by(f64::total_cmp);
     counted.sort_by(f64::total_cmp);
     assert_eq!((used.len(), counted.len()), (3, 3), "{}{all:?}", text(&output.stderr));
+    // The other two are loaded beside each other.
     let load = counted[0] - used[0];
     for (used, counted) in used.iter().zip(&counted) {
         let most = 0.05 * used + 10e6 + taken;
-        assert!((counted - used - load).abs() < most, "{counted} ns, and {used} by its own clock, {load} to load it");
+        assert!(
+            counted - used > -most && counted - used < most + 3.0 * load,
+            "{counted} ns, and {used} by its own clock, {load} to load it"
+        );
     }
     let idle = ("task-clock".to_owned(), "idle".to_owned());
     assert!(!all.contains_key(&idle), "idle CPUs use no time: {all:?}");

@@ -43,6 +43,7 @@ pub fn counted_events(text: &str) -> Result<Vec<Vec<Event>>, Error> {
 
 /// Offset of the next place in a list, behind its first part.
 fn next_place(list: &str) -> Option<usize> {
-    const BEGINS: [&str; 3] = [",uprobe:", ",uretprobe:", ",usdt:"];
+    const BEGINS: [&str; 7] =
+        [",uprobe:", ",uretprobe:", ",usdt:", ",kprobe:", ",kretprobe:", ",fentry:", ",fexit:"];
     BEGINS.iter().filter_map(|begin| list.find(begin)).min().map(|at| at + 1)
 }

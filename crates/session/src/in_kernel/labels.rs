@@ -21,7 +21,8 @@ impl Labels {
     /// Labels for a question.
     pub fn new(question: &Question) -> Self {
         let returned = match question.trigger().without_values() {
-            Trigger::Function { name, returns: true, .. } => Some(name.clone()),
+            Trigger::Function { name, returns: true, .. }
+            | Trigger::KernelFunction { name, returns: true } => Some(name.clone()),
             _ => None,
         };
         Self { returned, by: question.by().cloned() }

@@ -43,7 +43,9 @@ impl TracedEvent {
             (Some(tracepoint), _) => live.write(tracepoint, data, &mut text),
             (
                 None,
-                Trigger::Function { returns: true, .. } | Trigger::Places { returns: true, .. },
+                Trigger::Function { returns: true, .. }
+                | Trigger::Places { returns: true, .. }
+                | Trigger::KernelFunction { returns: true, .. },
             ) => {
                 let result = data.first_chunk().map_or(0, |word| u64::from_ne_bytes(*word));
                 text = format!("result={result:#x}");

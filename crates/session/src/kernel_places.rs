@@ -1,0 +1,227 @@
+//! Functions of the kernel, given by name.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use pyrograph_event::request::Trigger;
+use pyrograph_event::values::{Bits, Memory, ReadValue};
+use pyrograph_probe::Shape;
+use pyrograph_record::{EventClass, KnownEvent, matches_pattern, nearest};
+
+use crate::error::PlaceError;
+use crate::places::{frame_of_call, value_of_register};
+use crate::source_places::PlaceWithValues;
+use crate::values::{Asked, Asking, FRAME, Wanted};
+
+/// Symbols of the running kernel, also for those who may not see their addresses.
+const SYMBOLS: &str = "/proc/kallsyms";
+
+/// Splits `kprobe:FUNCTION`, or `kretprobe:FUNCTION` for its returns; `fentry:` and `fexit:` mean the same. `None` if the text
+/// begins with none of these words.
+fn split(text: &str) -> Option<(&str, bool)> {
+    let (prefix, name) = text.split_once(':')?;
+    match prefix {
+        "kprobe" | "fentry" => Some((name, false)),
+        "kretprobe" | "fexit" => Some((name, true)),
+        _ => None,
+    }
+}
+
+/// Returns the function of the kernel that a text names: `kprobe:FUNCTION`. `None` if it begins with none of the words for
+/// these.
+pub(crate) fn named(text: &str) -> Option<Result<Trigger, PlaceError>> {
+    let (name, returns) = split(text)?;
+    Some(match name.split_once(' ') {
+        Some((before, _)) if check(before).is_ok() => {
+            Err(PlaceError::ValuesOfPlace { place: text.to_owned() })
+        }
+        _ => check(name).map(|()| Trigger::KernelFunction { name: name.to_owned(), returns }),
+    })
+}
+
+/// Same as [`named`], with values of the function's parameters, or what it returns.
+pub(crate) fn with_values(
+    place: &str,
+    wanted: Wanted<'_>,
+) -> Option<Result<PlaceWithValues, PlaceError>> {
+    let (name, returns) = split(place)?;
+    let parse = || {
+        check(name)?;
+        if wanted.frame && returns {
+            return Err(PlaceError::NoCall { place: place.to_owned() });
+        }
+        let asking = Asking::new(wanted)?;
+        let types = Types::default();
+        let (reads, named) = asking.read(|asked| value(&types, name, returns, asked))?;
+        let trigger = |returns| Trigger::KernelFunction { name: name.to_owned(), returns };
+        Ok(PlaceWithValues {
+            trigger: trigger(returns),
+            values: asking.resolve(vec![reads], named)?,
+            returns: wanted.frame.then(|| trigger(true)),
+        })
+    };
+    Some(parse())
+}
+
+fn value(
+    types: &Types,
+    name: &str,
+    returns: bool,
+    asked: &Asked<'_>,
+) -> Result<(ReadValue, Shape), PlaceError> {
+    if asked.expression == FRAME {
+        return Ok((ReadValue::Number(frame_of_call(), Bits::ALL), Shape::Address));
+    }
+    match types.value(name, returns, asked.expression, asked.as_text) {
+        Err(error) => value_of_register(asked, returns, Memory::Kernel).ok_or(error),
+        found => found,
+    }
+}
+
+/// Checks that there is a function, and that the kernel can watch it.
+fn check(name: &str) -> Result<(), PlaceError> {
+    let is_part = |part: char| part.is_ascii_alphanumeric() || "_.$".contains(part);
+    if name.is_empty() || !name.chars().all(is_part) {
+        return Err(PlaceError::KernelFunction { name: name.to_owned() });
+    }
+    let names = symbols();
+    if !names.contains(name) {
+        let near = nearest(name, names);
+        return Err(PlaceError::NoKernelFunction { name: name.to_owned(), near });
+    }
+    has_probes()
+}
+
+/// Checks that the kernel has probes.
+fn has_probes() -> Result<(), PlaceError> {
+    let is_there = |path: &str| Path::new(path).exists();
+    let has = is_there("/sys/bus/event_source/devices/kprobe")
+        || is_there("/sys/kernel/tracing/kprobe_events");
+    if has { Ok(()) } else { Err(PlaceError::NoKernelProbes) }
+}
+
+/// Names of the functions of the kernel and its modules.
+fn symbols() -> BTreeSet<String> {
+    let text = std::fs::read(SYMBOLS).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    // `ffffffff812b3c10 t do_filp_open`
+    let name = |line: &str| {
+        let mut words = line.split_ascii_whitespace();
+        let kind = words.nth(1)?;
+        matches!(kind, "t" | "T" | "w" | "W").then(|| words.next().map(str::to_owned))?
+    };
+    text.lines().filter_map(name).collect()
+}
+
+/// Returns the functions of the kernel (`kprobe:PATTERN`) with their signatures, where the kernel describes them. `None` if the
+/// text has another form.
+///
+/// # Errors
+///
+/// If the kernel has no probes.
+pub(crate) fn known(text: &str) -> Option<Result<Vec<KnownEvent>, PlaceError>> {
+    let (prefix, _) = text.split_once(':')?;
+    let (pattern, _) = split(text)?;
+    let event = |(name, signature)| KnownEvent {
+        name: format!("{prefix}:{name}"),
+        aliases: Vec::new(),
+        class: EventClass::File("functions of the kernel".to_owned()),
+        about: signature,
+        fields: Vec::new(),
+        refused: None,
+    };
+    Some(has_probes().map(|()| {
+        let mut signatures = Types::default().signatures();
+        let names = symbols().into_iter().filter(|name| matches_pattern(pattern, name));
+        names
+            .map(|name| {
+                let signature = signatures.remove(&name).unwrap_or_default();
+                event((name, signature))
+            })
+            .collect()
+    }))
+}
+
+/// Types of the kernel, read when they are needed.
+#[derive(Debug, Default)]
+struct Types {
+    #[cfg(feature = "bpf")]
+    types: std::cell::OnceCell<Option<pyrograph_bpf::KernelTypes>>,
+}
+
+#[cfg(feature = "bpf")]
+impl Types {
+    fn get(&self) -> Option<&pyrograph_bpf::KernelTypes> {
+        self.types.get_or_init(pyrograph_bpf::KernelTypes::of_this_kernel).as_ref()
+    }
+
+    fn value(
+        &self,
+        function: &str,
+        returns: bool,
+        expression: &str,
+        as_text: bool,
+    ) -> Result<(ReadValue, Shape), PlaceError> {
+        let types = self.get().ok_or_else(|| not_described(expression))?;
+        types.value(function, returns, expression, as_text).map_err(PlaceError::Source)
+    }
+
+    /// Signatures by name.
+    fn signatures(&self) -> std::collections::HashMap<String, String> {
+        self.get().map(|types| types.functions().into_iter().collect()).unwrap_or_default()
+    }
+}
+
+#[cfg(not(feature = "bpf"))]
+impl Types {
+    fn value(
+        &self,
+        _: &str,
+        _: bool,
+        expression: &str,
+        _: bool,
+    ) -> Result<(ReadValue, Shape), PlaceError> {
+        Err(not_described(expression))
+    }
+
+    fn signatures(&self) -> std::collections::HashMap<String, String> {
+        std::collections::HashMap::new()
+    }
+}
+
+fn not_described(expression: &str) -> PlaceError {
+    let why = "this kernel does not describe its types (BTF); arg1 to arg6 and $retval are there";
+    PlaceError::Value { expression: expression.to_owned(), why }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_of_the_kernel_by_name() {
+        assert_eq!(split("kprobe:vfs_read"), Some(("vfs_read", false)));
+        assert_eq!(split("fexit:vfs_read"), Some(("vfs_read", true)));
+        assert_eq!(split("uprobe:vfs_read"), None);
+        let error = |text| {
+            let named = named(text).expect("it begins with kprobe:");
+            named.expect_err("there is none").to_string()
+        };
+        for bad in ["kprobe:", "kprobe:a+0x10", "kprobe:a:7"] {
+            assert!(error(bad).contains("use kprobe:FUNCTION"), "{bad}: {}", error(bad));
+        }
+        if symbols().is_empty() {
+            eprintln!("skipped: this kernel does not list its symbols");
+            return;
+        }
+        assert!(error("kprobe:vfs_raed").contains("did you mean vfs_read"));
+        let found = named("kretprobe:vfs_read").expect("it begins with kretprobe:");
+        match (has_probes(), found) {
+            (Ok(()), Ok(Trigger::KernelFunction { name, returns: true })) => {
+                assert_eq!(name, "vfs_read");
+            }
+            (Err(_), Err(PlaceError::NoKernelProbes)) => {}
+            (_, found) => panic!("{found:?}"),
+        }
+    }
+}
