@@ -91,6 +91,8 @@ pub enum Level {
     CommandLine,
     /// The machine.
     Host,
+    /// A field of the events with its value, by which the reader has told samples apart: `addr=0x10`.
+    Field,
     /// The value type. Columns, which must have the same unit, are merged into one.
     Event,
 }
@@ -113,6 +115,7 @@ impl Level {
             Self::Cpu => "CPUs",
             Self::Cgroup => "control groups",
             Self::CommandLine => "command lines",
+            Self::Field => "events with such a field",
             Self::Host => "hosts",
             Self::Event => "several events of one unit",
         }
@@ -198,6 +201,7 @@ fn level_name(level: Level) -> &'static str {
         Level::Cgroup => "cgroup",
         Level::CommandLine => "cmdline",
         Level::Host => "host",
+        Level::Field => "field",
         Level::Event => "event",
     }
 }

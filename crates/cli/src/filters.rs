@@ -1,8 +1,10 @@
 //! Filters: options shared by all subcommands that read profiles.
 
+use std::ffi::OsStr;
 use std::ops::RangeInclusive;
 
 use anyhow::bail;
+use clap::builder::{PossibleValue, TypedValueParser};
 use pyrograph_analyze::{Filter, Level, Pattern, StackView, TimeRange};
 use pyrograph_format::{Detail, Options, ThreadDetail};
 use pyrograph_profile::Profile;
@@ -71,12 +73,9 @@ pub struct FilterArgs {
     #[arg(long, value_name = "A..B")]
     time: Option<TimeRange>,
 
-    /// Put levels of frames at the root
-    #[arg(long, value_name = "WHAT,…", value_delimiter = ',', value_parser = {
-        let [process, pool, thread, cpu, cgroup, cmdline] = LEVELS;
-        one_of([process, pool, thread, cpu, cgroup, cmdline, HOST, EVENT])
-    })]
-    by: Vec<Level>,
+    /// Put levels of frames at the root; another word is a field of the events, as a tracepoint's or a probe's
+    #[arg(long, value_name = "WHAT,…", value_delimiter = ',', value_parser = OrField)]
+    by: Vec<LevelOrField>,
 
     /// Each input under a frame of its own: the label in LABEL=FILE, or the file's name
     #[arg(long)]
@@ -101,6 +100,60 @@ pub const LEVELS: [(Level, &str, &str); 6] = [
 const HOST: (Level, &str, &str) = (Level::Host, "host", "The label of the input, as in LABEL=FILE");
 const EVENT: (Level, &str, &str) = (Level::Event, "event", "The event; samples are counted then");
 
+/// A level, or the name of a field whose value is one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum LevelOrField {
+    Level(Level),
+    Field(String),
+}
+
+impl LevelOrField {
+    /// All levels by name.
+    fn levels() -> [(Level, &'static str, &'static str); 8] {
+        let [process, pool, thread, cpu, cgroup, cmdline] = LEVELS;
+        [process, pool, thread, cpu, cgroup, cmdline, HOST, EVENT]
+    }
+
+    fn level(&self) -> Level {
+        match self {
+            Self::Level(level) => *level,
+            Self::Field(_) => Level::Field,
+        }
+    }
+}
+
+/// Parser of levels, which takes other words for fields.
+#[derive(Clone)]
+struct OrField;
+
+impl TypedValueParser for OrField {
+    type Value = LevelOrField;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<LevelOrField, clap::Error> {
+        let is_field = value.to_str().is_some_and(|text| {
+            let known = LevelOrField::levels().iter().any(|(_, name, _)| *name == text);
+            let is_part = |of: char| of.is_ascii_alphanumeric() || of == '_';
+            !known && !text.is_empty() && text.chars().all(is_part)
+        });
+        match is_field {
+            true => Ok(LevelOrField::Field(value.to_string_lossy().into_owned())),
+            false => one_of(LevelOrField::levels())
+                .parse_ref(command, argument, value)
+                .map(LevelOrField::Level),
+        }
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let named = |(_, name, help)| PossibleValue::new(name).help(help);
+        Some(Box::new(LevelOrField::levels().into_iter().map(named)))
+    }
+}
+
 /// IDs after `--pid` or `--tid`. Empty if none are given: processes or threads are then kept apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Numbers(Vec<i32>);
@@ -118,13 +171,36 @@ impl FilterArgs {
 
     /// Returns true if all events are requested.
     pub fn events(&self) -> bool {
-        self.by.contains(&Level::Event)
+        self.has(Level::Event)
+    }
+
+    fn has(&self, level: Level) -> bool {
+        self.by.iter().any(|by| by.level() == level)
+    }
+
+    /// The field by which samples are told apart.
+    ///
+    /// # Errors
+    ///
+    /// If there are several.
+    pub fn field(&self) -> anyhow::Result<Option<&str>> {
+        let fields = self.by.iter().filter_map(|by| match by {
+            LevelOrField::Field(name) => Some(name.as_str()),
+            LevelOrField::Level(_) => None,
+        });
+        match fields.collect::<Vec<_>>()[..] {
+            [] => Ok(None),
+            [field] => Ok(Some(field)),
+            [first, second, ..] => bail!(
+                "--by takes one field of the events, and neither {first} nor {second} is another level"
+            ),
+        }
     }
 
     /// Requests the data that the filters need from the reader.
     pub fn need(&self, options: &mut Options) {
         options.folded.fold_recursion |= self.fold_recursion;
-        let by = |wanted| self.by.contains(&wanted);
+        let by = |wanted| self.has(wanted);
         // A process is named after its main thread if nothing else names it.
         if !self.tid.is_empty() || by(Level::Thread) || by(Level::Process) {
             options.threads = ThreadDetail::Thread;
@@ -171,12 +247,12 @@ impl FilterArgs {
 
     /// Maximum number of levels that are put at the root of stacks.
     pub fn count_of_levels(&self) -> usize {
-        let host = self.merge && !self.by.contains(&Level::Host);
+        let host = self.merge && !self.has(Level::Host);
         self.by.len() + usize::from(host) + usize::from(is_apart(&self.pid) || is_apart(&self.tid))
     }
 
     fn levels(&self, profile: &Profile) -> Vec<Level> {
-        let mut levels = self.by.clone();
+        let mut levels: Vec<Level> = self.by.iter().map(LevelOrField::level).collect();
         if self.merge && !levels.contains(&Level::Host) {
             levels.insert(0, Level::Host);
         }

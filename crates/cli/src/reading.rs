@@ -154,6 +154,7 @@ impl ReadArgs {
             ..options
         };
         self.filters.need(&mut options);
+        options.field = self.filters.field()?.map(str::to_owned);
         let Inputs { list: inputs, found } = inputs;
         let inputs = if self.filters.merge() { label_all(inputs) } else { inputs };
         // Names of functions in each input, if there are several.
@@ -168,6 +169,14 @@ impl ReadArgs {
         };
         if let Some(path) = found {
             say_read(path, &profile);
+        }
+        if let Some(field) = &options.field
+            && profile.threads.iter().all(|of| of.field.is_empty())
+        {
+            bail!(
+                "no event that is counted has a field '{field}' (`pyrograph script` shows their fields); --by also takes process, \
+                 pool, thread, cpu, cgroup, cmdline, host and event"
+            );
         }
         for (kind, line) in warnings.lines() {
             match kind {

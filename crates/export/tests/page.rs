@@ -59,7 +59,16 @@ fn thread(rng: &mut TestRng, profile: &mut Profile) -> ThreadId {
     let [process, name, host, cgroup, command_line] = [(); 5].map(|()| text(rng));
     let pid = optional(rng, |rng| [-1, 0, 7, i32::MAX, i32::MIN][rng.random_range(0..5)]);
     let tid = optional(rng, |rng| rng.random());
-    profile.threads.intern(Thread { pid, tid, process, name, host, cgroup, command_line })
+    profile.threads.intern(Thread {
+        pid,
+        tid,
+        process,
+        name,
+        host,
+        cgroup,
+        command_line,
+        ..Thread::default()
+    })
 }
 
 fn address(rng: &mut TestRng, profile: &mut Profile) -> AddressId {

@@ -107,6 +107,9 @@ pub struct Options {
     /// Event to count, as the input spells it, with or without modifiers (`cycles` also selects `cycles:u`); the default
     /// is the first event.
     pub event: Option<String>,
+    /// Tell samples apart by this field of their events, as a tracepoint's ([`Thread::field`](pyrograph_profile::Thread::field)).
+    /// For readers of recordings by `perf`.
+    pub field: Option<String>,
     /// Read all events, each into a column of its own that counts samples. Only for readers that [support
     /// this](Reader::reads_each_event).
     pub each_event: bool,
@@ -135,6 +138,7 @@ impl Default for Options {
             count: Count::default(),
             from: None,
             event: None,
+            field: None,
             each_event: false,
             unit: None,
             unknown_addresses: false,

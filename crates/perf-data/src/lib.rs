@@ -5,6 +5,7 @@ mod damage;
 mod details;
 mod events;
 mod features;
+mod field;
 mod fields;
 mod files;
 mod group_counts;

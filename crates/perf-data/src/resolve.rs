@@ -8,6 +8,7 @@ use pyrograph_resolve::{Arch, Feed, Files, NATIVE, Rename, Resolved, Resolver};
 use pyrograph_symbol::Options as SymbolOptions;
 
 use crate::events::Event;
+use crate::field::FieldOfEvents;
 use crate::files::RecordedFiles;
 use crate::group_counts::Counts;
 use crate::lost::Losses;
@@ -22,6 +23,8 @@ pub struct ResolveOptions {
     pub keep_times: bool,
     /// Level of detail at which threads are distinguished.
     pub threads: ThreadDetail,
+    /// Tell samples apart by this field of their tracepoint.
+    pub field: Option<String>,
     /// Name functions that have no symbol by their address.
     pub unknown_addresses: bool,
     /// Keep the address of each sample's leaf, to identify the instruction.
@@ -101,7 +104,8 @@ fn resolve(
     }
     resolver.resolve(recording, workers(options), |feed| {
         let (counts, losses) = (Counts::default(), Losses::default());
-        let mut follow = Follow { recording, chosen, count_samples, counts, losses };
+        let field = options.field.as_deref().map(|name| FieldOfEvents::new(recording, name));
+        let mut follow = Follow { recording, chosen, count_samples, field, counts, losses };
         for (_, place) in index {
             follow.record(place, feed);
         }
@@ -155,6 +159,7 @@ struct Follow<'a> {
     recording: &'a Recording,
     chosen: usize,
     count_samples: bool,
+    field: Option<FieldOfEvents<'a>>,
     counts: Counts,
     losses: Losses,
 }
@@ -186,7 +191,9 @@ impl Follow<'_> {
             {
                 feed.in_cgroup(pid, cgroup);
             }
-            feed.sample(pid, tid, number, if self.count_samples { 1 } else { value });
+            let value = if self.count_samples { 1 } else { value };
+            let field = self.field.as_ref().and_then(|field| field.text(place, bytes));
+            feed.sample(pid, tid, field.as_deref(), number, value);
         }
     }
 

@@ -143,7 +143,7 @@ fn stacks(
                             names.of(sample.id.pid, sample.id.tid))));
                 if is_kept {
                     let (pid, tid) = event.pid_tid(bytes);
-                    feed.sample(pid, tid, number, 1);
+                    feed.sample(pid, tid, None, number, 1);
                 }
                 continue;
             }

@@ -2,6 +2,7 @@
 
 use pyrograph_event::{Record, Sample, type_id};
 
+use crate::events::Event;
 use crate::lost::Losses;
 use crate::names::Names;
 use crate::recording::{Place, Recording};
@@ -27,11 +28,8 @@ impl Recording {
 
 fn events(recording: &Recording, on_event: &mut dyn FnMut(&TraceEvent<'_>)) -> Unread {
     let tracepoints = tracing::parse(&recording.tracing_data, recording.order());
-    let tracepoint_of = |event: &crate::events::Event| {
-        let is_it = |tracepoint: &&Tracepoint| tracepoint.id == event.attr.config;
-        (event.attr.type_ == type_id::TRACEPOINT).then(|| tracepoints.iter().find(is_it)).flatten()
-    };
-    let of_event: Vec<_> = recording.events.list.iter().map(tracepoint_of).collect();
+    let events = recording.events.list.iter();
+    let of_event: Vec<_> = events.map(|event| tracepoint_of(event, &tracepoints)).collect();
     let mut names = Names::default();
     let (mut losses, mut unreadable) = (Losses::default(), 0);
     for &(_, place) in &recording.index {
@@ -54,6 +52,12 @@ fn events(recording: &Recording, on_event: &mut dyn FnMut(&TraceEvent<'_>)) -> U
         }
     }
     Unread { lost: losses.total(), unreadable }
+}
+
+/// The tracepoint of an event, if it is one.
+pub(crate) fn tracepoint_of<'a>(event: &Event, all: &'a [Tracepoint]) -> Option<&'a Tracepoint> {
+    let is_it = |tracepoint: &&Tracepoint| tracepoint.id == event.attr.config;
+    (event.attr.type_ == type_id::TRACEPOINT).then(|| all.iter().find(is_it)).flatten()
 }
 
 fn trace_event<'a>(

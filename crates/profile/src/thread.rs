@@ -22,18 +22,20 @@ pub struct Thread {
     /// Command line of the process, quoted for a shell: `python3 /srv/mailer.py 'a b'`. Empty if not known, and for
     /// kernel threads.
     pub command_line: StringId,
+    /// A field of the thread's events with its value, if events were told apart by it: `addr=0x10`. Else empty.
+    pub field: StringId,
 }
 
 impl Thread {
     /// Returns all strings of the thread.
-    pub fn texts(self) -> [StringId; 5] {
-        [self.process, self.name, self.host, self.cgroup, self.command_line]
+    pub fn texts(self) -> [StringId; 6] {
+        [self.process, self.name, self.host, self.cgroup, self.command_line, self.field]
     }
 
     /// Returns the thread with the identifiers of its strings replaced.
     pub fn map_texts(self, map: impl FnMut(StringId) -> StringId) -> Self {
-        let [process, name, host, cgroup, command_line] = self.texts().map(map);
-        Self { process, name, host, cgroup, command_line, ..self }
+        let [process, name, host, cgroup, command_line, field] = self.texts().map(map);
+        Self { process, name, host, cgroup, command_line, field, ..self }
     }
 }
 

@@ -99,11 +99,16 @@ impl<F: Files> Feed<'_, F> {
         self.resolver.record(record);
     }
 
-    /// Accepts a sample: its process and thread, its place in the source, and its value.
-    pub fn sample(&mut self, pid: i32, tid: i32, place: u64, value: u64) {
+    /// Accepts a sample: its process and thread, the field by which it is told apart with its value, its place in the
+    /// source, and its value.
+    pub fn sample(&mut self, pid: i32, tid: i32, field: Option<&str>, place: u64, value: u64) {
         let (thread, process) = match self.last {
             Some((last, found)) if last == (pid, tid) => found,
             _ => self.look_up(pid, tid),
+        };
+        let thread = match field {
+            Some(field) => self.resolver.with_field(thread, field),
+            None => thread,
         };
         self.batch.items.push(Item { place, value, thread, process });
         if self.batch.items.len() == BATCH {

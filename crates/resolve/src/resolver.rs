@@ -508,6 +508,18 @@ impl<F: Files> Resolver<F> {
         is_kept.then(|| self.processes.command_line(pid, || self.files.command_line(pid))).flatten()
     }
 
+    /// The same thread, for events whose field has some value.
+    pub(crate) fn with_field(&mut self, thread: ThreadId, field: &str) -> ThreadId {
+        let is_full = self.settler.is_full();
+        let strings = &mut self.profile.strings;
+        let field = match strings.find(field) {
+            None if is_full => strings.intern(NAME_LEFT_OUT),
+            known => known.unwrap_or_else(|| strings.intern(field)),
+        };
+        let thread = Thread { field, ..self.profile.threads.get(thread) };
+        self.profile.threads.intern(thread)
+    }
+
     /// The thread with these numbers, as far as threads are distinguished by them, and these names of its process and
     /// itself.
     pub(crate) fn thread_named(

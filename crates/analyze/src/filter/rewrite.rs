@@ -109,6 +109,7 @@ fn check_level(level: Level, profile: &Profile) -> Result<(), FilterError> {
         Level::Host => threads.any(|of| !of.host.is_empty()),
         Level::Cgroup => threads.any(|of| !of.cgroup.is_empty()),
         Level::CommandLine => threads.any(|of| !of.command_line.is_empty()),
+        Level::Field => threads.any(|of| !of.field.is_empty()),
         Level::Cpu => profile.samples.iter().any(|sample| sample.cpu.is_some()),
         Level::Event => profile.value_types.iter().all(same),
     };
@@ -286,6 +287,7 @@ impl Roots {
                         Level::Thread => by_thread.names.get(by_thread.threads[id.index()]),
                         Level::Pool => by_pool.names.get(by_pool.threads[id.index()]),
                         Level::Host => profile.strings.get(profile.threads.get(id).host),
+                        Level::Field => profile.strings.get(profile.threads.get(id).field),
                         Level::Cgroup => profile.strings.get(profile.threads.get(id).cgroup),
                         Level::CommandLine => {
                             let of = profile.threads.get(id);

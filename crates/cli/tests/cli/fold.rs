@@ -59,6 +59,34 @@ fn options_of_the_established_collapser() {
 }
 
 #[test]
+fn events_are_told_apart_by_a_field() {
+    let event = |fields: &str| {
+        format!(
+            "app 12/13 [000] 1.5: probe_app:work: (4a1) {fields}\n\t 4a1 work+0x1 (/bin/app)\n\n"
+        )
+    };
+    let text = [event("len=5 name=\"a b\""), event("len=7 name=\"c\""), event("len=5")].concat();
+    let stack = |root: &str, count| format!("{root};app;work {count}\n");
+    check(&["--by", "len"], text.as_bytes(), 0, &(stack("len=5", 2) + &stack("len=7", 1)), "");
+    let unknown = stack("[unknown]", 1);
+    let names = unknown + &stack("name=a b", 1) + &stack("name=c", 1);
+    check(&["--by", "name"], text.as_bytes(), 0, &names, "");
+    check(
+        &["--by", "cpu,len"],
+        text.as_bytes(),
+        0,
+        "CPU 0;len=5;app;work 2\nCPU 0;len=7;app;work 1\n",
+        "",
+    );
+    let said = |by: &str| {
+        String::from_utf8_lossy(&fold(&["--by", by], text.as_bytes()).stderr).into_owned()
+    };
+    assert!(said("length").contains("no event that is counted has a field 'length'"));
+    assert!(said("len,name").contains("--by takes one field"));
+    assert!(said("a-b").contains("invalid value 'a-b'"));
+}
+
+#[test]
 fn options_without_anything_to_work_on_are_named() {
     let said = |option: &str, input: &[u8]| without_counts(&fold(&[option], input).stderr);
     for option in ["--kernel", "--jit", "--addrs", "--srcline", "--inline"] {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::process::Command;
 
+use crate::common::perf::{perf_script, run_perf, with_perf_as_root};
 use crate::common::{compile, is_root, pyrograph, text};
 use crate::values::{by_root, stat};
 
@@ -185,6 +186,35 @@ fn a_line_and_its_pointer_are_followed_through_an_array() {
     let (low, high) = (edge(rows.split(' ').next()), edge(rows.rsplit(' ').next()));
     assert!((high - low - ARRAY as f64).abs() < 0.1 * ARRAY as f64, "{low} to {high}");
     assert!(picture.contains(&format!("n = {}", grouped(expect))), "{picture}");
+}
+
+/// What perf has recorded is told apart by a field, by its data and by its text.
+#[test]
+fn recordings_of_perf_are_told_apart_by_a_field() {
+    with_perf_as_root("recordings_of_perf_are_told_apart_by_a_field", |folder| {
+        let (data, script) = (folder.join("x.data"), "dd if=/dev/zero of=/dev/null status=none");
+        let script = format!("{script} bs=700 count=50; {script} bs=300 count=20");
+        let mut perf = Command::new("perf");
+        perf.args(["record", "-q", "-g", "-e", "syscalls:sys_enter_write", "-o"]).arg(&data);
+        run_perf(perf.args(["--", "sh", "-c", &script]));
+        let fold = |input: &std::path::Path| {
+            let output = pyrograph().args(["fold", "--by", "count"]).arg(input).output();
+            let output = output.expect("pyrograph runs");
+            assert!(output.status.success(), "{}", text(&output.stderr));
+            let mut sums = BTreeMap::new();
+            for line in text(&output.stdout).lines() {
+                let (stack, count) = line.rsplit_once(' ').expect("a count");
+                let root = stack.split(';').next().expect("a root").to_owned();
+                *sums.entry(root).or_insert(0) += count.parse::<u64>().expect("a number");
+            }
+            sums
+        };
+        let roots = |roots: [(&str, u64); 2]| roots.map(|(root, sum)| (root.to_owned(), sum));
+        assert_eq!(fold(&data), roots([("count=300", 20), ("count=700", 50)]).into());
+        // Its text has numbers as they are printed.
+        let printed = roots([("count=0x0000012c", 20), ("count=0x000002bc", 50)]);
+        assert_eq!(fold(&perf_script(&data, &[])), printed.into());
+    });
 }
 
 fn grouped(number: u64) -> String {

@@ -391,6 +391,7 @@ fn threads(
             host: text(texts, hosts.next()?)?,
             cgroup: text(texts, cgroups.next()?)?,
             command_line: text(texts, command_lines.next()?)?,
+            field: StringId::EMPTY,
         };
         threads.push(rows.thread(profile, thread));
     }

@@ -58,6 +58,7 @@ impl Reader for PerfData {
             count_samples: options.count == Count::Samples,
             keep_times: options.detail == Detail::Samples,
             threads: options.threads,
+            field: options.field.clone(),
             unknown_addresses: options.unknown_addresses,
             instructions: options.instructions,
             workers: options.workers,

@@ -257,6 +257,7 @@ impl Joined {
         let thread = Thread {
             process: self.string(tables, thread.process),
             name: self.string(tables, thread.name),
+            field: self.string(tables, thread.field),
             ..thread
         };
         let known = self.profile.threads.intern(thread);

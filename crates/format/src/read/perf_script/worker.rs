@@ -7,6 +7,7 @@ use hashbrown::HashMap;
 use memchr::memmem;
 use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, StackId, StringId, Thread, ThreadId};
 
+use super::arguments::arguments;
 use super::functions::Functions;
 use super::header::{self, Header, Layout};
 use crate::byte_cache::ByteCache;
@@ -465,7 +466,27 @@ impl<'a> Worker<'a> {
         self.last_event
     }
 
+    /// The thread of a sample, and of its event's field if samples are told apart by one.
     fn thread(&mut self, header: &Header<'_>, text: &[u8], place: usize) -> ThreadId {
+        let thread = self.thread_named(header, text, place);
+        match &self.options.field {
+            Some(field) => self.with_field(thread, field, header),
+            None => thread,
+        }
+    }
+
+    fn with_field(&mut self, thread: ThreadId, field: &str, header: &Header<'_>) -> ThreadId {
+        let (event, rest) =
+            (String::from_utf8_lossy(header.event), String::from_utf8_lossy(header.rest));
+        let fields = arguments(&event, &rest);
+        let found = fields.iter().find(|of| of.name == field);
+        let Some(value) = found.map(|of| format!("{field}={}", of.value)) else { return thread };
+        let field = self.part.tables.strings.intern(&value);
+        let thread = Thread { field, ..self.part.tables.threads.get(thread) };
+        self.part.tables.threads.intern(thread)
+    }
+
+    fn thread_named(&mut self, header: &Header<'_>, text: &[u8], place: usize) -> ThreadId {
         if header.who.is_empty() {
             return ThreadId::UNKNOWN;
         }
