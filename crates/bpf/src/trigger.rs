@@ -62,7 +62,7 @@ impl Programs for Trigger {
                 Some(Probed::Kernel) => &["on_kernel_probe"],
             },
             Self::Function { .. } | Self::Places { .. } => &["on_uprobe"],
-            Self::KernelFunction { .. } => &["on_kernel_probe"],
+            Self::KernelFunctions { .. } => &["on_kernel_probe"],
             Self::Allocations { live: false, .. } => &["on_allocation"],
             // An allocation whose end is missed would be live for ever, so `free` comes first.
             Self::Allocations { live: true, .. } => &["on_free", "on_given", "on_ask"],
@@ -96,7 +96,7 @@ impl Programs for Trigger {
             | Self::Tracepoint { .. }
             | Self::Function { .. }
             | Self::Places { .. }
-            | Self::KernelFunction { .. }
+            | Self::KernelFunctions { .. }
             | Self::Allocations { live: false, .. }
             | Self::Sockets
             | Self::Values { .. }
@@ -116,7 +116,7 @@ impl Programs for Trigger {
             Self::Tracepoint { .. }
             | Self::Function { .. }
             | Self::Places { .. }
-            | Self::KernelFunction { .. }
+            | Self::KernelFunctions { .. }
             | Self::Calls { measure: Measure::Count, .. } => Some(false),
             // What stands for others has one value of the event by which stacks are kept apart.
             Self::Values { sum, .. } if sum.by.is_none() => Some(false),
@@ -196,7 +196,7 @@ impl Programs for Trigger {
             Self::Function { .. } | Self::Places { .. } => {
                 attach_places(object, "on_uprobe", self, |_| 0, &mut links)?;
             }
-            Self::KernelFunction { .. } => {
+            Self::KernelFunctions { .. } => {
                 attach_places(object, "on_kernel_probe", self, |_| 0, &mut links)?;
             }
             Self::Values { of, values, sum } => {
@@ -280,13 +280,16 @@ pub(crate) fn attach_places(
                 links.push(attach_at(object, name, path, place.offset, options)?);
             }
         }
-        Trigger::KernelFunction { name: function, returns } => {
-            let options = KprobeOpts { cookie: cookie(0), ..KprobeOpts::default() };
-            let link = program(object, name)?.attach_kprobe_with_opts(*returns, function, options);
-            links.push(link.map_err(|error| Error::KernelFunction {
-                name: function.clone(),
-                reason: Reason::of(&error),
-            })?);
+        Trigger::KernelFunctions { names, returns } => {
+            let program = program(object, name)?;
+            for (index, function) in (0u64..).zip(names) {
+                let options = KprobeOpts { cookie: cookie(index), ..KprobeOpts::default() };
+                let link = program.attach_kprobe_with_opts(*returns, function, options);
+                links.push(link.map_err(|error| Error::KernelFunction {
+                    name: function.clone(),
+                    reason: Reason::of(&error),
+                })?);
+            }
         }
         _ => return Err(Error::Lacks { what: "a place in a program for this event" }),
     }

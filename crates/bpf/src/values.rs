@@ -14,10 +14,11 @@ use self::layout::{ProbePlan, SumPlan, ValuePlan};
 use crate::error::Error;
 use crate::object::handle;
 
-/// Number of places of an event: instructions of a program, or 1 for a tracepoint.
+/// Number of places of an event: instructions of a program, functions of the kernel, or 1 for a tracepoint.
 pub(crate) fn places_of(trigger: &Trigger) -> usize {
     match trigger {
         Trigger::Places { places, .. } => places.len(),
+        Trigger::KernelFunctions { names, .. } => names.len(),
         _ => 1,
     }
 }

@@ -38,11 +38,11 @@ pub enum Trigger {
         /// True to trigger on each return of the functions that begin there, instead of on the instructions.
         returns: bool,
     },
-    /// Function of the kernel.
-    KernelFunction {
-        /// Its name.
-        name: String,
-        /// True to trigger on each of its returns instead of its calls.
+    /// Functions of the kernel.
+    KernelFunctions {
+        /// Their names.
+        names: Vec<String>,
+        /// True to trigger on each of their returns instead of their calls.
         returns: bool,
     },
     /// Memory allocation functions of a C library. The counted value is the number of requested bytes.

@@ -10,7 +10,7 @@ pub fn capabilities(trigger: &Trigger) -> Option<String> {
     let more = match trigger {
         Trigger::Values { of, .. } => return capabilities(of),
         Trigger::Function { .. }
-        | Trigger::KernelFunction { .. }
+        | Trigger::KernelFunctions { .. }
         | Trigger::Places { .. }
         | Trigger::Allocations { .. }
         | Trigger::Goroutines { .. } => return None,

@@ -313,6 +313,24 @@ pub enum PlaceError {
         /// The place.
         place: String,
     },
+    /// No function or probe has such a name.
+    #[error("{pattern} matches nothing; `pyrograph list` takes the same pattern")]
+    NoMatch {
+        /// The pattern.
+        pattern: String,
+    },
+    /// A pattern stands for too many functions.
+    #[error(
+        "{pattern} matches {count} functions or probes, and at most {most} are watched at once"
+    )]
+    ManyMatches {
+        /// The pattern.
+        pattern: String,
+        /// Number of what it matches.
+        count: usize,
+        /// As many are watched.
+        most: usize,
+    },
     /// Stacks of several events by their values.
     #[error("stacks are recorded by the values of one event, not of {}", several(events))]
     SeveralEvents {

@@ -35,7 +35,9 @@ pub(crate) fn named(text: &str) -> Option<Result<Trigger, PlaceError>> {
         Some((before, _)) if check(before).is_ok() => {
             Err(PlaceError::ValuesOfPlace { place: text.to_owned() })
         }
-        _ => check(name).map(|()| Trigger::KernelFunction { name: name.to_owned(), returns }),
+        _ => {
+            check(name).map(|()| Trigger::KernelFunctions { names: vec![name.to_owned()], returns })
+        }
     })
 }
 
@@ -53,7 +55,7 @@ pub(crate) fn with_values(
         let asking = Asking::new(wanted)?;
         let types = Types::default();
         let (reads, named) = asking.read(|asked| value(&types, name, returns, asked))?;
-        let trigger = |returns| Trigger::KernelFunction { name: name.to_owned(), returns };
+        let trigger = |returns| Trigger::KernelFunctions { names: vec![name.to_owned()], returns };
         Ok(PlaceWithValues {
             trigger: trigger(returns),
             values: asking.resolve(vec![reads], named)?,
@@ -111,6 +113,22 @@ fn symbols() -> BTreeSet<String> {
         matches!(kind, "t" | "T" | "w" | "W").then(|| words.next().map(str::to_owned))?
     };
     text.lines().filter_map(name).collect()
+}
+
+/// The pattern of `kprobe:PATTERN`.
+pub(crate) fn pattern(text: &str) -> Option<&str> {
+    split(text).map(|(pattern, _)| pattern)
+}
+
+/// Names of the functions that can be watched, as far as the kernel says; else of all.
+pub(crate) fn watchable() -> BTreeSet<String> {
+    // `vfs_read`, `ext4_readdir [ext4]`
+    let listed = std::fs::read_to_string("/sys/kernel/tracing/available_filter_functions");
+    let first = |line: &str| line.split_ascii_whitespace().next().map(str::to_owned);
+    match listed {
+        Ok(text) if !text.is_empty() => text.lines().filter_map(first).collect(),
+        _ => symbols(),
+    }
 }
 
 /// Returns the functions of the kernel (`kprobe:PATTERN`) with their signatures, where the kernel describes them. `None` if the
@@ -217,8 +235,8 @@ mod tests {
         assert!(error("kprobe:vfs_raed").contains("did you mean vfs_read"));
         let found = named("kretprobe:vfs_read").expect("it begins with kretprobe:");
         match (has_probes(), found) {
-            (Ok(()), Ok(Trigger::KernelFunction { name, returns: true })) => {
-                assert_eq!(name, "vfs_read");
+            (Ok(()), Ok(Trigger::KernelFunctions { names, returns: true })) => {
+                assert_eq!(names, ["vfs_read"]);
             }
             (Err(_), Err(PlaceError::NoKernelProbes)) => {}
             (_, found) => panic!("{found:?}"),

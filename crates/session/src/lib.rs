@@ -17,6 +17,7 @@ mod keys;
 mod lifetime;
 mod lost;
 mod malloc;
+mod matching;
 pub mod memory;
 mod message;
 mod needed;

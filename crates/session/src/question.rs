@@ -9,6 +9,7 @@ use crate::calls;
 use crate::error::{Error, PlaceError};
 use crate::goroutines;
 use crate::malloc;
+use crate::matching;
 use crate::places;
 use crate::valued_events::{ValuedEvent, WantedValues, valued_events};
 use crate::values::NamedValue;
@@ -101,6 +102,13 @@ impl Question {
     ///
     /// If there is no such event, file, function or probe.
     pub fn of_event(named: &str) -> Result<Self, Error> {
+        if let Some(names) = matching::expand(named) {
+            let found: Option<Vec<_>> = names?.iter().map(|name| places::named(name)).collect();
+            let places = found.into_iter().flatten().collect::<Result<Vec<_>, _>>()?;
+            let several = || PlaceError::SeveralEvents { events: vec![named.to_owned()] };
+            let trigger = matching::joined(places).ok_or_else(several)?;
+            return Ok(Self::named(named, "count", "hit", trigger));
+        }
         if let Some(place) = places::named(named) {
             return Ok(Self::named(named, "count", "hit", place?));
         }

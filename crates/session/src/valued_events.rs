@@ -7,6 +7,7 @@ use pyrograph_probe::Condition;
 use pyrograph_record::{Event, tracepoint_formats};
 
 use crate::error::{Error, PlaceError};
+use crate::matching;
 use crate::places;
 use crate::source_places::PlaceWithValues;
 use crate::values::{NamedValue, Resolved, Wanted, of_tracepoint};
@@ -97,10 +98,14 @@ pub fn valued_events(texts: &[String], wanted: &WantedValues) -> Result<ValuedEv
             sum: wanted.value.as_deref(),
             frame: wanted.latency,
         };
-        if let Some(place) = places::with_values(name, values) {
-            let place = place?;
-            let shown = if wanted.latency { format!("{name} (ns)") } else { name.to_owned() };
-            found.add(Event::at_place(&shown, place.trigger.clone()), place, wanted.ranges);
+        let names = matching::expand(name).unwrap_or_else(|| Ok(vec![name.to_owned()]))?;
+        let places = names.iter().map(|name| Some((name, places::with_values(name, values)?)));
+        if let Some(places) = places.collect::<Option<Vec<_>>>() {
+            for (name, place) in places {
+                let place = place?;
+                let shown = if wanted.latency { format!("{name} (ns)") } else { name.to_owned() };
+                found.add(Event::at_place(&shown, place.trigger.clone()), place, wanted.ranges);
+            }
             continue;
         }
         for name in name.split(',').filter(|name| !name.is_empty()) {

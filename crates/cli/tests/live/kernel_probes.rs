@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{Folded, is_root, pyrograph, text};
+use crate::common::{Folded, counts, is_root, of, pyrograph, text};
 use crate::values::{by_root, stat};
 
 const BLOCKS: &str = "count=3000";
@@ -49,6 +49,13 @@ fn functions_of_the_kernel_are_counted_by_their_values() {
     // Beside other events, without values.
     let counted = count(&["-e", "kprobe:vfs_read,page-faults,kretprobe:vfs_read"]);
     assert!(counted.said.is_empty() || !counted.said.contains("error"), "{}", counted.said);
+    // A pattern stands for several functions.
+    let events = ["-e", "kprobe:vfs_rea?,page-faults", "-e", "kprobe:vfs_writ*"];
+    let output = pyrograph().args(["stat", "--json"]).args(events).arg("--").args(DD).output();
+    let counted = counts(&output.expect("pyrograph runs"));
+    for event in ["kprobe:vfs_read", "kprobe:vfs_write"] {
+        assert!(of(&counted, event) >= READS as f64, "{event}: {counted:?}");
+    }
     let latency = count(&["-e", "kprobe:vfs_read", "--latency", "--filter", "count == 700"]);
     let calls: u64 = latency.ranges.values().sum();
     assert_eq!(calls, READS.cast_unsigned(), "{}", latency.said);

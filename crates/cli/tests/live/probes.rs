@@ -430,3 +430,43 @@ fn values_that_cannot_be_read_are_refused_with_the_reason() {
         assert!(!output.status.success(), "{values}");
     }
 }
+
+/// Functions by a pattern: each is counted and traced for itself, and together they are one event whose stacks are recorded.
+#[test]
+fn patterns_stand_for_several_functions() {
+    if !is_root("patterns_stand_for_several_functions") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(&["gcc", "-g", "-O0"], "calls_take.c", folder.path());
+    let program = program.to_str().expect("a plain path");
+    let run = |arguments: &[&str]| {
+        let mut command = pyrograph();
+        command.args(arguments).args(["--", program]).current_dir(folder.path());
+        command.output().expect("pyrograph runs")
+    };
+    let place = |function: &str| format!("uprobe:{program}:{function}");
+    let counted = counts(&run(&["stat", "--json", "-e", &format!("page-faults,{}", place("ne*"))]));
+    assert_eq!(of(&counted, &place("nest")), 5.0, "{counted:?}");
+    let counted = counts(&run(&["stat", "--json", "-e", &place("n?p*"), "-e", "page-faults"]));
+    assert_eq!(of(&counted, &place("nap")), 20.0, "{counted:?}");
+    assert!(of(&counted, "page-faults") > 0.0, "{counted:?}");
+    let traced = text(&run(&["trace", "-e", &format!("{} arg1", place("n*"))]).stderr);
+    let lines = |function: &str| {
+        let call = format!("{}(arg1=", place(function));
+        traced.lines().filter(|line| line.contains(&call)).count()
+    };
+    assert_eq!((lines("nap"), lines("nest")), (20, 5), "{traced}");
+    run(&["record", "-u", "-o", "x.folded", "-e", &place("n*")]);
+    let folded = std::fs::read_to_string(folder.path().join("x.folded")).expect("stacks");
+    let ends = |function: &str| {
+        let leaf = format!(";{function}");
+        let stacks = folded.lines().filter_map(|line| line.rsplit_once(' '));
+        let of = stacks.filter(|(stack, _)| stack.ends_with(&leaf));
+        of.map(|(_, count)| count.parse::<u64>().expect("a count")).sum::<u64>()
+    };
+    assert_eq!((ends("nap"), ends("nest")), (20, 5), "{folded}");
+    let said = |event: &str| text(&run(&["stat", "-e", event]).stderr);
+    assert!(said(&place("no_such_*")).contains("matches nothing"));
+    assert!(said("usdt:/bin/sh:*:*").contains("matches nothing"));
+}

@@ -3,6 +3,7 @@
 use pyrograph_record::Event;
 
 use crate::error::Error;
+use crate::matching;
 use crate::places;
 
 /// Parses events to count: a list as [`Event::parse_list`] takes it, whose parts may also be places in programs:
@@ -21,6 +22,25 @@ pub fn counted_events(text: &str) -> Result<Vec<Vec<Event>>, Error> {
         // Names of functions may contain commas, so the longest part that is a place is taken.
         let ends = || std::iter::once(part.len()).chain(part.rmatch_indices(',').map(|(at, _)| at));
         let mut error = None;
+        let matching = ends().find_map(|end| match matching::expand(&part[..end])? {
+            Ok(names) => Some((end, names)),
+            Err(reason) => {
+                error = Some(reason);
+                None
+            }
+        });
+        if let Some((taken, names)) = matching {
+            for name in names {
+                let Some(place) = places::named(&name) else { continue };
+                groups.push(vec![Event::at_place(&name, place?)]);
+            }
+            groups.extend(Event::parse_list(part[taken..].trim_start_matches(','))?);
+            rest = &rest[end..];
+            continue;
+        }
+        if let Some(reason) = error {
+            return Err(reason.into());
+        }
         let place = ends().find_map(|end| match places::named(&part[..end])? {
             Ok(place) => Some((end, Event::at_place(&part[..end], place))),
             Err(reason) => {

@@ -21,8 +21,11 @@ impl Labels {
     /// Labels for a question.
     pub fn new(question: &Question) -> Self {
         let returned = match question.trigger().without_values() {
-            Trigger::Function { name, returns: true, .. }
-            | Trigger::KernelFunction { name, returns: true } => Some(name.clone()),
+            Trigger::Function { name, returns: true, .. } => Some(name.clone()),
+            Trigger::KernelFunctions { names, returns: true } => match &names[..] {
+                [name] => Some(name.clone()),
+                _ => None,
+            },
             _ => None,
         };
         Self { returned, by: question.by().cloned() }

@@ -8,6 +8,7 @@ use pyrograph_probe::Condition;
 use pyrograph_record::{TracepointFormat, tracepoint_formats};
 
 use crate::error::{Error, PlaceError};
+use crate::matching;
 use crate::places;
 use crate::source_places::PlaceWithValues;
 use crate::values::{self, NamedValue, Resolved, Wanted, of_tracepoint};
@@ -45,7 +46,7 @@ impl TracedEvent {
                 None,
                 Trigger::Function { returns: true, .. }
                 | Trigger::Places { returns: true, .. }
-                | Trigger::KernelFunction { returns: true, .. },
+                | Trigger::KernelFunctions { returns: true, .. },
             ) => {
                 let result = data.first_chunk().map_or(0, |word| u64::from_ne_bytes(*word));
                 text = format!("result={result:#x}");
@@ -67,6 +68,14 @@ pub(super) fn events_of(word: &str, filter: Option<&Condition>) -> Result<Vec<Tr
     let mut words = word.split_ascii_whitespace();
     let name = words.next().unwrap_or(word);
     let mut shown: Vec<&str> = words.collect();
+    if let Some(names) = matching::expand(name) {
+        let rest = word.strip_prefix(name).unwrap_or_default();
+        let mut found = Vec::new();
+        for name in names? {
+            found.extend(events_of(&format!("{name}{rest}"), filter)?);
+        }
+        return Ok(found);
+    }
     if shown.is_empty() {
         // Those of a static probe need not be named.
         shown = places::arguments_of(name);
