@@ -111,6 +111,7 @@ pub(super) fn known_events_of(
     pattern: &str,
     sources: &Sources,
 ) -> (Vec<KnownEvent>, Option<EventError>) {
+    let pattern = without_prefix(pattern);
     let is_wanted = |name: &str| matches_pattern(pattern, name);
     let rights = Rights::read();
     let mut events: Vec<KnownEvent> = names::described()
@@ -230,6 +231,7 @@ pub struct TracepointFormat {
 /// If there is none, or tracefs cannot be read.
 pub fn tracepoint_formats(pattern: &str) -> Result<Vec<TracepointFormat>, EventError> {
     let sources = Sources::of_this_machine();
+    let pattern = without_prefix(pattern);
     let all = sources.tracepoints(pattern)?;
     let is_wanted = |name: &str| match pattern.contains(['*', '?']) {
         true => matches(pattern, name),
@@ -284,6 +286,11 @@ fn try_to_count(code: &Code, rights: &Rights) -> Option<Refusal> {
         errno = attempt(0, -1, Some(0))?;
     }
     Some(Refusal::new(errno, rights, || Wanted::Kernel))
+}
+
+/// A tracepoint's name without the word that bpftrace puts before it: `tracepoint:sched:sched_switch`.
+pub(super) fn without_prefix(text: &str) -> &str {
+    text.strip_prefix("tracepoint:").filter(|rest| rest.contains(':')).unwrap_or(text)
 }
 
 /// Returns true if a name matches a pattern with `*` and `?`, or contains a text without these, ignoring case.
@@ -363,6 +370,7 @@ impl Event {
         if !text.contains('*') || text.contains('/') {
             return Ok(vec![Self::parse_with(text, sources)?]);
         }
+        let text = without_prefix(text);
         let unknown = || EventError::Unknown { name: text.to_owned(), near: Vec::new() };
         let mut parts = text.splitn(3, ':');
         let (Some(system), Some(point)) = (parts.next(), parts.next()) else {

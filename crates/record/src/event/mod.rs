@@ -150,6 +150,7 @@ impl Event {
             let modifiers = Modifiers::parse(&name, modifiers)?;
             return Ok(Self { modifiers, code, name, place: None });
         }
+        let text = list::without_prefix(text);
         // `cycles:u` looks like a tracepoint, so known names are tried first.
         let (name, modifiers) = text.split_once(':').unwrap_or((text, ""));
         if let Some((name, code)) = names::find(name).or_else(|| sources.named_event(name)) {
