@@ -9,7 +9,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use libbpf_rs::{Iter, Link, MapCore, MapFlags, Object, libbpf_sys};
-use pyrograph_event::request::Trigger;
+use pyrograph_event::request::{Ends, Trigger};
 use pyrograph_event::values::{EventValues, Sum};
 
 use self::layout::{Config, Owner, RowKey, State};
@@ -40,8 +40,8 @@ pub enum CountedEvent {
     Values {
         /// The place, or the tracepoint.
         trigger: Trigger,
-        /// Returns of the functions whose calls are the place, if the time until then is added up.
-        returns: Option<Box<Trigger>>,
+        /// What ends it, if the time until then is added up.
+        ends: Option<Box<Ends>>,
         /// Its values, and the filter.
         values: EventValues,
         /// Value and key of the sums.
@@ -379,11 +379,10 @@ fn load(options: &EventOptions, cpus: u32) -> Result<Object, Error> {
         ("on_new_task", !options.scope.only_targets),
         ("on_place", !options.events.iter().any(|event| matches!(event, CountedEvent::Place(_)))),
         ("on_place_values", !options.events.iter().any(sums::is_place)),
-        ("on_call_begins", !options.events.iter().any(sums::is_measured)),
-        ("on_call_ends", !options.events.iter().any(sums::is_measured)),
         ("on_tracepoint_values", !options.events.iter().any(sums::is_tracepoint)),
     ]
     .into_iter()
+    .chain(sums::programs_of_times(&options.events).map(|(name, is_used)| (name, !is_used)))
     .filter_map(|(name, is_unused)| is_unused.then_some(name))
     .collect();
     let keyed = !matches!(options.key, CountKey::None | CountKey::Cpu);

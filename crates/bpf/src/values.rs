@@ -130,6 +130,7 @@ fn planned_sum(sum: Sum) -> SumPlan {
         key: index(sum.by),
         value: index(sum.value),
         frame: index(sum.frame),
+        keyed: sum.keyed.into(),
         ..SumPlan::default()
     };
     match sum.ranges {

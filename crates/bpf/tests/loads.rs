@@ -12,7 +12,7 @@ use pyrograph_bpf::{
     Options, SchedKey, SchedOptions, SchedTracer, Scope,
 };
 use pyrograph_event::interpreter::Language;
-use pyrograph_event::request::{GoFunctions, Measure, Trigger, Waits};
+use pyrograph_event::request::{Ends, GoFunctions, Measure, Trigger, Waits};
 use pyrograph_event::traced::EventSource;
 use pyrograph_event::values::{
     Bits, Check, EventValues, Memory, Operator, Pattern, Ranges, ReadBase, ReadNumber, ReadStep,
@@ -72,7 +72,7 @@ fn allocations(live: bool) -> Trigger {
 
 /// Events that are chosen, added up and kept apart by their values.
 fn valued(of: Trigger) -> Trigger {
-    let sum = Sum { by: Some(1), value: Some(0), ranges: Ranges::None, frame: None };
+    let sum = Sum { by: Some(1), value: Some(0), ..Sum::default() };
     Trigger::Values { of: Box::new(of), values: filtered_values(), sum }
 }
 
@@ -262,21 +262,31 @@ fn filtered_values() -> EventValues {
 fn sums() -> Vec<Case> {
     let values = |trigger, ranges| CountedEvent::Values {
         trigger,
-        returns: None,
+        ends: None,
         values: filtered_values(),
-        sum: Sum { by: Some(1), value: Some(0), ranges, frame: None },
+        sum: Sum { by: Some(1), value: Some(0), ranges, ..Sum::default() },
     };
-    let measured = CountedEvent::Values {
-        trigger: function(),
-        returns: Some(Box::new(function())),
-        values: filtered_values(),
-        sum: Sum { by: Some(1), value: None, ranges: Ranges::Powers, frame: Some(0) },
+    let measured = |trigger: fn() -> Trigger, keyed| {
+        let of_call =
+            Sum { by: Some(1), ranges: Ranges::Powers, frame: Some(0), keyed, ..Sum::default() };
+        let ends = match keyed {
+            true => Ends::Event(trigger(), filtered_values(), of_call),
+            false => Ends::Returns(trigger()),
+        };
+        let (ends, values) = (Some(Box::new(ends)), filtered_values());
+        CountedEvent::Values { trigger: trigger(), ends, values, sum: of_call }
     };
     let equal = Ranges::Equal { least: 0, size: 10, count: 10 };
     let options = EventOptions {
         scope: narrow(),
         key: CountKey::Group,
-        events: vec![values(function(), Ranges::Powers), values(tracepoint(), equal), measured],
+        events: vec![
+            values(function(), Ranges::Powers),
+            values(tracepoint(), equal),
+            measured(function, false),
+            measured(function, true),
+            measured(tracepoint, true),
+        ],
         counters: Vec::new(),
     };
     let of_values = case("sums of values, of members".to_owned(), move |cache| {

@@ -72,9 +72,15 @@ pub struct Args {
     #[arg(long, value_name = "VALUE,MIN,MAX,STEP", value_parser = parse_ranges)]
     lhist: Option<(String, Ranges)>,
 
-    /// How long functions take, from their calls to their returns: their calls in ranges of nanoseconds, of powers of two
+    /// How long functions take, from their calls to their returns: their calls in ranges of nanoseconds, of powers of two.
+    /// With --key, the same from one event of -e to another
     #[arg(long, conflicts_with_all = ["value", "hist", "lhist"])]
     latency: bool,
+
+    /// A value that two events have: what the first begins, the second ends (sector of block:block_rq_issue and
+    /// block:block_rq_complete), in whatever thread
+    #[arg(long, value_name = "VALUE", requires = "latency")]
+    key: Option<String>,
 
     /// Count only events for which this is true: 'ret > 0 && comm ~ "ng*"'
     #[arg(long, value_name = "CONDITION", value_parser = parse_condition)]
@@ -168,7 +174,8 @@ impl Args {
             Some(By::Value(by)) => Some(by.clone()),
             _ => None,
         };
-        WantedValues { by, value, ranges, filter: self.filter.take(), latency: self.latency }
+        let (filter, key) = (self.filter.take(), self.key.take());
+        WantedValues { by, value, ranges, filter, latency: self.latency, key }
     }
 
     /// Keys of counts, if they are not values.

@@ -102,6 +102,15 @@ impl Trigger {
     }
 }
 
+/// What ends the time that is measured from an event on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ends {
+    /// The returns of the functions whose calls are the event.
+    Returns(Trigger),
+    /// Another event, with the value by which it is known that it ends the first.
+    Event(Trigger, EventValues, Sum),
+}
+
 /// An instruction in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {

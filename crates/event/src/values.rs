@@ -218,6 +218,8 @@ pub struct Sum {
     /// Index of the value that is the address of the frame (DWARF's CFA): the time of calls until they return is added up, in
     /// nanoseconds, in place of a value.
     pub frame: Option<usize>,
+    /// The value of `frame` is a key that another event has, too, of any thread: the time until then is added up.
+    pub keyed: bool,
 }
 
 /// Ranges of values.

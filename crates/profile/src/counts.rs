@@ -39,6 +39,8 @@ pub struct RangeCount {
     pub first: i64,
     /// The last value of the range; the greatest number if it has none.
     pub last: i64,
+    /// True if the values are times in nanoseconds.
+    pub is_time: bool,
     /// Number of events.
     pub count: u64,
 }

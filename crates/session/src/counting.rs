@@ -392,12 +392,13 @@ impl Counting {
             let readings = self.between(before, &now);
             let in_kernel = self.in_kernel.as_ref();
             let ranges = readings.iter().filter_map(|reading| {
-                let (first, last) = in_kernel?.range(reading)?;
+                let (first, last, is_time) = in_kernel?.range(reading)?;
                 Some(RangeCount {
                     key: self.keys.of(reading),
                     counter: reading.event,
                     first,
                     last,
+                    is_time,
                     count: reading.value.cast_unsigned(),
                 })
             });

@@ -313,6 +313,14 @@ pub enum PlaceError {
         /// The place.
         place: String,
     },
+    /// One event, or more than two, where the time from one to another is measured.
+    #[error(
+        "--key is of two events, of which the first begins what the second ends; there are {count} in -e"
+    )]
+    NotTwoEvents {
+        /// As many are there.
+        count: usize,
+    },
     /// No function or probe has such a name.
     #[error("{pattern} matches nothing; `pyrograph list` takes the same pattern")]
     NoMatch {

@@ -1,6 +1,6 @@
 //! Events that are counted, or whose stacks are recorded, by their values.
 
-use pyrograph_event::request::Trigger;
+use pyrograph_event::request::{Ends, Trigger};
 use pyrograph_event::values::{EventValues, Ranges, Sum};
 use pyrograph_perf_data::Tracepoint;
 use pyrograph_probe::Condition;
@@ -24,8 +24,10 @@ pub struct WantedValues {
     pub ranges: Ranges,
     /// Count only events for which this is true.
     pub filter: Option<Condition>,
-    /// The value is the time until a function returns, in nanoseconds.
+    /// The value is the time until a function returns, in nanoseconds; with `key` the time from one event to another.
     pub latency: bool,
+    /// Value that is the same where what the first event has begun ends with the second.
+    pub key: Option<String>,
 }
 
 impl WantedValues {
@@ -46,12 +48,12 @@ pub struct ValuedEvents {
 #[derive(Clone, Debug)]
 pub(crate) struct ValuedEvent {
     pub trigger: Trigger,
-    /// Where what has begun there ends, if its time is measured.
+    /// What ends it, if the time until then is measured.
     #[cfg_attr(
         not(feature = "bpf"),
         expect(dead_code, reason = "programs in the kernel measure it")
     )]
-    pub returns: Option<Trigger>,
+    pub ends: Option<Ends>,
     pub values: EventValues,
     pub sum: Sum,
     /// The value by which counts are kept apart.
@@ -70,9 +72,9 @@ impl ValuedEvents {
         let ranges = if value.is_some() || frame.is_some() { ranges } else { Ranges::None };
         self.sources.push(ValuedEvent {
             trigger,
-            returns,
+            ends: returns.map(Ends::Returns),
             values,
-            sum: Sum { by, value, ranges, frame },
+            sum: Sum { by, value, ranges, frame, keyed: false },
             key: by.and_then(|by| named.into_iter().nth(by)),
         });
         self.events.push(event);
@@ -86,6 +88,9 @@ impl ValuedEvents {
 ///
 /// If there is no such event, or it has not the values.
 pub fn valued_events(texts: &[String], wanted: &WantedValues) -> Result<ValuedEvents, Error> {
+    if let Some(key) = &wanted.key {
+        return from_one_to_another(texts, wanted, key);
+    }
     let mut found = ValuedEvents::default();
     for text in texts {
         let mut words = text.split_ascii_whitespace();
@@ -97,14 +102,14 @@ pub fn valued_events(texts: &[String], wanted: &WantedValues) -> Result<ValuedEv
             by: wanted.by.as_deref(),
             sum: wanted.value.as_deref(),
             frame: wanted.latency,
+            key: None,
         };
         let names = matching::expand(name).unwrap_or_else(|| Ok(vec![name.to_owned()]))?;
         let places = names.iter().map(|name| Some((name, places::with_values(name, values)?)));
         if let Some(places) = places.collect::<Option<Vec<_>>>() {
             for (name, place) in places {
                 let place = place?;
-                let shown = if wanted.latency { format!("{name} (ns)") } else { name.to_owned() };
-                found.add(Event::at_place(&shown, place.trigger.clone()), place, wanted.ranges);
+                found.add(Event::at_place(name, place.trigger.clone()), place, wanted.ranges);
             }
             continue;
         }
@@ -130,4 +135,58 @@ pub fn valued_events(texts: &[String], wanted: &WantedValues) -> Result<ValuedEv
         }
     }
     Ok(found)
+}
+
+/// Finds two events of which the first begins what the second ends.
+fn from_one_to_another(
+    texts: &[String],
+    wanted: &WantedValues,
+    key: &str,
+) -> Result<ValuedEvents, Error> {
+    let both: Vec<&str> = match texts {
+        [one] => one.split(',').collect(),
+        more => more.iter().map(String::as_str).collect(),
+    };
+    let &[begin, end] = &both[..] else {
+        return Err(PlaceError::NotTwoEvents { count: both.len() }.into());
+    };
+    let of_begin = Wanted {
+        filter: wanted.filter.as_ref(),
+        by: wanted.by.as_deref(),
+        key: Some(key),
+        ..Wanted::default()
+    };
+    let (first, begin) = place_of(begin, of_begin)?;
+    let (second, end) = place_of(end, Wanted { key: Some(key), ..Wanted::default() })?;
+    let ranges = wanted.ranges;
+    let sum =
+        |values: &Resolved| Sum { ranges, frame: values.frame, keyed: true, ..Sum::default() };
+    let ends = Ends::Event(end.trigger, end.values.values.clone(), sum(&end.values));
+    let PlaceWithValues { trigger, values, .. } = begin;
+    let sum = Sum { by: values.by, ..sum(&values) };
+    let event = Event::at_place(&format!("{first} to {second}"), trigger.clone());
+    let key = values.by.and_then(|by| values.named.into_iter().nth(by));
+    let source = ValuedEvent { trigger, ends: Some(ends), values: values.values, sum, key };
+    Ok(ValuedEvents { events: vec![event], sources: vec![source] })
+}
+
+/// One event with the values that are wanted of it, those behind its name among them, and its name.
+fn place_of<'a>(text: &'a str, wanted: Wanted<'_>) -> Result<(&'a str, PlaceWithValues), Error> {
+    let mut words = text.split_ascii_whitespace();
+    let name = words.next().unwrap_or_default();
+    let shown: Vec<&str> = words.collect();
+    let wanted = Wanted { shown: &shown, ..wanted };
+    if let Some(place) = places::with_values(name, wanted) {
+        return Ok((name, place?));
+    }
+    let no_values = || PlaceError::NoValues { event: name.to_owned() };
+    if !name.contains(':') {
+        return Err(no_values().into());
+    }
+    let [of] = &tracepoint_formats(name)?[..] else { return Err(no_values().into()) };
+    let tracepoint = Tracepoint::parse(&of.system, &of.format, size_of::<usize>() as u8);
+    let tracepoint = tracepoint.ok_or_else(no_values)?;
+    let values = of_tracepoint(&tracepoint, wanted)?;
+    let trigger = Trigger::Tracepoint { category: of.system.clone(), name: of.name.clone() };
+    Ok((name, PlaceWithValues { trigger, values, returns: None }))
 }

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use libbpf_rs::{Link, Object};
-use pyrograph_event::request::Trigger;
+use pyrograph_event::request::{Ends, Trigger};
+use pyrograph_event::values::{EventValues, Sum};
 
 use super::CountedEvent;
 use super::layout::{self, UNREAD_KEY};
@@ -41,36 +42,70 @@ pub enum SumKey {
     Unread,
 }
 
-/// Returns true for an event at a place in a program.
+/// Returns true for an event at a place whose values are counted.
 pub fn is_place(event: &CountedEvent) -> bool {
-    matches!(event, CountedEvent::Values { trigger, returns: None, .. } if !is_of_kernel(trigger))
+    matches!(event, CountedEvent::Values { trigger, ends: None, .. } if !is_of_kernel(trigger))
 }
 
-/// Returns true for calls whose time is added up.
-pub fn is_measured(event: &CountedEvent) -> bool {
-    matches!(event, CountedEvent::Values { returns: Some(_), .. })
-}
-
-/// Returns true for an event that is a tracepoint.
+/// Returns true for an event that is a tracepoint whose values are counted.
 pub fn is_tracepoint(event: &CountedEvent) -> bool {
-    matches!(event, CountedEvent::Values { trigger, .. } if is_of_kernel(trigger))
+    matches!(event, CountedEvent::Values { trigger, ends: None, .. } if is_of_kernel(trigger))
+}
+
+/// Programs for the begin and the end of what is measured, each with true if it is needed.
+pub fn programs_of_times(events: &[CountedEvent]) -> impl Iterator<Item = (&'static str, bool)> {
+    let any = |is_it: fn(&Trigger, &Ends) -> bool| {
+        events.iter().any(|event| match event {
+            CountedEvent::Values { trigger, ends: Some(ends), .. } => is_it(trigger, ends),
+            _ => false,
+        })
+    };
+    [
+        ("on_call_begins", any(|trigger, _| !is_of_kernel(trigger))),
+        ("on_tracepoint_begins", any(|trigger, _| is_of_kernel(trigger))),
+        ("on_call_ends", any(|_, ends| matches!(ends, Ends::Returns(_)))),
+        (
+            "on_place_ends",
+            any(|_, ends| matches!(ends, Ends::Event(end, ..) if !is_of_kernel(end))),
+        ),
+        (
+            "on_tracepoint_ends",
+            any(|_, ends| matches!(ends, Ends::Event(end, ..) if is_of_kernel(end))),
+        ),
+    ]
+    .into_iter()
 }
 
 fn is_of_kernel(trigger: &Trigger) -> bool {
     matches!(trigger, Trigger::Tracepoint { .. })
 }
 
+/// The parts of an event that have plans, each with its number of places: itself, and what ends it.
+fn parts(event: &CountedEvent) -> impl Iterator<Item = (usize, &EventValues, Sum)> {
+    let own = match event {
+        CountedEvent::Values { trigger, values, sum, .. } => {
+            Some((places_of(trigger), values, *sum))
+        }
+        _ => None,
+    };
+    let end = match event {
+        CountedEvent::Values { ends: Some(ends), .. } => match &**ends {
+            Ends::Event(trigger, values, sum) => Some((places_of(trigger), values, *sum)),
+            Ends::Returns(_) => None,
+        },
+        _ => None,
+    };
+    own.into_iter().chain(end)
+}
+
 /// Number of rows of a map; `None` for maps that are for other events, and those that are large enough.
 pub fn rows(map: &str, events: &[CountedEvent]) -> Option<usize> {
-    let valued = || {
-        events.iter().filter_map(|event| match event {
-            CountedEvent::Values { trigger, values, .. } => Some((trigger, values)),
-            _ => None,
-        })
-    };
+    let valued = || events.iter().flat_map(parts);
+    let is_measured =
+        |event: &CountedEvent| matches!(event, CountedEvent::Values { ends: Some(_), .. });
     match map {
-        "probe_plans" => Some(valued().map(|(trigger, _)| places_of(trigger)).sum()),
-        "patterns" => Some(values::patterns(valued().map(|(_, values)| values))),
+        "probe_plans" => Some(valued().map(|(places, ..)| places).sum()),
+        "patterns" => Some(values::patterns(valued().map(|(_, values, _)| values))),
         "sums" | "key_texts" | "values_here" if valued().next().is_none() => Some(1),
         "begun_calls" if !events.iter().any(is_measured) => Some(1),
         _ => None,
@@ -81,8 +116,8 @@ pub fn rows(map: &str, events: &[CountedEvent]) -> Option<usize> {
 pub fn set_plans(object: &Object, events: &[CountedEvent]) -> Result<(), Error> {
     let mut plans = Plans::new(object)?;
     for (number, event) in (0u32..).zip(events) {
-        if let CountedEvent::Values { trigger, values, sum, .. } = event {
-            plans.add(number, places_of(trigger), values, Some(*sum))?;
+        for (places, values, sum) in parts(event) {
+            plans.add(number, places, values, Some(sum))?;
         }
     }
     Ok(())
@@ -96,24 +131,42 @@ pub fn attach(
 ) -> Result<(), Error> {
     let mut first = 0u64;
     for event in events {
-        let CountedEvent::Values { trigger, returns, .. } = event else { continue };
-        match trigger {
-            place if let Some(returns) = returns => {
-                // A call whose end is missed would be as long as the next one of its frame, so ends come first.
-                attach_places(object, "on_call_ends", returns, |_| first, links)?;
-                attach_places(object, "on_call_begins", place, |index| first + index, links)?;
+        let CountedEvent::Values { trigger, ends, .. } = event else { continue };
+        let own = first;
+        let end = own + places_of(trigger) as u64;
+        first += parts(event).map(|(places, ..)| places as u64).sum::<u64>();
+        // A call whose end is missed would be as long as the next one of its frame, so ends come first.
+        let (on_place, on_tracepoint) = match ends.as_deref() {
+            None => ("on_place_values", "on_tracepoint_values"),
+            Some(Ends::Returns(returns)) => {
+                attach_places(object, "on_call_ends", returns, |_| own, links)?;
+                ("on_call_begins", "on_tracepoint_begins")
             }
-            Trigger::Tracepoint { category, name } => {
-                let name_of_program = "on_tracepoint_values";
-                links.push(attach_to_data(object, name_of_program, category, name, first)?);
+            Some(Ends::Event(other, ..)) => {
+                attach_at(object, ("on_place_ends", "on_tracepoint_ends"), other, end, links)?;
+                ("on_call_begins", "on_tracepoint_begins")
             }
-            place => {
-                attach_places(object, "on_place_values", place, |index| first + index, links)?;
-            }
-        }
-        first += places_of(trigger) as u64;
+        };
+        attach_at(object, (on_place, on_tracepoint), trigger, own, links)?;
     }
     Ok(())
+}
+
+/// Attaches one of two programs, for places or for tracepoints, with rows from `first` on.
+fn attach_at(
+    object: &Object,
+    (on_place, on_tracepoint): (&'static str, &'static str),
+    trigger: &Trigger,
+    first: u64,
+    links: &mut Vec<Link>,
+) -> Result<(), Error> {
+    match trigger {
+        Trigger::Tracepoint { category, name } => {
+            links.push(attach_to_data(object, on_tracepoint, category, name, first)?);
+            Ok(())
+        }
+        place => attach_places(object, on_place, place, |index| first + index, links),
+    }
 }
 
 /// Returns the sums so far.

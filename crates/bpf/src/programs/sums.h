@@ -126,7 +126,8 @@ int on_place_values(struct event_context *ctx)
 	return 0;
 }
 
-// A call that has not returned: of a thread, an event, and the address of its frame, so that calls within calls are others.
+// What has begun and not ended: a call, of a thread, by the address of its frame, so that calls within calls are others; or an
+// event of whatever thread, by a key.
 struct call_key {
 	u64 thread;
 	u64 frame;
@@ -147,22 +148,72 @@ struct {
 	__type(value, struct begun_call);
 } begun_calls SEC(".maps");
 
-// Notes a call that is wanted, with its values.
+// By what the end of an event is found. Returns false if it could not be read.
+static __always_inline int find_call(struct call_key *call, struct probe_plan *plan, struct values *values)
+{
+	u32 frame = plan->sum.frame;
+
+	if (!was_read(values, frame))
+		return 0;
+	call->event = plan->event;
+	if (plan->sum.keyed) {
+		call->frame = key_of_value(plan, values, frame);
+		return 1;
+	}
+	call->thread = bpf_get_current_pid_tgid();
+	call->frame = values->all[index_below(MAX_READS, frame)];
+	return 1;
+}
+
+// Notes an event that is wanted, with its values.
 __noinline int begin_call(struct probe_plan *plan, struct values *values, u32 root)
 {
-	struct call_key call = { .thread = bpf_get_current_pid_tgid() };
 	struct begun_call begun = {};
+	struct call_key call = {};
 
-	if (!plan || !values)
+	if (!plan || !values || !find_call(&call, plan, values))
 		return 0;
-	if (!was_read(values, plan->sum.frame))
-		return 0;
-	call.frame = values->all[index_below(MAX_READS, plan->sum.frame)];
-	call.event = plan->event;
 	key_of_sum(&begun.key, plan, values, root);
 	begun.time = bpf_ktime_get_ns();
 	if (bpf_map_update_elem(&begun_calls, &call, &begun, BPF_ANY))
 		__sync_fetch_and_add(&state.lost, 1);
+	return 0;
+}
+
+// Adds up the time of what has ended, if its begin is known.
+static __always_inline void end_call(struct probe_plan *plan, struct call_key *call)
+{
+	struct begun_call *begun = bpf_map_lookup_elem(&begun_calls, call);
+	struct sum_key key;
+	u64 took;
+
+	if (!begun)
+		return;
+	took = bpf_ktime_get_ns() - begun->time;
+	key = begun->key;
+	bpf_map_delete_elem(&begun_calls, call);
+	key.range = plan->sum.ranges ? range_of(&plan->sum, took) : 0;
+	add_to_sum(&key, took);
+}
+
+static __always_inline void begin_event(struct probe_plan *plan, struct values *values, u32 root)
+{
+	read_values(plan, values);
+	if (is_wanted_event(plan, values))
+		begin_call(plan, values, root);
+	give_values_back(values);
+}
+
+// Ends what has begun by the same key.
+__noinline int end_keyed(struct probe_plan *plan, struct values *values)
+{
+	struct call_key call = {};
+
+	if (!plan || !values)
+		return 0;
+	read_values(plan, values);
+	if (find_call(&call, plan, values))
+		end_call(plan, &call);
 	return 0;
 }
 
@@ -178,10 +229,7 @@ int on_call_begins(struct event_context *ctx)
 	if (!values)
 		return 0;
 	note_registers(ctx, values->registers);
-	read_values(plan, values);
-	if (is_wanted_event(plan, values))
-		begin_call(plan, values, root);
-	give_values_back(values);
+	begin_event(plan, values, root);
 	return 0;
 }
 
@@ -191,24 +239,64 @@ int on_call_ends(struct event_context *ctx)
 {
 	struct call_key call = { .thread = bpf_get_current_pid_tgid(), .frame = ctx->sp };
 	u32 row = bpf_get_attach_cookie(ctx);
-	struct begun_call *begun;
 	struct probe_plan *plan;
-	struct sum_key key;
-	u64 took;
 
 	plan = bpf_map_lookup_elem(&probe_plans, &row);
 	if (!state.on || !plan)
 		return 0;
 	call.event = plan->event;
-	begun = bpf_map_lookup_elem(&begun_calls, &call);
-	if (!begun)
-		return 0;
-	took = bpf_ktime_get_ns() - begun->time;
-	key = begun->key;
-	bpf_map_delete_elem(&begun_calls, &call);
-	key.range = plan->sum.ranges ? range_of(&plan->sum, took) : 0;
-	add_to_sum(&key, took);
+	end_call(plan, &call);
 	return 0;
+}
+
+// What a place has begun ends at another one, by a key. Whoever comes there: a request may be another thread's then.
+SEC("uprobe")
+int on_place_ends(struct event_context *ctx)
+{
+	struct probe_plan *plan;
+	struct values *values;
+
+	if (!state.on)
+		return 0;
+	values = take_values_for(bpf_get_attach_cookie(ctx), &plan);
+	if (!values)
+		return 0;
+	note_registers(ctx, values->registers);
+	end_keyed(plan, values);
+	give_values_back(values);
+	return 0;
+}
+
+SEC("tracepoint")
+int on_tracepoint_ends(void *ctx)
+{
+	struct probe_plan *plan;
+	struct values *values;
+
+	if (!state.on)
+		return 1;
+	values = take_values_for(bpf_get_attach_cookie(ctx), &plan);
+	if (!values)
+		return 1;
+	note_data(ctx, values->registers);
+	end_keyed(plan, values);
+	give_values_back(values);
+	return 1;
+}
+
+SEC("tracepoint")
+int on_tracepoint_begins(void *ctx)
+{
+	struct probe_plan *plan;
+	struct values *values;
+	u32 root;
+
+	values = begin_values(bpf_get_attach_cookie(ctx), &plan, &root);
+	if (!values)
+		return 1;
+	note_data(ctx, values->registers);
+	begin_event(plan, values, root);
+	return 1;
 }
 
 // Whoever else listens to a tracepoint gets it, too: always 1.

@@ -132,9 +132,11 @@ struct sum_plan {
 	// The value that is added up; NO_VALUE: events are counted.
 	u32 value;
 	u32 ranges;
-	// The value that is the address of the frame, of calls whose time until they return is added up; else NO_VALUE.
+	// The value by which the end of an event is found whose time until then is added up: the address of a call's frame, or a
+	// key that both have; else NO_VALUE.
 	u32 frame;
-	u32 pad;
+	// It is a key, and the end may be another thread's.
+	u32 keyed;
 	// Of ranges of equal size: where the first begins, their size and their number.
 	s64 least;
 	u64 size;

@@ -86,7 +86,7 @@ pub struct SumPlan {
     pub value: u32,
     pub ranges: u32,
     pub frame: u32,
-    pub pad: u32,
+    pub keyed: u32,
     pub least: i64,
     pub size: u64,
     pub count: u64,
@@ -135,7 +135,7 @@ mod tests {
                 layout!("read_number": ReadNumber { number, base, count, steps }),
                 layout!("value_plan": ValuePlan { value, length, kind, first, bits, is_signed, of_kernel }),
                 layout!("check": Check { kind, value, operator, is_signed, number, stays, pattern }),
-                layout!("sum_plan": SumPlan { by, key, value, ranges, frame, pad, least, size, count }),
+                layout!("sum_plan": SumPlan { by, key, value, ranges, frame, keyed, least, size, count }),
                 layout!("key_text": KeyText { length, all, bytes }),
                 layout!("probe_plan": ProbePlan { event, count, checks, hidden, values, filter, sum }),
             ]

@@ -307,10 +307,10 @@ fn values_are_counted_in_ranges() {
         .output()
         .expect("pyrograph runs");
     let lines = text(&output.stdout);
-    let events = |line: &str| line.rsplit(',').next().and_then(|count| count.parse::<u64>().ok());
+    let events = |line: &str| line.rsplit(',').nth(1).and_then(|count| count.parse::<u64>().ok());
     let is_range = |line: &&str| line.contains(",uprobe:");
     let all: u64 = lines.lines().filter(is_range).filter_map(events).sum();
-    assert!(lines.contains("seconds,key,event,first,last,events"), "{lines}");
+    assert!(lines.contains("seconds,key,event,first,last,events,unit"), "{lines}");
     assert_eq!(all, 240, "{lines}");
 }
 

@@ -65,6 +65,56 @@ fn calls_take_as_long_as_they_sleep() {
     }
 }
 
+/// What one thread begins and another ends is found by a number, or by a text.
+#[test]
+fn times_between_two_events_are_found_by_a_key() {
+    if !is_root("times_between_two_events_are_found_by_a_key") {
+        return;
+    }
+    const MS: i64 = 1_000_000;
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(&["gcc", "-g", "-O1", "-pthread"], "handed_over.c", folder.path());
+    let program = program.to_str().expect("a plain path").to_owned();
+    let place = |function: &str| format!("uprobe:{program}:{function}");
+    for (begin, end) in
+        [("key=request->id", "key=number"), ("key=request->name:string", "key=called:string")]
+    {
+        let (begin, end) =
+            (format!("{} {begin}", place("begins")), format!("{} {end}", place("ends")));
+        let measure = |more: &[&str]| {
+            let arguments =
+                [&["-e", &begin, "-e", &end, "--latency", "--key", "key"], more].concat();
+            let counted = stat(folder.path(), &[&program], &arguments);
+            assert!(!counted.ranges.is_empty(), "{}", counted.said);
+            move |key: &str, from: i64| -> u64 {
+                let of = |((of, first), count): (&(String, Option<i64>), &u64)| {
+                    (of == key && first.is_some_and(|first| first >= from)).then_some(*count)
+                };
+                counted.ranges.iter().filter_map(of).sum()
+            }
+        };
+        let found = measure(&["--by", "request->kind:string"]);
+        assert_eq!((found("fast", MS / 2), found("fast", 0)), (10, 10), "{begin}");
+        assert_eq!((found("slow", 8 * MS), found("slow", 0)), (10, 10), "{begin}");
+        // A machine that is busy lets some sleep for longer.
+        assert!(found("fast", 8 * MS) < 8, "{begin}");
+        let found = measure(&["--filter", "request->microseconds > 5000"]);
+        assert_eq!((found("", 8 * MS), found("", 0)), (10, 10), "{begin}");
+    }
+    // Tracepoints: from the start of a process to its end.
+    let events =
+        ["-e", "sched:sched_process_fork key=child_pid", "-e", "sched:sched_process_exit key=pid"];
+    let arguments = [&events[..], &["--latency", "--key", "key"]].concat();
+    let counted = stat(folder.path(), &["sh", "-c", "sleep 0.1; sleep 0.1; true"], &arguments);
+    let long = |((_, first), count): (&(String, Option<i64>), &u64)| {
+        first.is_some_and(|first| first >= 60 * MS).then_some(*count)
+    };
+    assert_eq!(counted.ranges.iter().filter_map(long).sum::<u64>(), 2, "{}", counted.said);
+    let refused =
+        stat(folder.path(), &["true"], &["-e", &place("ends"), "--latency", "--key", "number"]);
+    assert!(refused.said.contains("there are 1 in -e"), "{}", refused.said);
+}
+
 #[test]
 fn arguments_of_static_probes_are_what_the_program_hands_over() {
     if !is_root("arguments_of_static_probes_are_what_the_program_hands_over") {

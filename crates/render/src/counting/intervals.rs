@@ -76,7 +76,7 @@ impl IntervalTable {
         }
         if self.style == CountStyle::Csv && (self.has_ranges || !summary.ranges.is_empty()) {
             if !self.has_ranges {
-                write!(out, "seconds,key,event,first,last,events\r\n")?;
+                write!(out, "seconds,key,event,first,last,events,unit\r\n")?;
             }
             self.has_ranges = true;
             let at = format!("{at:.6},");

@@ -6,7 +6,7 @@ use pyrograph_analyze::CountSummary;
 use pyrograph_profile::RangeCount;
 use serde_json::{Value, json};
 
-use super::name_of;
+use super::{name_of, value};
 use crate::csv::field;
 use crate::table::{Table, heads};
 use crate::units::grouped;
@@ -31,18 +31,28 @@ pub(super) fn text(summary: &CountSummary, out: &mut dyn Write) -> io::Result<()
     Ok(())
 }
 
+fn event_of(summary: &CountSummary, range: &RangeCount) -> String {
+    summary.counters.get(range.counter).map(name_of).unwrap_or_default()
+}
+
 fn title(summary: &CountSummary, of: &RangeCount) -> String {
-    let event = summary.counters.get(of.counter).map(name_of).unwrap_or_default();
+    let event = event_of(summary, of);
     if of.key.is_empty() { event } else { format!("{}  {event}", of.key) }
 }
 
-/// A range: `16 to 31`, `0`, `below -10`, `100 and more`.
+/// A range: `16 to 31`, `0`, `below -10`, `100 and more`, `524.288 µs to 1.049 ms`.
 fn span(range: &RangeCount) -> String {
+    let text = |bound: i64| match range.is_time {
+        true => value(bound as f64, "ns"),
+        false => bound.to_string(),
+    };
     match (range.first, range.last) {
-        (first, last) if first == last => first.to_string(),
-        (i64::MIN, last) => format!("below {}", last.saturating_add(1)),
-        (first, i64::MAX) => format!("{first} and more"),
-        (first, last) => format!("{first} to {last}"),
+        (first, last) if first == last => text(first),
+        (i64::MIN, last) => format!("below {}", text(last.saturating_add(1))),
+        (first, i64::MAX) => format!("{} and more", text(first)),
+        // Times are no whole numbers: a range ends where the next one begins.
+        (first, last) if range.is_time => format!("{} to {}", text(first), text(last + 1)),
+        (first, last) => format!("{} to {}", text(first), text(last)),
     }
 }
 
@@ -51,7 +61,7 @@ pub(super) fn table(summary: &CountSummary) -> Table {
     let (heads, numeric) =
         heads(&[("", false), ("event", false), ("values", true), ("events", true)]);
     let row = |range: &RangeCount| {
-        let event = summary.counters.get(range.counter).map(name_of).unwrap_or_default();
+        let event = event_of(summary, range);
         vec![range.key.clone(), event, span(range), grouped(range.count)]
     };
     let rows = summary.ranges.iter().map(row).collect();
@@ -60,7 +70,7 @@ pub(super) fn table(summary: &CountSummary) -> Table {
 
 /// Writes all ranges. The first and the last one may have no bound.
 pub(super) fn csv(summary: &CountSummary, out: &mut dyn Write) -> io::Result<()> {
-    write!(out, "key,event,first,last,events\r\n")?;
+    write!(out, "key,event,first,last,events,unit\r\n")?;
     summary.ranges.iter().try_for_each(|range| csv_line(summary, range, "", out))
 }
 
@@ -71,12 +81,13 @@ pub(super) fn csv_line(
     before: &str,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let event = summary.counters.get(range.counter).map(name_of).unwrap_or_default();
+    let event = event_of(summary, range);
     let bound =
         |value: i64, none: i64| if value == none { String::new() } else { value.to_string() };
     let (first, last) = (bound(range.first, i64::MIN), bound(range.last, i64::MAX));
     let (key, event) = (field(&range.key), field(&event));
-    write!(out, "{before}{key},{event},{first},{last},{}\r\n", range.count)
+    let unit = if range.is_time { "ns" } else { "" };
+    write!(out, "{before}{key},{event},{first},{last},{},{unit}\r\n", range.count)
 }
 
 /// All ranges, `null` for a bound that is not there.
@@ -85,7 +96,8 @@ pub(super) fn json(summary: &CountSummary) -> Value {
     let range = |of: &RangeCount| {
         json!({
             "key": of.key,
-            "event": summary.counters.get(of.counter).map(name_of),
+            "event": event_of(summary, of),
+            "unit": if of.is_time { "ns" } else { "" },
             "first": bound(of.first, i64::MIN),
             "last": bound(of.last, i64::MAX),
             "events": of.count,
@@ -101,8 +113,15 @@ mod tests {
     #[test]
     fn ranges_are_named_by_their_bounds() {
         let range = |first, last| {
-            span(&RangeCount { key: String::new(), counter: 0, first, last, count: 1 })
+            let (key, is_time) = (String::new(), false);
+            span(&RangeCount { key, counter: 0, first, last, is_time, count: 1 })
         };
+        let time = |first, last| {
+            let (key, is_time) = (String::new(), true);
+            span(&RangeCount { key, counter: 0, first, last, is_time, count: 1 })
+        };
+        assert_eq!(time(524_288, 1_048_575), "524.288 µs to 1.049 ms");
+        assert_eq!(time(0, 0), "0 ns");
         assert_eq!(range(0, 0), "0");
         assert_eq!(range(16, 31), "16 to 31");
         assert_eq!(range(i64::MIN, -11), "below -10");

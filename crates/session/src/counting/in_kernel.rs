@@ -101,9 +101,9 @@ fn load(
         InKernelEvent::Tracepoint(name) => CountedEvent::Tracepoint(name.clone()),
         InKernelEvent::Place(place) => CountedEvent::Place(place.clone()),
         InKernelEvent::Values(index) => {
-            let ValuedEvent { trigger, returns, values, sum, .. } = &plan.values.sources[*index];
-            let (trigger, returns) = (trigger.clone(), returns.clone().map(Box::new));
-            CountedEvent::Values { trigger, returns, values: values.clone(), sum: *sum }
+            let ValuedEvent { trigger, ends, values, sum, .. } = &plan.values.sources[*index];
+            let (trigger, ends) = (trigger.clone(), ends.clone().map(Box::new));
+            CountedEvent::Values { trigger, ends, values: values.clone(), sum: *sum }
         }
     };
     let is_time = |(_, event): &(usize, pyrograph_record::Event)| event.unit() == Unit::Nanoseconds;
@@ -194,11 +194,14 @@ impl InKernel {
         Some(Reading { event, of: of_key, cpu, range: sum.range, value, enabled: 1, running: 1 })
     }
 
-    /// The bounds of a reading's range of values; `None` if it has none.
-    pub fn range(&self, reading: &Reading) -> Option<(i64, i64)> {
+    /// The bounds of a reading's range of values, and true if these are times in nanoseconds; `None` if it has none.
+    pub fn range(&self, reading: &Reading) -> Option<(i64, i64, bool)> {
         let (sum, _) = self.sums.get(reading.event)?;
         let has_ranges = sum.ranges != Ranges::None && reading.value != 0;
-        has_ranges.then(|| sum.ranges.bounds(reading.range))
+        has_ranges.then(|| {
+            let (first, last) = sum.ranges.bounds(reading.range);
+            (first, last, sum.frame.is_some())
+        })
     }
 
     /// Owner and CPU of a count by its key; `None` if it is on a CPU that is not counted.

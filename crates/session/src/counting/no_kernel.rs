@@ -51,7 +51,7 @@ impl InKernel {
         match *self {}
     }
 
-    pub fn range(&self, _: &Reading) -> Option<(i64, i64)> {
+    pub fn range(&self, _: &Reading) -> Option<(i64, i64, bool)> {
         match *self {}
     }
 }

@@ -29,6 +29,8 @@ pub(crate) struct Wanted<'a> {
     pub sum: Option<&'a str>,
     /// Read the address of the frame, to tell calls from each other.
     pub frame: bool,
+    /// Value by which the end of an event is found, in place of the frame.
+    pub key: Option<&'a str>,
 }
 
 /// Expression of the address of the frame, which users cannot name.
@@ -45,7 +47,7 @@ pub(crate) struct Resolved {
     pub by: Option<usize>,
     /// Index of the value that is added up.
     pub sum: Option<usize>,
-    /// Index of the address of the frame.
+    /// Index of the address of the frame, or of the key.
     pub frame: Option<usize>,
 }
 
@@ -57,6 +59,7 @@ impl Wanted<'_> {
             && self.by.is_none()
             && self.sum.is_none()
             && !self.frame
+            && self.key.is_none()
     }
 }
 
@@ -86,7 +89,8 @@ impl<'a> Asking<'a> {
         let mut asking =
             Self { all: wanted.shown.iter().map(|text| split(text)).collect(), wanted };
         let compared = wanted.filter.map(Condition::expressions).unwrap_or_default();
-        let others = wanted.by.into_iter().chain(wanted.sum).map(|expression| (expression, false));
+        let others = [wanted.by, wanted.sum, wanted.key].into_iter().flatten();
+        let others = others.map(|expression| (expression, false));
         for (expression, as_text) in compared.into_iter().chain(others) {
             if asking.find(expression, as_text).is_none() {
                 let asked = split(expression);
@@ -170,7 +174,7 @@ impl<'a> Asking<'a> {
             named,
             by: index(self.wanted.by),
             sum,
-            frame: index(self.wanted.frame.then_some(FRAME)),
+            frame: index(self.wanted.key.or(self.wanted.frame.then_some(FRAME))),
         })
     }
 }
@@ -224,7 +228,7 @@ mod tests {
             filter: Some(&condition),
             by: Some("req->name"),
             sum: Some("len"),
-            frame: false,
+            ..Wanted::default()
         };
         let asking = Asking::new(wanted).expect("few values");
         let all: Vec<_> =
