@@ -42,6 +42,16 @@ enum Place {
     Memory(Address),
 }
 
+impl Place {
+    /// Its eight bytes, as a pointer.
+    fn pointer(self) -> Address {
+        match self {
+            Self::Computed(value) => value,
+            Self::Memory(address) => address.load(8),
+        }
+    }
+}
+
 /// An address or value that is computed.
 #[derive(Clone, Debug)]
 struct Address {
@@ -73,6 +83,8 @@ struct Item {
     /// The bits of a field, if it is one: the first, and their number.
     bits: Option<(u64, u8)>,
     kind: TypeId,
+    /// As many pointers lead to the type, by a cast.
+    pointers: u8,
 }
 
 impl KernelTypes {
@@ -220,40 +232,83 @@ impl KernelTypes {
     fn step(&self, item: Item, step: &Access) -> Result<Item, String> {
         match step {
             Access::Target => self.target(item),
+            Access::Cast(name, pointers) => {
+                // An array is taken for a pointer to its first element.
+                let is_array = item.pointers == 0
+                    && self.plain(item.kind).is_some_and(|of| of.kind() == BtfKind::Array);
+                let value = match item.place {
+                    Place::Memory(address) if is_array => address,
+                    place => place.pointer(),
+                };
+                let kind =
+                    self.named_type(name).ok_or_else(|| format!("there is no type '{name}'"))?;
+                Ok(Item { place: Place::Computed(value), bits: None, kind, pointers: *pointers })
+            }
             Access::Element(index) => self.element(item, *index),
             Access::Member(name) => {
-                let is_pointer = self.plain(item.kind).is_some_and(|of| of.kind() == BtfKind::Ptr);
-                let item = if is_pointer { self.target(item)? } else { item };
+                let item = if self.is_pointer(&item) { self.target(item)? } else { item };
                 self.member(item, name)
             }
             Access::Address => match item.place {
                 // The address of what is there is as good as a pointer to it, without a type.
                 Place::Memory(address) => {
-                    Ok(Item { place: Place::Computed(address), bits: None, kind: TypeId::from(0) })
+                    let kind = TypeId::from(0);
+                    Ok(Item { place: Place::Computed(address), bits: None, kind, pointers: 0 })
                 }
                 Place::Computed(_) => Err("it is not in memory, and has no address".to_owned()),
             },
         }
     }
 
+    fn is_pointer(&self, item: &Item) -> bool {
+        item.pointers > 0 || self.plain(item.kind).is_some_and(|of| of.kind() == BtfKind::Ptr)
+    }
+
+    /// A type by its name, with or without `struct` and the like before it.
+    fn named_type(&self, name: &str) -> Option<TypeId> {
+        const PREFIXES: [&str; 3] = ["struct ", "union ", "enum "];
+        let plain = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);
+        let plain = OsStr::new(plain.trim());
+        let is_type = |of: &BtfType<'_>| {
+            matches!(
+                of.kind(),
+                BtfKind::Struct
+                    | BtfKind::Union
+                    | BtfKind::Enum
+                    | BtfKind::Enum64
+                    | BtfKind::Typedef
+                    | BtfKind::Int
+            )
+        };
+        let mut all = self.types.type_by_kind::<BtfType<'_>>();
+        all.find(|of| of.name() == Some(plain) && is_type(of)).map(|of| of.type_id())
+    }
+
     fn target(&self, item: Item) -> Result<Item, String> {
+        if item.pointers > 0 {
+            let address = item.place.pointer();
+            let (place, pointers) = (Place::Memory(address), item.pointers - 1);
+            return Ok(Item { place, bits: None, kind: item.kind, pointers });
+        }
         let kind = self.plain(item.kind);
         let to = match kind.map(|kind| (kind.kind(), kind.next_type())) {
             Some((BtfKind::Ptr, to)) => to,
             Some((BtfKind::Array, _)) => return self.element(item, 0),
             _ => return Err(format!("{} is no pointer", self.name_of(item.kind))),
         };
-        let address = match item.place {
-            Place::Computed(value) => value,
-            Place::Memory(address) => address.load(8),
-        };
+        let address = item.place.pointer();
         let kind = to.map_or_else(|| TypeId::from(0), |to| to.type_id());
-        Ok(Item { place: Place::Memory(address), bits: None, kind })
+        Ok(Item { place: Place::Memory(address), bits: None, kind, pointers: 0 })
     }
 
     fn element(&self, item: Item, index: i64) -> Result<Item, String> {
         let kind = self.plain(item.kind);
         let (item, of) = match kind.map(|kind| (kind.kind(), Array::try_from(kind))) {
+            _ if item.pointers > 0 => {
+                let item = self.target(item)?;
+                let kind = item.kind;
+                (item, kind)
+            }
             Some((BtfKind::Array, Ok(array))) => (item, array.ty()),
             Some((BtfKind::Ptr, _)) => {
                 let item = self.target(item)?;
@@ -262,13 +317,15 @@ impl KernelTypes {
             }
             _ => return Err(format!("{} has no elements", self.name_of(item.kind))),
         };
-        let size = self.size(of, MOST_TYPES).ok_or("the size of its elements is not known")?;
+        // Elements that are pointers by a cast.
+        let size = if item.pointers > 0 { Some(8) } else { self.size(of, MOST_TYPES) };
+        let size = size.ok_or("the size of its elements is not known")?;
         let bytes = index.checked_mul(size).ok_or("the place is out of range")?;
         let Place::Memory(mut address) = item.place else {
             return Err("it is not in memory".to_owned());
         };
         address.add = address.add.wrapping_add(bytes);
-        Ok(Item { place: Place::Memory(address), bits: None, kind: of })
+        Ok(Item { place: Place::Memory(address), bits: None, kind: of, pointers: item.pointers })
     }
 
     /// Size of a type in bytes.
@@ -308,7 +365,7 @@ impl KernelTypes {
         };
         address.add = address.add.wrapping_add(i64::from(offset / 8));
         let bits = bits.map(|count| (u64::from(offset % 8), count));
-        Ok(Item { place: Place::Memory(address), bits, kind })
+        Ok(Item { place: Place::Memory(address), bits, kind, pointers: 0 })
     }
 
     /// A member of a structure, or of one in it that has no name: its type, its first bit, and how many it has if they are
@@ -347,8 +404,14 @@ impl KernelTypes {
     fn read(&self, item: Item, as_text: bool) -> Result<(ReadValue, Shape), String> {
         let name = || self.name_of(item.kind);
         let kind = self.plain(item.kind);
+        if item.pointers > 0 && !as_text {
+            let value = item.place.pointer();
+            return Ok((ReadValue::Number(few(value)?.number(), Bits::ALL), Shape::Address));
+        }
         if as_text {
-            let number = match (kind.map(|kind| kind.kind()), item.place) {
+            let kind =
+                if item.pointers > 0 { Some(BtfKind::Ptr) } else { kind.map(|of| of.kind()) };
+            let number = match (kind, item.place) {
                 (Some(BtfKind::Ptr), Place::Computed(value)) => value,
                 (Some(BtfKind::Ptr), Place::Memory(address)) => address.load(8),
                 (Some(BtfKind::Array), Place::Memory(address)) => address,
@@ -434,7 +497,8 @@ fn few(address: Address) -> Result<Address, String> {
 
 fn computed(register: u16, kind: TypeId) -> Item {
     let base = ReadBase::Register(register);
-    Item { place: Place::Computed(Address { base, steps: Vec::new(), add: 0 }), bits: None, kind }
+    let place = Place::Computed(Address { base, steps: Vec::new(), add: 0 });
+    Item { place, bits: None, kind, pointers: 0 }
 }
 
 /// Whether an enumeration is signed, and its names.
@@ -493,6 +557,10 @@ mod tests {
         let ReadValue::Text(read, Memory::Kernel) = read else { panic!("{read:?}") };
         assert_eq!((read.steps.len(), shape), (2, Shape::Text { length: None }));
         assert!(value("file->f_path.dentry->d_name.len", false).is_ok());
+        // The same by a cast.
+        let cast = "((struct dentry *)file->f_path.dentry)->d_name.len";
+        assert_eq!(value(cast, false).ok(), value("file->f_path.dentry->d_name.len", false).ok());
+        assert!(value("((struct nosuch *)file)->x", false).is_err());
         let (read, shape) = types.value("vfs_read", true, "$retval", false).expect("it is there");
         assert_eq!(read, ReadValue::Number(number(0, &[]), bits(64, true)));
         assert_eq!(shape, Shape::Number { signed: true, bits: (0, 64) });

@@ -180,6 +180,7 @@ fn number(of: &ReadNumber) -> layout::ReadNumber {
         ReadBase::Data => (layout::BASE_REGISTER, layout::REGISTER_DATA),
         ReadBase::Distance(distance) => (layout::BASE_STATIC, distance.cast_unsigned()),
         ReadBase::Constant(number) => (layout::BASE_CONSTANT, number),
+        ReadBase::Thread(distance) => (layout::BASE_THREAD, distance.cast_unsigned()),
     };
     let mut plan = layout::ReadNumber { number, base, ..layout::ReadNumber::default() };
     for (to, step) in plan.steps.iter_mut().zip(&of.steps) {

@@ -99,6 +99,8 @@ pub enum ReadBase {
     Distance(i64),
     /// A constant.
     Constant(u64),
+    /// An address at this distance from the thread pointer.
+    Thread(i64),
     /// Address of a tracepoint's data.
     Data,
 }

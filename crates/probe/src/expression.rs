@@ -32,6 +32,8 @@ pub enum Access {
     Target,
     /// The address of a value in memory.
     Address,
+    /// What is there is taken for a pointer to a type: by its name, and as many pointers.
+    Cast(String, u8),
 }
 
 impl Expression {
@@ -41,57 +43,100 @@ impl Expression {
     ///
     /// If it is none; the text says what is expected where.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let mut rest = text.trim();
-        // Operators before an expression apply to all of it, the innermost first.
-        let mut before = Vec::new();
-        loop {
-            let step = match rest.chars().next() {
-                Some('*') => Access::Target,
-                Some('&') => Access::Address,
-                _ => break,
-            };
-            before.push(step);
-            rest = rest[1..].trim_start();
+        let (expression, rest) = operand(text, text.trim(), MOST_STEPS)?;
+        if !rest.is_empty() {
+            return Err(format!("'{text}': '->', '.' or '[' is expected before '{rest}'"));
         }
-        let (start, mut rest) = match rest.strip_prefix("$retval") {
-            Some(rest) => (Start::Returned, rest),
-            None => {
-                let (name, rest) = split_name(rest, true);
-                if name.is_empty() {
-                    return Err(format!("'{text}': a name of a variable is expected"));
-                }
-                (Start::Variable(name.to_owned()), rest)
-            }
-        };
-        let mut steps = Vec::new();
-        while !rest.is_empty() {
-            let member = rest.strip_prefix("->").or_else(|| rest.strip_prefix('.'));
-            if let Some(after) = member {
-                let (name, after) = split_name(after, false);
-                if name.is_empty() {
-                    return Err(format!(
-                        "'{text}': a name of a member is expected before '{after}'"
-                    ));
-                }
-                steps.push(Access::Member(name.to_owned()));
-                rest = after;
-            } else if let Some(after) = rest.strip_prefix('[') {
-                let (number, after) =
-                    after.split_once(']').ok_or_else(|| format!("'{text}': ']' is expected"))?;
-                let number = number.trim().parse();
-                let number =
-                    number.map_err(|_| format!("'{text}': a number is expected within []"))?;
-                steps.push(Access::Element(number));
-                rest = after;
-            } else {
-                return Err(format!("'{text}': '->', '.' or '[' is expected before '{rest}'"));
-            }
-        }
-        steps.extend(before.into_iter().rev());
-        if steps.len() > MOST_STEPS {
+        if expression.steps.len() > MOST_STEPS {
             return Err(format!("'{text}': at most {MOST_STEPS} steps are followed"));
         }
-        Ok(Self { start, steps })
+        Ok(expression)
+    }
+}
+
+/// Parses an operand with the operators before it, which apply to all of it, the innermost first. Returns what follows it, too.
+/// `left`: operators and parentheses that may still be in it.
+fn operand<'a>(text: &str, rest: &'a str, left: usize) -> Result<(Expression, &'a str), String> {
+    let left = left
+        .checked_sub(1)
+        .ok_or_else(|| format!("'{text}': at most {MOST_STEPS} steps are followed"))?;
+    let before = match rest.chars().next() {
+        Some('*') => Some((Access::Target, &rest[1..])),
+        Some('&') => Some((Access::Address, &rest[1..])),
+        Some('(') => match cast(rest) {
+            Some((cast, rest)) => Some((cast, rest)),
+            None => return in_parentheses(text, rest, left),
+        },
+        _ => None,
+    };
+    if let Some((step, rest)) = before {
+        let (mut expression, rest) = operand(text, rest.trim_start(), left)?;
+        expression.steps.push(step);
+        return Ok((expression, rest));
+    }
+    let (start, rest) = match rest.strip_prefix("$retval") {
+        Some(rest) => (Start::Returned, rest),
+        None => {
+            let (name, rest) = split_name(rest, true);
+            if name.is_empty() {
+                return Err(format!("'{text}': a name of a variable is expected"));
+            }
+            (Start::Variable(name.to_owned()), rest)
+        }
+    };
+    steps(text, Expression { start, steps: Vec::new() }, rest)
+}
+
+/// Parses `(expression)` with the steps behind it.
+fn in_parentheses<'a>(
+    text: &str,
+    rest: &'a str,
+    left: usize,
+) -> Result<(Expression, &'a str), String> {
+    let (inner, rest) = operand(text, rest[1..].trim_start(), left)?;
+    let rest = rest.trim_start();
+    let rest = rest.strip_prefix(')').ok_or_else(|| format!("'{text}': ')' is expected"))?;
+    steps(text, inner, rest)
+}
+
+/// Parses `(struct req *)`, which makes a pointer of what follows it.
+fn cast(rest: &str) -> Option<(Access, &str)> {
+    let (inner, rest) = rest.strip_prefix('(')?.split_once(')')?;
+    let name = inner.trim_end_matches(['*', ' ']);
+    let stars = inner[name.len()..].matches('*').count();
+    let is_part =
+        |of: char| of.is_alphanumeric() || matches!(of, '_' | ' ' | ':' | '<' | '>' | ',');
+    let is_type = stars > 0 && !name.is_empty() && name.chars().all(is_part);
+    is_type.then(|| {
+        (Access::Cast(name.trim().to_owned(), u8::try_from(stars).unwrap_or(u8::MAX)), rest)
+    })
+}
+
+/// Parses the steps behind an operand.
+fn steps<'a>(
+    text: &str,
+    mut expression: Expression,
+    mut rest: &'a str,
+) -> Result<(Expression, &'a str), String> {
+    loop {
+        let member = rest.strip_prefix("->").or_else(|| rest.strip_prefix('.'));
+        if let Some(after) = member {
+            let (name, after) = split_name(after, false);
+            if name.is_empty() {
+                return Err(format!("'{text}': a name of a member is expected before '{after}'"));
+            }
+            expression.steps.push(Access::Member(name.to_owned()));
+            rest = after;
+        } else if let Some(after) = rest.strip_prefix('[') {
+            let (number, after) =
+                after.split_once(']').ok_or_else(|| format!("'{text}': ']' is expected"))?;
+            let number = number.trim().parse();
+            let number = number.map_err(|_| format!("'{text}': a number is expected within []"))?;
+            expression.steps.push(Access::Element(number));
+            rest = after;
+        } else {
+            return Ok((expression, rest));
+        }
     }
 }
 
@@ -129,11 +174,40 @@ mod tests {
         check("shop::total", variable("shop::total"), &[]);
         check("pair.0", variable("pair"), &[member("0")]);
         check("$retval->id", Start::Returned, &[member("id")]);
-        for bad in
-            ["", "->a", "a->", "a.", "a[", "a[x]", "a b", "a+1", "*", "$retvals", "a]", "(a)"]
-        {
+        check("(*p).a", variable("p"), &[Access::Target, member("a")]);
+        check("*(p)", variable("p"), &[Access::Target]);
+        let cast = |name: &str, stars| Access::Cast(name.to_owned(), stars);
+        check(
+            "((struct req *)data)->len",
+            variable("data"),
+            &[cast("struct req", 1), member("len")],
+        );
+        check(
+            "*(unsigned long**)p.a",
+            variable("p"),
+            &[member("a"), cast("unsigned long", 2), Access::Target],
+        );
+        for bad in [
+            "",
+            "->a",
+            "a->",
+            "a.",
+            "a[",
+            "a[x]",
+            "a b",
+            "a+1",
+            "*",
+            "$retvals",
+            "a]",
+            "(a",
+            "(a)b",
+            "(struct x)a",
+            "()a",
+            "(*)a",
+        ] {
             assert!(Expression::parse(bad).is_err(), "{bad}");
         }
         assert!(Expression::parse(&"*".repeat(20)).is_err());
+        assert!(Expression::parse(&("(".repeat(50_000) + "a")).is_err());
     }
 }

@@ -12,6 +12,55 @@ const MAX_DEPTH: usize = 24;
 const IN_FUNCTION_TYPE: usize = 8;
 
 impl View<'_> {
+    /// A type with a name, with or without `struct` and the like before it, that says what it consists of.
+    pub(crate) fn type_named(&self, name: &str) -> Option<EntryId> {
+        const PREFIXES: [&str; 4] = ["struct ", "union ", "class ", "enum "];
+        let plain = PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);
+        let plain = plain.rsplit("::").next().unwrap_or(plain).trim();
+        // As gcc writes it; clang's is the short name.
+        let long = match plain {
+            "short" => "short int",
+            "long" => "long int",
+            "long long" => "long long int",
+            "unsigned" => "unsigned int",
+            "unsigned short" => "short unsigned int",
+            "unsigned long" => "long unsigned int",
+            "unsigned long long" => "long long unsigned int",
+            other => other,
+        };
+        let is_type = |tag| {
+            matches!(
+                tag,
+                gimli::DW_TAG_structure_type
+                    | gimli::DW_TAG_union_type
+                    | gimli::DW_TAG_class_type
+                    | gimli::DW_TAG_enumeration_type
+                    | gimli::DW_TAG_typedef
+                    | gimli::DW_TAG_base_type
+            )
+        };
+        (0..self.units.len()).find_map(|unit| {
+            let root = self.units.get(unit)?.header.root_offset();
+            let mut below = vec![EntryId { unit, offset: root }];
+            while let Some(id) = below.pop() {
+                for (id, entry) in self.children(id) {
+                    let is_whole = self.attribute(id, gimli::DW_AT_declaration).is_none();
+                    let is_it = || {
+                        let name = self.text(id, gimli::DW_AT_name);
+                        name.is_some_and(|name| name == plain || name == long)
+                    };
+                    if is_type(entry.tag()) && is_whole && is_it() {
+                        return Some(id);
+                    }
+                    if entry.tag() == gimli::DW_TAG_namespace {
+                        below.push(id);
+                    }
+                }
+            }
+            None
+        })
+    }
+
     /// The type of an entry, or of what it is an instance of. `None` for `void`.
     pub(crate) fn type_of(&self, id: EntryId) -> Option<EntryId> {
         let (unit, value) = self.attribute(id, gimli::DW_AT_type)?;

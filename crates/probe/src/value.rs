@@ -98,6 +98,8 @@ struct Item {
     first_bit: u64,
     bits: Option<u64>,
     kind: Option<EntryId>,
+    /// As many pointers lead to the type, by a cast.
+    pointers: u8,
 }
 
 impl View<'_> {
@@ -123,6 +125,7 @@ impl View<'_> {
                 first_bit: 0,
                 bits: None,
                 kind: self.type_of(function.declared),
+                pointers: 0,
             },
             Start::Variable(name) => self.item(body, address, name).map_err(refuse)?,
         };
@@ -159,7 +162,7 @@ impl View<'_> {
             }
             gone => gone.to_string(),
         })?;
-        Ok(Item { location, first_bit: 0, bits: None, kind: self.type_of(id) })
+        Ok(Item { location, first_bit: 0, bits: None, kind: self.type_of(id), pointers: 0 })
     }
 
     /// A variable of a unit, or of another one.
@@ -193,13 +196,27 @@ impl View<'_> {
     fn step(&self, item: Item, step: &Access) -> Result<Item, String> {
         match step {
             Access::Member(name) => {
-                let item = match self.layout(item.kind) {
+                let item = match self.layout_of(&item) {
                     Layout::Pointer { .. } => self.target(item)?,
                     _ => item,
                 };
                 self.member(item, name)
             }
             Access::Target => self.target(item),
+            Access::Cast(name, pointers) => {
+                if item.first_bit != 0 {
+                    return Err("it lies in the midst of a register".to_owned());
+                }
+                // An array is taken for a pointer to its first element.
+                let value = match (self.layout_of(&item), &item.location) {
+                    (Layout::Array { .. }, Location::Memory(address)) => address.clone(),
+                    _ => number(&item, 8)?,
+                };
+                let location = Location::Computed(value);
+                let kind = self.type_named(name);
+                let kind = Some(kind.ok_or_else(|| format!("there is no type '{name}'"))?);
+                Ok(Item { location, first_bit: 0, bits: None, kind, pointers: *pointers })
+            }
             Access::Element(number) => self.element(item, *number),
             Access::Address => match item.location {
                 Location::Memory(address) => Ok(Item {
@@ -207,14 +224,27 @@ impl View<'_> {
                     first_bit: 0,
                     bits: Some(64),
                     kind: None,
+                    pointers: 0,
                 }),
                 _ => Err("it is not in memory, and has no address".to_owned()),
             },
         }
     }
 
+    /// The layout of an item: that of its type, or a pointer by a cast.
+    fn layout_of(&self, item: &Item) -> Layout {
+        match item.pointers {
+            0 => self.layout(item.kind),
+            _ => Layout::Pointer { to: item.kind },
+        }
+    }
+
     /// Target of a pointer, or the first element of an array.
     fn target(&self, item: Item) -> Result<Item, String> {
+        if item.pointers > 0 {
+            let location = Location::Memory(number(&item, 8)?);
+            return Ok(Item { location, pointers: item.pointers - 1, ..item });
+        }
         let to = match self.layout(item.kind) {
             Layout::Pointer { to } => to,
             Layout::Array { .. } => return self.element(item, 0),
@@ -224,16 +254,21 @@ impl View<'_> {
             return Err("it lies in the midst of a register".to_owned());
         }
         let location = Location::Memory(number(&item, 8)?);
-        Ok(Item { location, first_bit: 0, bits: None, kind: to })
+        Ok(Item { location, first_bit: 0, bits: None, kind: to, pointers: 0 })
     }
 
     fn element(&self, item: Item, index: i64) -> Result<Item, String> {
-        let (item, of) = match self.layout(item.kind) {
+        let (item, of) = match self.layout_of(&item) {
             Layout::Array { of } => (item, of),
             Layout::Pointer { to } => (self.target(item)?, to),
+            Layout::Structure if let Some(list) = self.list_object(&item) => {
+                return self.element(list, index);
+            }
             _ => return Err(format!("{} has no elements", self.type_name(item.kind))),
         };
-        let size = self.size(of).ok_or("the size of its elements is not known")?;
+        // Elements that are pointers by a cast.
+        let size = if item.pointers > 0 { Some(8) } else { self.size(of) };
+        let size = size.ok_or("the size of its elements is not known")?;
         let bytes = index.checked_mul(size.cast_signed()).ok_or("the place is out of range")?;
         let Location::Memory(address) = item.location else {
             return Err("it is not in memory".to_owned());
@@ -243,11 +278,35 @@ impl View<'_> {
             first_bit: 0,
             bits: None,
             kind: of,
+            pointers: item.pointers,
         })
     }
 
+    /// A member of a member, by their names.
+    fn follow(&self, item: &Item, names: &[&str]) -> Option<Item> {
+        let (location, kind) = (item.location.clone(), item.kind);
+        let (first_bit, pointers) = (item.first_bit, item.pointers);
+        let start = Item { location, first_bit, bits: None, kind, pointers };
+        names.iter().try_fold(start, |item, name| self.member(item, name)).ok()
+    }
+
+    /// The pointer to the first element of an object that is a list: Go's slices, Rust's `&[T]`, C++'s `std::vector`.
+    fn list_object(&self, item: &Item) -> Option<Item> {
+        // The pointer, and a member beside it that tells such an object from others.
+        const KINDS: [(&[&str], &[&str]); 3] = [
+            (&["array"], &["len"]),
+            (&["data_ptr"], &["length"]),
+            (&["_M_impl", "_M_start"], &["_M_impl", "_M_finish"]),
+        ];
+        let follow = |names: &[&str]| self.follow(item, names);
+        let found = KINDS
+            .iter()
+            .find_map(|(pointer, beside)| follow(beside).and_then(|_| follow(pointer)))?;
+        matches!(self.layout(found.kind), Layout::Pointer { .. }).then_some(found)
+    }
+
     fn member(&self, item: Item, name: &str) -> Result<Item, String> {
-        let Layout::Structure = self.layout(item.kind) else {
+        let Layout::Structure = self.layout_of(&item) else {
             return Err(format!("{} has no members", self.type_name(item.kind)));
         };
         // Fields of Rust's tuples are called `__0`.
@@ -281,7 +340,7 @@ impl View<'_> {
             location if offset < 64 => (location, offset),
             _ => return Err("it is not where the rest of its structure is".to_owned()),
         };
-        Ok(Item { location, first_bit, bits, kind: of_type })
+        Ok(Item { location, first_bit, bits, kind: of_type, pointers: 0 })
     }
 
     /// The first instruction of a function's code at which its variables have their values: without optimization, they are
@@ -311,10 +370,10 @@ impl View<'_> {
             let tag = kind.and_then(|kind| self.entry(kind)).map(|entry| entry.tag());
             matches!(tag, Some(gimli::DW_TAG_reference_type | gimli::DW_TAG_rvalue_reference_type))
         };
-        if is_reference(self.plain(item.kind)) {
+        if item.pointers == 0 && is_reference(self.plain(item.kind)) {
             item = self.target(item)?;
         }
-        let layout = self.layout(item.kind);
+        let layout = self.layout_of(&item);
         if as_text {
             return self.text_of(item, &layout);
         }
@@ -405,15 +464,7 @@ impl View<'_> {
         if !NAMES.contains(&name.as_str()) && !name.starts_with("basic_string<char,") {
             return None;
         }
-        let follow = |names: &[&str]| {
-            let start = Item {
-                location: item.location.clone(),
-                first_bit: item.first_bit,
-                bits: None,
-                kind: item.kind,
-            };
-            names.iter().try_fold(start, |item, name| self.member(item, name)).ok()
-        };
+        let follow = |names: &[&str]| self.follow(item, names);
         KINDS.iter().find_map(|(text, length)| {
             let (text, length) = (follow(text)?, follow(length)?);
             let read = || {

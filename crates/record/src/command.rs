@@ -163,9 +163,22 @@ impl Waiting {
         let doing = "starting the command";
         let (go_read, go_write) = sys::pipe().map_err(Error::system(doing))?;
         let (failure_read, failure_write) = sys::pipe().map_err(Error::system(doing))?;
-        // SAFETY: the child calls only functions that are permitted between fork and exec in a multi-threaded process,
-        // on memory that was allocated before.
-        let pid = unsafe { libc::fork() };
+        // A signal that came to the child before it has taken away this program's handlers would be swallowed by one of them: it
+        // waits until then. SAFETY: the masks are written before they are read. The child calls only functions that are permitted
+        // between fork and exec in a multi-threaded process, on memory that was allocated before.
+        let (pid, mask) = unsafe {
+            let (mut all, mut mask): (libc::sigset_t, libc::sigset_t) =
+                (std::mem::zeroed(), std::mem::zeroed());
+            libc::sigfillset(&raw mut all);
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut mask);
+            (libc::fork(), mask)
+        };
+        if pid != 0 {
+            // SAFETY: it is the mask that the thread had before.
+            unsafe {
+                libc::pthread_sigmask(libc::SIG_SETMASK, &raw const mask, std::ptr::null_mut())
+            };
+        }
         match pid {
             -1 => Err(Error::last_os(doing)),
             0 => become_program(
@@ -270,6 +283,10 @@ fn become_program(
                 libc::signal(signal, libc::SIG_DFL);
             }
         }
+        // The forking thread blocked all of them, which the program does not expect either.
+        let mut none: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut none);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
         libc::close(go_write.as_raw_fd());
         let mut byte = 0_u8;
         let read = loop {
@@ -281,13 +298,9 @@ fn become_program(
         if read != 1 {
             libc::_exit(127);
         }
-        // Rust's runtime ignores SIGPIPE, the caller may ignore SIGXFSZ, and the forking thread may block signals: the program
-        // expects none of this.
+        // Rust's runtime ignores SIGPIPE, and the caller may ignore SIGXFSZ: the program expects neither.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
-        let mut none: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&raw mut none);
-        libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
         if launch.output_to_stderr {
             libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO);
         }

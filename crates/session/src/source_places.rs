@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use pyrograph_elf::Image;
+use pyrograph_elf::object::{Object, ObjectKind};
 use pyrograph_event::request::{Place, Trigger};
 use pyrograph_event::values::{
     Bits, MOST_STEPS, Memory, ReadBase, ReadNumber, ReadStep, ReadValue,
@@ -210,6 +212,7 @@ pub(crate) fn with_values(
         return Err(PlaceError::InlinedOnly { name, path: path.to_owned() });
     }
     let (mut named, mut reads) = (Vec::new(), Vec::new());
+    let thread_block = thread_block(program.image());
     for (address, (function, body)) in &wanted {
         let (of_place, names) = asking.read(|asked| {
             let expression = asked.expression;
@@ -217,11 +220,11 @@ pub(crate) fn with_values(
                 let why = "there is no unwind table";
                 let refuse = |_| PlaceError::Value { expression: "the frame".to_owned(), why };
                 let frame = view.frame_address(*address).map_err(refuse)?;
-                let number = read_number(&frame, *address, expression)?;
+                let number = read_number(&frame, *address, None, expression)?;
                 return Ok((ReadValue::Number(number, Bits::ALL), Shape::Address));
             }
             let read = view.value(function, body, *address, expression, asked.as_text)?;
-            let number = |number: &Number| read_number(number, *address, expression);
+            let number = |number: &Number| read_number(number, *address, thread_block, expression);
             let (bits, shape) = bits_of(read.shape);
             let value = match &shape {
                 Shape::Text { length: Some(length) } => {
@@ -242,14 +245,34 @@ pub(crate) fn with_values(
     Ok(PlaceWithValues { trigger, values: asking.resolve(reads, named)?, returns })
 }
 
+/// Distance of a program's thread-local variables from the thread pointer. `None` for a library, which may be anywhere.
+///
+/// They end at the thread pointer, where the thread's own block is aligned as they are: variant II of Ulrich Drepper, "ELF
+/// Handling For Thread-Local Storage", section 3.4.
+fn thread_block(image: &Image) -> Option<i64> {
+    let (size, align) = image.thread_block()?;
+    let is_program =
+        image.elf().kind() == ObjectKind::Executable || image.linked().interpreter.is_some();
+    let size = size.checked_next_multiple_of(align.max(1))?;
+    is_program.then_some(0i64.checked_sub_unsigned(size)?)
+}
+
 /// A number as programs in the kernel compute it at an instruction.
-fn read_number(number: &Number, address: u64, expression: &str) -> Result<ReadNumber, PlaceError> {
+fn read_number(
+    number: &Number,
+    address: u64,
+    thread_block: Option<i64>,
+    expression: &str,
+) -> Result<ReadNumber, PlaceError> {
     let refuse = |why| PlaceError::Value { expression: expression.to_owned(), why };
     let base = match number.base {
         Base::Register(register) => ReadBase::Register(register),
         Base::Constant(number) => ReadBase::Constant(number),
         Base::Static(place) => ReadBase::Distance(place.wrapping_sub(address).cast_signed()),
-        Base::ThreadLocal(_) => return Err(refuse("thread-local variables are not read")),
+        Base::ThreadLocal(offset) => {
+            let why = "thread-local variables of libraries are not read";
+            ReadBase::Thread(thread_block.ok_or_else(|| refuse(why))?.wrapping_add_unsigned(offset))
+        }
     };
     let mut steps = Vec::new();
     let mut add = 0i64;

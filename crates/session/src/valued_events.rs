@@ -10,7 +10,7 @@ use crate::error::{Error, PlaceError};
 use crate::matching;
 use crate::places;
 use crate::source_places::PlaceWithValues;
-use crate::values::{NamedValue, Resolved, Wanted, of_tracepoint};
+use crate::values::{NamedValue, Resolved, Wanted, of_tracepoint, words};
 
 /// How events are counted by their values: variables of places in programs, fields of tracepoints, `$comm`, `$pid`, `$tid`,
 /// `$cpu`.
@@ -93,7 +93,7 @@ pub fn valued_events(texts: &[String], wanted: &WantedValues) -> Result<ValuedEv
     }
     let mut found = ValuedEvents::default();
     for text in texts {
-        let mut words = text.split_ascii_whitespace();
+        let mut words = words(text).into_iter();
         let name = words.next().unwrap_or_default();
         let shown: Vec<&str> = words.collect();
         let values = Wanted {
@@ -172,7 +172,7 @@ fn from_one_to_another(
 
 /// One event with the values that are wanted of it, those behind its name among them, and its name.
 fn place_of<'a>(text: &'a str, wanted: Wanted<'_>) -> Result<(&'a str, PlaceWithValues), Error> {
-    let mut words = text.split_ascii_whitespace();
+    let mut words = words(text).into_iter();
     let name = words.next().unwrap_or_default();
     let shown: Vec<&str> = words.collect();
     let wanted = Wanted { shown: &shown, ..wanted };

@@ -7,7 +7,7 @@ mod static_probe;
 mod text;
 mod tracepoint;
 
-pub(crate) use self::asking::{Asked, Asking, FRAME, NamedValue, Resolved, Wanted, bits_of};
+pub(crate) use self::asking::{Asked, Asking, FRAME, NamedValue, Resolved, Wanted, bits_of, words};
 pub(crate) use self::call::call_filters;
 pub(crate) use self::static_probe::{of_static_probes, readable};
 pub(crate) use self::text::text;

@@ -138,6 +138,8 @@ __noinline int read_number(struct read_number *plan, struct values *values)
 		value = values->registers[index_below(32, plan->number)];
 	else if (plan->base == BASE_STATIC)
 		value += values->registers[REGISTER_IP];
+	else if (plan->base == BASE_THREAD)
+		value += BPF_CORE_READ(bpf_get_current_task_btf(), thread.fsbase);
 	for (u32 i = 0; i < MAX_READ_STEPS; i++) {
 		u64 loaded = 0, load, size;
 

@@ -27,6 +27,8 @@ enum read_base {
 	// The distance from the instruction.
 	BASE_STATIC,
 	BASE_CONSTANT,
+	// The distance from the thread pointer.
+	BASE_THREAD,
 };
 
 enum value_kind {

@@ -6,6 +6,7 @@ use pyrograph_event::values::{MOST_CHECKS, MOST_STEPS, MOST_VALUES};
 pub const BASE_REGISTER: u32 = 0;
 pub const BASE_STATIC: u32 = 1;
 pub const BASE_CONSTANT: u32 = 2;
+pub const BASE_THREAD: u32 = 3;
 /// The register that holds the address of a tracepoint's data.
 pub const REGISTER_DATA: u64 = 31;
 

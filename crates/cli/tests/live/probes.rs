@@ -227,6 +227,12 @@ const EXPRESSIONS: &[(&str, &str)] = &[
     ("*second", "%d"),
     ("second[-1]", "%d"),
     ("*list", "%d"),
+    ("per_thread", "%ld"),
+    ("pairs[1]", "%hd"),
+    ("((struct node *)anything)->id", "%d"),
+    ("((node_t *)anything)->points[2].y", "%hd"),
+    ("*(short *)list", "%hd"),
+    ("(*first_node).points[0].x", "%hd"),
 ];
 
 /// Values that gdb prints at a line of `source_values.c`, by visit; `None` if gdb is not installed.
@@ -383,26 +389,54 @@ fn values_of_optimized_code_are_right_or_refused() {
 
 /// Objects that are texts, behind references, too.
 #[test]
-fn texts_of_cpp_and_rust_are_read() {
-    if !is_root("texts_of_cpp_and_rust_are_read") {
+fn texts_and_lists_of_cpp_and_rust_are_read() {
+    if !is_root("texts_and_lists_of_cpp_and_rust_are_read") {
         return;
     }
-    for (compiler, source, values) in [
-        (&["g++", "-g", "-O0"][..], "texts.cpp", "plain reference long_one"),
-        (
-            &["rustc", "--edition=2021", "-g", "-Copt-level=0"],
-            "texts.rs",
-            "plain reference long_one",
-        ),
+    for (compiler, source) in [
+        (&["g++", "-g", "-O0"][..], "texts.cpp"),
+        (&["rustc", "--edition=2021", "-g", "-Copt-level=0"], "texts.rs"),
     ] {
         let folder = tempfile::tempdir().expect("a folder");
         let program = compile(compiler, source, folder.path());
         let program = program.to_str().expect("a plain path");
         let line = line_in(source, "here");
-        let values: Vec<&str> = values.split(' ').collect();
+        let values = ["plain", "reference", "long_one", "numbers[0]", "numbers[1]", "numbers[2]"];
         let shown = by_trace_of(program, "greet", line, &values).expect("all can be read");
         let long_one = format!("\"{}\"", "long ".repeat(20));
-        assert_eq!(shown[0], ["\"hi\"", "\"you there\"", long_one.as_str()], "{source}");
+        let expect = ["\"hi\"", "\"you there\"", long_one.as_str(), "3", "-4", "5"];
+        assert_eq!(shown[0], expect, "{source}");
+    }
+}
+
+/// Go passes arguments in registers of its own, texts and slices in several.
+#[test]
+fn values_of_go_are_read() {
+    if !is_root("values_of_go_are_read") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = folder.path().join("values_go");
+    let mut build = Command::new("go");
+    build.args(["build", "-o"]).arg(&program).arg(program_source("values.go"));
+    build.env("GOCACHE", folder.path().join("cache")).env("GOFLAGS", "-mod=mod");
+    if !build.output().is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: go is not installed");
+        return;
+    }
+    let place = format!("uprobe:{}:main.handle", program.display());
+    let values = "name items[1] items.len flag request.ID request.Name request.Tags[1]";
+    let mut trace = pyrograph();
+    trace.args(["trace", "-e", &format!("{place} {values}"), "--"]).arg(&program);
+    let said = text(&trace.output().expect("it runs").stderr);
+    for round in 0..5 {
+        let next = round + 1;
+        let expect = format!(
+            "(name=\"name-{round}\" items[1]={next} items.len=3 flag={} request.ID={round} \
+             request.Name=\"request-{round}\" request.Tags[1]=\"b\")",
+            round % 2 == 0
+        );
+        assert!(said.contains(&expect), "{expect}: {said}");
     }
 }
 

@@ -24,6 +24,8 @@ struct node {
 typedef struct node node_t;
 
 static long total = 40;
+static __thread long per_thread = 7;
+__thread short pairs[2] = { 11, -12 };
 unsigned char bytes[4] = { 1, 2, 250, 255 };
 struct node *first_node;
 
@@ -48,6 +50,7 @@ __attribute__((noinline)) long visit(node_t *node, const char *text, unsigned sh
 	int *second = &list[1];
 	struct point point = node->points[1];
 	const int seven = 7;
+	void *anything __attribute__((unused)) = node;
 
 	visits++;
 	total += count; // here
@@ -62,8 +65,8 @@ int main(void)
 	long sum = 0;
 
 	first_node = &first;
-	for (struct node *node = &first; node; node = node->next)
-		sum += visit(node, node->name, 60000 + node->id, 'a' + node->id);
+	for (struct node *node = &first; node; node = node->next, per_thread *= 3, pairs[1]--)
+		sum += per_thread + pairs[1] + visit(node, node->name, 60000 + node->id, 'a' + node->id);
 	printf("%ld\n", sum);
 	return 0;
 }

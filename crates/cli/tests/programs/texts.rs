@@ -2,8 +2,9 @@
 #[inline(never)]
 fn greet(plain: String, reference: &str) -> usize {
     let long_one = "long ".repeat(20);
+    let numbers: &[i16] = &[3, -4, 5];
     let sum = plain.len() + reference.len(); // here
-    sum + long_one.len()
+    sum + long_one.len() + numbers.len()
 }
 
 fn main() {

@@ -86,3 +86,25 @@ fn options_out_of_their_range() {
         "nothing to sample: both user and kernel mode are excluded"
     );
 }
+
+/// A Ctrl-C right after the fork, before the child had taken away this program's handlers, was swallowed by them, and the command
+/// ran on.
+#[test]
+fn a_signal_right_after_the_fork_ends_the_command() {
+    extern "C" fn nothing(_: i32) {}
+    // SAFETY: the handler does nothing.
+    unsafe { libc::signal(libc::SIGHUP, nothing as extern "C" fn(i32) as libc::sighandler_t) };
+    for round in 0..300 {
+        let argv: Vec<OsString> = ["sleep", "1000"].map(OsString::from).into();
+        let waiting = Waiting::fork(&argv, &Launch::default()).unwrap();
+        let pid = waiting.pid();
+        // SAFETY: the child is ours, and has not been waited for.
+        assert_eq!(unsafe { libc::kill(pid, libc::SIGHUP) }, 0);
+        let status = match waiting.run() {
+            Ok(mut child) => child.wait().unwrap(),
+            // It was gone before it could execute the program.
+            Err(_) => continue,
+        };
+        assert_eq!(status.signal(), Some(libc::SIGHUP), "round {round}");
+    }
+}

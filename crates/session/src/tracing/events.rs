@@ -65,7 +65,7 @@ pub fn names_event(word: &str) -> bool {
 /// Parses the events in a word: a tracepoint, a pattern of tracepoints (`block:*`), or a place in a program with values.
 /// `filter` leaves out events for which it is false.
 pub(super) fn events_of(word: &str, filter: Option<&Condition>) -> Result<Vec<TracedEvent>, Error> {
-    let mut words = word.split_ascii_whitespace();
+    let mut words = values::words(word).into_iter();
     let name = words.next().unwrap_or(word);
     let mut shown: Vec<&str> = words.collect();
     if let Some(names) = matching::expand(name) {

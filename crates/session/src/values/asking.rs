@@ -179,6 +179,25 @@ impl<'a> Asking<'a> {
     }
 }
 
+/// Splits an event's text into its name and its values at blanks, but for those in parentheses: types have them in casts.
+pub(crate) fn words(text: &str) -> Vec<&str> {
+    let (mut words, mut depth, mut start) = (Vec::new(), 0usize, 0);
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ if letter.is_ascii_whitespace() && depth == 0 => {
+                words.push(&text[start..at]);
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    words.push(&text[start..]);
+    words.retain(|word| !word.is_empty());
+    words
+}
+
 /// Splits `name=expression:string`.
 fn split(text: &str) -> Asked<'_> {
     let (name, expression) =
@@ -219,6 +238,17 @@ pub(crate) fn bits_of(shape: Shape) -> (Bits, Shape) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn blanks_are_between_values() {
+        let check = |text, expect: &[&str]| assert_eq!(words(text), expect, "{text}");
+        check("a:b", &["a:b"]);
+        check(" a:b  x y=z ", &["a:b", "x", "y=z"]);
+        check("f n=((struct req *)p)->len m", &["f", "n=((struct req *)p)->len", "m"]);
+        check("f (a b", &["f", "(a b"]);
+        check("f ) a", &["f", ")", "a"]);
+        check("", &[]);
+    }
 
     #[test]
     fn values_are_read_once() {
