@@ -67,6 +67,18 @@ impl View<'_> {
         None
     }
 
+    /// What a value of a type can be, if it is one of several with data of their own: `Some`, `None`. Empty for other types.
+    pub(crate) fn alternatives(&self, kind: EntryId) -> Vec<String> {
+        let of_kind = |id, tag| {
+            let children = self.children(id).into_iter();
+            children.filter(move |(_, entry)| entry.tag() == tag).map(|(id, _)| id)
+        };
+        let parts = of_kind(kind, gimli::DW_TAG_variant_part);
+        let variants = parts.flat_map(|part| of_kind(part, gimli::DW_TAG_variant));
+        let members = variants.flat_map(|variant| of_kind(variant, gimli::DW_TAG_member));
+        members.filter_map(|member| self.text(member, gimli::DW_AT_name)).take(MOST_NAMES).collect()
+    }
+
     /// First bit of a member in its structure.
     fn first_bit(&self, id: EntryId) -> Option<u64> {
         let bytes = match self.attribute(id, gimli::DW_AT_data_member_location) {

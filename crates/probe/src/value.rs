@@ -315,6 +315,9 @@ impl View<'_> {
         let mut names = Vec::new();
         let found = kind.and_then(|kind| self.find_member(kind, &[name, &alternative], &mut names));
         let Some((id, offset)) = found else {
+            if let Some(why) = self.one_of(&item) {
+                return Err(why);
+            }
             names.truncate(12);
             return Err(format!(
                 "{} has no member '{name}'; it has {}",
@@ -410,6 +413,9 @@ impl View<'_> {
                 kind.and_then(|kind| self.find_member(kind, &[], &mut names));
                 names.truncate(12);
                 let name = self.type_name(item.kind);
+                if let Some(why) = self.one_of(&item) {
+                    return Err(why);
+                }
                 let names = names.join(", ");
                 return Err(format!("{name} has several values; its members are {names}"));
             }
@@ -432,6 +438,14 @@ impl View<'_> {
             _ => size,
         };
         Ok(ReadValue { number: number(&item, size)?, shape })
+    }
+
+    /// Why a value is not read that is one of several: `Option<u32>`. `None` for other types.
+    fn one_of(&self, item: &Item) -> Option<String> {
+        let alternatives = self.alternatives(self.plain(item.kind)?);
+        let names = (!alternatives.is_empty()).then(|| alternatives.join(" or "))?;
+        let name = self.type_name(item.kind);
+        Some(format!("{name} is {names}; which, and what is in it, is not read"))
     }
 
     /// The text that a pointer or an array of characters is.

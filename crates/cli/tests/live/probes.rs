@@ -406,6 +406,11 @@ fn texts_and_lists_of_cpp_and_rust_are_read() {
         let long_one = format!("\"{}\"", "long ".repeat(20));
         let expect = ["\"hi\"", "\"you there\"", long_one.as_str(), "3", "-4", "5"];
         assert_eq!(shown[0], expect, "{source}");
+        if source == "texts.rs" {
+            let refused = by_trace_of(program, "greet", line, &["maybe"]);
+            let why = refused.expect_err("it may be none");
+            assert!(why.contains("is None or Some; which"), "{why}");
+        }
     }
 }
 
