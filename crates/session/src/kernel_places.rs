@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use pyrograph_event::request::Trigger;
 use pyrograph_event::values::{Bits, Memory, ReadValue};
@@ -9,6 +10,7 @@ use pyrograph_probe::Shape;
 use pyrograph_record::{EventClass, KnownEvent, matches_pattern, nearest};
 
 use crate::error::PlaceError;
+use crate::matching::Matching;
 use crate::places::{frame_of_call, value_of_register};
 use crate::source_places::PlaceWithValues;
 use crate::values::{Asked, Asking, FRAME, Wanted};
@@ -88,7 +90,7 @@ fn check(name: &str) -> Result<(), PlaceError> {
     }
     let names = symbols();
     if !names.contains(name) {
-        let near = nearest(name, names);
+        let near = nearest(name, names.iter().cloned());
         return Err(PlaceError::NoKernelFunction { name: name.to_owned(), near });
     }
     has_probes()
@@ -102,8 +104,13 @@ fn has_probes() -> Result<(), PlaceError> {
     if has { Ok(()) } else { Err(PlaceError::NoKernelProbes) }
 }
 
-/// Names of the functions of the kernel and its modules.
-fn symbols() -> BTreeSet<String> {
+/// Names of the functions of the kernel and its modules, as they were when this was called first.
+fn symbols() -> &'static BTreeSet<String> {
+    static NAMES: OnceLock<BTreeSet<String>> = OnceLock::new();
+    NAMES.get_or_init(read_symbols)
+}
+
+fn read_symbols() -> BTreeSet<String> {
     let text = std::fs::read(SYMBOLS).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     // `ffffffff812b3c10 t do_filp_open`
@@ -115,19 +122,28 @@ fn symbols() -> BTreeSet<String> {
     text.lines().filter_map(name).collect()
 }
 
-/// The pattern of `kprobe:PATTERN`.
-pub(crate) fn pattern(text: &str) -> Option<&str> {
-    split(text).map(|(pattern, _)| pattern)
+/// Returns the functions that `kprobe:PATTERN` stands for. `None` if the text begins with none of the words for these.
+pub(crate) fn matching(text: &str) -> Option<Result<Vec<Matching>, PlaceError>> {
+    let (prefix, _) = text.split_once(':')?;
+    let (pattern, returns) = split(text)?;
+    let matching = |name: String| Matching {
+        trigger: Trigger::KernelFunctions { names: vec![name.clone()], returns },
+        name: format!("{prefix}:{name}"),
+    };
+    Some(has_probes().map(|()| {
+        let names = watchable().into_iter().filter(|name| matches_pattern(pattern, name));
+        names.map(matching).collect()
+    }))
 }
 
 /// Names of the functions that can be watched, as far as the kernel says; else of all.
-pub(crate) fn watchable() -> BTreeSet<String> {
+fn watchable() -> BTreeSet<String> {
     // `vfs_read`, `ext4_readdir [ext4]`
     let listed = std::fs::read_to_string("/sys/kernel/tracing/available_filter_functions");
     let first = |line: &str| line.split_ascii_whitespace().next().map(str::to_owned);
     match listed {
         Ok(text) if !text.is_empty() => text.lines().filter_map(first).collect(),
-        _ => symbols(),
+        _ => symbols().clone(),
     }
 }
 
@@ -150,10 +166,10 @@ pub(crate) fn known(text: &str) -> Option<Result<Vec<KnownEvent>, PlaceError>> {
     };
     Some(has_probes().map(|()| {
         let mut signatures = Types::default().signatures();
-        let names = symbols().into_iter().filter(|name| matches_pattern(pattern, name));
+        let names = symbols().iter().filter(|name| matches_pattern(pattern, name));
         names
             .map(|name| {
-                let signature = signatures.remove(&name).unwrap_or_default();
+                let signature = signatures.remove(name).unwrap_or_default();
                 event((name, signature))
             })
             .collect()

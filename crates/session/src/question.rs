@@ -102,11 +102,9 @@ impl Question {
     ///
     /// If there is no such event, file, function or probe.
     pub fn of_event(named: &str) -> Result<Self, Error> {
-        if let Some(names) = matching::expand(named) {
-            let found: Option<Vec<_>> = names?.iter().map(|name| places::named(name)).collect();
-            let places = found.into_iter().flatten().collect::<Result<Vec<_>, _>>()?;
-            let several = || PlaceError::SeveralEvents { events: vec![named.to_owned()] };
-            let trigger = matching::joined(places).ok_or_else(several)?;
+        if let Some(found) = matching::expand(named) {
+            let none = || PlaceError::NoMatch { pattern: named.to_owned() };
+            let trigger = matching::joined(found?).ok_or_else(none)?;
             return Ok(Self::named(named, "count", "hit", trigger));
         }
         if let Some(place) = places::named(named) {

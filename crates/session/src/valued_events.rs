@@ -4,7 +4,7 @@ use pyrograph_event::request::{Ends, Trigger};
 use pyrograph_event::values::{EventValues, Ranges, Sum};
 use pyrograph_perf_data::Tracepoint;
 use pyrograph_probe::Condition;
-use pyrograph_record::{Event, tracepoint_formats};
+use pyrograph_record::{Event, TracepointFormat, tracepoint_formats};
 
 use crate::error::{Error, PlaceError};
 use crate::matching;
@@ -104,7 +104,7 @@ pub fn valued_events(texts: &[String], wanted: &WantedValues) -> Result<ValuedEv
             frame: wanted.latency,
             key: None,
         };
-        let names = matching::expand(name).unwrap_or_else(|| Ok(vec![name.to_owned()]))?;
+        let names = matching::names(name)?;
         let places = names.iter().map(|name| Some((name, places::with_values(name, values)?)));
         if let Some(places) = places.collect::<Option<Vec<_>>>() {
             for (name, place) in places {
@@ -121,16 +121,9 @@ pub fn valued_events(texts: &[String], wanted: &WantedValues) -> Result<ValuedEv
                 return Err(PlaceError::NoValues { event: name.to_owned() }.into());
             }
             for of in tracepoint_formats(name)? {
-                let name = format!("{}:{}", of.system, of.name);
-                let tracepoint =
-                    Tracepoint::parse(&of.system, &of.format, size_of::<usize>() as u8);
-                let Some(tracepoint) = tracepoint else {
-                    return Err(PlaceError::NoValues { event: name }.into());
-                };
-                let resolved = of_tracepoint(&tracepoint, values)?;
-                let trigger = Trigger::Tracepoint { category: of.system, name: of.name };
-                let place = PlaceWithValues { trigger, values: resolved, returns: None };
-                found.add(Event::parse(&name)?, place, wanted.ranges);
+                let place = with_fields(&of, values)?;
+                let event = Event::parse(&format!("{}:{}", of.system, of.name))?;
+                found.add(event, place, wanted.ranges);
             }
         }
     }
@@ -184,9 +177,15 @@ fn place_of<'a>(text: &'a str, wanted: Wanted<'_>) -> Result<(&'a str, PlaceWith
         return Err(no_values().into());
     }
     let [of] = &tracepoint_formats(name)?[..] else { return Err(no_values().into()) };
-    let tracepoint = Tracepoint::parse(&of.system, &of.format, size_of::<usize>() as u8);
-    let tracepoint = tracepoint.ok_or_else(no_values)?;
-    let values = of_tracepoint(&tracepoint, wanted)?;
-    let trigger = Trigger::Tracepoint { category: of.system.clone(), name: of.name.clone() };
-    Ok((name, PlaceWithValues { trigger, values, returns: None }))
+    Ok((name, with_fields(of, wanted)?))
+}
+
+/// A tracepoint with the values that are wanted of it.
+fn with_fields(of: &TracepointFormat, wanted: Wanted<'_>) -> Result<PlaceWithValues, PlaceError> {
+    let TracepointFormat { system, name, format } = of;
+    let tracepoint = Tracepoint::parse(system, format, size_of::<usize>() as u8);
+    let no_values = || PlaceError::NoValues { event: format!("{system}:{name}") };
+    let values = of_tracepoint(&tracepoint.ok_or_else(no_values)?, wanted)?;
+    let trigger = Trigger::Tracepoint { category: system.clone(), name: name.clone() };
+    Ok(PlaceWithValues { trigger, values, returns: None })
 }

@@ -12,7 +12,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("annotate", &["analyze", "disassemble", "elf", "profile", "symbol"]),
     ("disassemble", &[]),
     ("cache", &[]),
-    ("bpf", &["cache", "elf", "event", "syscall", "unwind"]),
+    ("bpf", &["cache", "elf", "event", "probe", "syscall", "unwind"]),
     ("elf", &[]),
     ("event", &["syscall"]),
     ("go", &[]),

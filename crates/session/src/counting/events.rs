@@ -23,17 +23,14 @@ pub fn counted_events(text: &str) -> Result<Vec<Vec<Event>>, Error> {
         let ends = || std::iter::once(part.len()).chain(part.rmatch_indices(',').map(|(at, _)| at));
         let mut error = None;
         let matching = ends().find_map(|end| match matching::expand(&part[..end])? {
-            Ok(names) => Some((end, names)),
+            Ok(found) => Some((end, found)),
             Err(reason) => {
                 error = Some(reason);
                 None
             }
         });
-        if let Some((taken, names)) = matching {
-            for name in names {
-                let Some(place) = places::named(&name) else { continue };
-                groups.push(vec![Event::at_place(&name, place?)]);
-            }
+        if let Some((taken, found)) = matching {
+            groups.extend(found.into_iter().map(|of| vec![Event::at_place(&of.name, of.trigger)]));
             groups.extend(Event::parse_list(part[taken..].trim_start_matches(','))?);
             rest = &rest[end..];
             continue;

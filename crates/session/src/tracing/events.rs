@@ -68,41 +68,35 @@ pub(super) fn events_of(word: &str, filter: Option<&Condition>) -> Result<Vec<Tr
     let mut words = values::words(word).into_iter();
     let name = words.next().unwrap_or(word);
     let mut shown: Vec<&str> = words.collect();
-    if let Some(names) = matching::expand(name) {
-        let rest = word.strip_prefix(name).unwrap_or_default();
-        let mut found = Vec::new();
-        for name in names? {
-            found.extend(events_of(&format!("{name}{rest}"), filter)?);
+    if let Some(found) = matching::expand(name) {
+        let (found, rest) = (found?, word.strip_prefix(name).unwrap_or_default());
+        // Nothing more than their places is known of functions, if no values are wanted.
+        if rest.trim().is_empty() && filter.is_none() && !name.starts_with("usdt:") {
+            return Ok(found.into_iter().map(|of| at_place(&of.name, of.trigger)).collect());
         }
-        return Ok(found);
+        let each = found.iter().map(|of| events_of(&format!("{}{rest}", of.name), filter));
+        return Ok(each.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect());
     }
     if shown.is_empty() {
         // Those of a static probe need not be named.
         shown = places::arguments_of(name);
     }
     let wanted = Wanted { shown: &shown, filter, ..Wanted::default() };
-    let of_place = |source| TracedEvent {
-        name: name.to_owned(),
-        source,
-        tracepoint: None,
-        values: Vec::new(),
-    };
     if !wanted.is_empty()
         && let Some(place) = places::with_values(name, wanted)
     {
         let PlaceWithValues { trigger, values, .. } = place?;
         let Resolved { values, mut named, .. } = values;
         named.truncate(values.shown);
-        let source = EventSource { trigger, size: 0, places: Vec::new(), values };
-        return Ok(vec![TracedEvent { values: named, ..of_place(source) }]);
+        let plain = at_place(name, trigger);
+        let source = EventSource { values, ..plain.source };
+        return Ok(vec![TracedEvent { source, values: named, ..plain }]);
     }
     if let Some(place) = places::named(word) {
         if filter.is_some() {
             return Err(PlaceError::NoValues { event: word.to_owned() }.into());
         }
-        let values = EventValues::default();
-        let source = EventSource { trigger: place?, size: 0, places: Vec::new(), values };
-        return Ok(vec![TracedEvent { name: word.to_owned(), ..of_place(source) }]);
+        return Ok(vec![at_place(word, place?)]);
     }
     let all = tracepoint_formats(word)?;
     // The eBPF programs take a lock for their ring buffer: waiting for it would cause the event again.
@@ -110,6 +104,13 @@ pub(super) fn events_of(word: &str, filter: Option<&Condition>) -> Result<Vec<Tr
         return Err(Error::OwnLocks { name: format!("{}:{}", own.system, own.name) });
     }
     all.iter().map(|of| traced_tracepoint(of, filter)).collect()
+}
+
+/// A place without values.
+fn at_place(name: &str, trigger: Trigger) -> TracedEvent {
+    let values = EventValues::default();
+    let source = EventSource { trigger, size: 0, places: Vec::new(), values };
+    TracedEvent { name: name.to_owned(), source, tracepoint: None, values: Vec::new() }
 }
 
 fn traced_tracepoint(
