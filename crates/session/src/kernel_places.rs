@@ -10,10 +10,8 @@ use pyrograph_probe::Shape;
 use pyrograph_record::{EventClass, KnownEvent, matches_pattern, nearest};
 
 use crate::error::PlaceError;
-use crate::matching::Matching;
-use crate::places::{frame_of_call, value_of_register};
 use crate::source_places::PlaceWithValues;
-use crate::values::{Asked, Asking, FRAME, Wanted};
+use crate::values::{Asked, Asking, FRAME, Wanted, frame_of_call, value_of_register};
 
 /// Symbols of the running kernel, also for those who may not see their addresses.
 const SYMBOLS: &str = "/proc/kallsyms";
@@ -122,13 +120,12 @@ fn read_symbols() -> BTreeSet<String> {
     text.lines().filter_map(name).collect()
 }
 
-/// Returns the functions that `kprobe:PATTERN` stands for. `None` if the text begins with none of the words for these.
-pub(crate) fn matching(text: &str) -> Option<Result<Vec<Matching>, PlaceError>> {
+/// Returns the functions that `kprobe:PATTERN` stands for, each with its name as an event. `None` if the text begins with none of the words for these.
+pub(crate) fn matching(text: &str) -> Option<Result<Vec<(String, Trigger)>, PlaceError>> {
     let (prefix, _) = text.split_once(':')?;
     let (pattern, returns) = split(text)?;
-    let matching = |name: String| Matching {
-        trigger: Trigger::KernelFunctions { names: vec![name.clone()], returns },
-        name: format!("{prefix}:{name}"),
+    let matching = |name: String| {
+        (format!("{prefix}:{name}"), Trigger::KernelFunctions { names: vec![name], returns })
     };
     Some(has_probes().map(|()| {
         let names = watchable().into_iter().filter(|name| matches_pattern(pattern, name));

@@ -37,7 +37,10 @@ pub(crate) fn expand(text: &str) -> Option<Result<Vec<Matching>, PlaceError>> {
         "uprobe" => functions(prefix, rest, false),
         "uretprobe" => functions(prefix, rest, true),
         "usdt" => probes(rest),
-        _ => kernel_places::matching(text),
+        _ => kernel_places::matching(text).map(|found| {
+            let matching = |(name, trigger)| Matching { name, trigger };
+            found.map(|found| found.into_iter().map(matching).collect())
+        }),
     }?;
     Some(matching.and_then(|found| few(text, found)))
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use pyrograph_elf::Image;
 use pyrograph_elf::object::ObjectSymbol;
 use pyrograph_event::request::{Place, Trigger};
-use pyrograph_event::values::{Bits, Memory, ReadBase, ReadNumber, ReadStep, ReadValue};
+use pyrograph_event::values::{Bits, Memory, ReadValue};
 use pyrograph_probe::Shape;
 use pyrograph_record::{EventClass, KnownEvent, matches_pattern, nearest};
 use pyrograph_resolve::{NATIVE, in_root_of};
@@ -18,7 +18,9 @@ use crate::error::{Error, PlaceError};
 use crate::kernel_places;
 use crate::needed::mapped_files;
 use crate::source_places::{self, PlaceWithValues, SourcePlace};
-use crate::values::{Asked, Asking, FRAME, Wanted, of_static_probes, readable};
+use crate::values::{
+    Asking, FRAME, Wanted, frame_of_call, of_static_probes, readable, value_of_register,
+};
 
 /// Returns the place that a text names: `uprobe:FILE:FUNCTION` and `uretprobe:FILE:FUNCTION`, as [`function`] takes them,
 /// `usdt:FILE:PROVIDER:NAME`, and `kprobe:FUNCTION` for a function of the kernel. `None` if it begins with none of these words.
@@ -112,43 +114,6 @@ fn by_symbol(
         |returns| Trigger::Places { path: path.to_owned(), places: places.clone(), returns };
     let until = wanted.frame.then(|| trigger(true));
     Ok(Some(PlaceWithValues { trigger: trigger(returns), values, returns: until }))
-}
-
-/// Address of the frame of a call, where the function begins: its return address is on top of the stack.
-pub(crate) fn frame_of_call() -> ReadNumber {
-    /// The stack pointer by its number in DWARF.
-    const STACK_POINTER: u16 = 7;
-    let behind = ReadStep { add: 8, load: 0, memory: Memory::Program };
-    ReadNumber { base: ReadBase::Register(STACK_POINTER), steps: vec![behind] }
-}
-
-/// Value of a function of which nothing is known but its registers: `arg1` to `arg6` where it is called, `$retval` where it
-/// returns; a text is in `memory`. `None` for other values.
-pub(crate) fn value_of_register(
-    asked: &Asked<'_>,
-    returns: bool,
-    memory: Memory,
-) -> Option<(ReadValue, Shape)> {
-    /// Registers of the return value and of arguments in the calling convention of x86-64 (System V ABI).
-    const RETURNED: u16 = 0;
-    const ARGUMENTS: [(&str, u16); 6] =
-        [("arg1", 5), ("arg2", 4), ("arg3", 1), ("arg4", 2), ("arg5", 8), ("arg6", 9)];
-    let expression = asked.expression;
-    let argument =
-        || ARGUMENTS.iter().find(|(name, _)| *name == expression.trim_start_matches('$'));
-    let register = match expression {
-        "$retval" if returns => RETURNED,
-        _ if returns => return None,
-        _ => argument()?.1,
-    };
-    let number = ReadNumber { base: ReadBase::Register(register), steps: Vec::new() };
-    Some(match asked.as_text {
-        true => (ReadValue::Text(number, memory), Shape::Text { length: None }),
-        false => {
-            let bits = Bits { signed: true, ..Bits::ALL };
-            (ReadValue::Number(number, bits), Shape::Number { signed: true, bits: (0, 64) })
-        }
-    })
 }
 
 /// Parses `FILE:FUNCTION`, and with a place in the function `FILE:FUNCTION+OFFSET`, `FILE:FUNCTION:LINE`,
