@@ -8,13 +8,10 @@ use libbpf_rs::btf::types::{
 };
 use libbpf_rs::btf::{Btf, BtfKind, BtfType, TypeId};
 use libbpf_rs::{HasSize as _, ReferencesType as _};
-use pyrograph_event::values::{Bits, Memory, ReadBase, ReadNumber, ReadStep, ReadValue};
+use pyrograph_event::values::{
+    ARGUMENTS, Bits, Memory, RETURNED, ReadBase, ReadNumber, ReadStep, ReadValue,
+};
 use pyrograph_probe::{Access, Error, Expression, Shape, Start};
-
-/// Registers of integer parameters, and of what is returned, by their numbers in DWARF (System V ABI for x86-64, which the
-/// kernel follows).
-const PARAMETERS: [u16; 6] = [5, 4, 1, 2, 8, 9];
-const RETURNED: u16 = 0;
 
 /// Maximum number of types that lead to one, or of structures that are looked into for a member.
 const MOST_TYPES: usize = 256;
@@ -168,7 +165,7 @@ impl KernelTypes {
             !matches!(plain, None | Some(BtfKind::Struct | BtfKind::Union | BtfKind::Float))
         };
         let all_numbers = prototype.iter().take(index + 1).all(|of| is_number(of.ty));
-        match (prototype.get(index), PARAMETERS.get(index)) {
+        match (prototype.get(index), ARGUMENTS.get(index)) {
             (Some(of), Some(register)) if all_numbers => Ok(computed(*register, of.ty)),
             (_, None) => Err("it is on the stack, from where it is not read".to_owned()),
             _ => Err("it or one before it is a structure, and in other registers".to_owned()),

@@ -522,7 +522,7 @@ pub(super) const VERBS: &[(&[&str], &str)] = &[
     (
         &["probe"],
         "probes need not be made first: `pyrograph list 'uprobe:FILE:*'` lists functions, uprobe:FILE:FUNCTION the lines of one, \
-         uprobe:FILE:FUNCTION:LINE the variables there; -e of stat, record and trace takes them",
+         uprobe:FILE:FUNCTION:LINE the variables there, 'kprobe:*' functions of the kernel; -e of stat, record and trace takes them",
     ),
     (&["lock"], "waits for locks are `pyrograph record --locks`"),
     (&["kmem"], "allocations of the kernel are tracepoints: `pyrograph record -e kmem:kmalloc`"),

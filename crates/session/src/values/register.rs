@@ -1,6 +1,8 @@
 //! Values of functions of which nothing is known but their registers.
 
-use pyrograph_event::values::{Bits, Memory, ReadBase, ReadNumber, ReadStep, ReadValue};
+use pyrograph_event::values::{
+    ARGUMENTS, Bits, Memory, RETURNED, ReadBase, ReadNumber, ReadStep, ReadValue,
+};
 use pyrograph_probe::Shape;
 
 use super::asking::Asked;
@@ -20,17 +22,15 @@ pub(crate) fn value_of_register(
     returns: bool,
     memory: Memory,
 ) -> Option<(ReadValue, Shape)> {
-    /// Registers of the return value and of arguments in the calling convention of x86-64 (System V ABI).
-    const RETURNED: u16 = 0;
-    const ARGUMENTS: [(&str, u16); 6] =
-        [("arg1", 5), ("arg2", 4), ("arg3", 1), ("arg4", 2), ("arg5", 8), ("arg6", 9)];
-    let expression = asked.expression;
-    let argument =
-        || ARGUMENTS.iter().find(|(name, _)| *name == expression.trim_start_matches('$'));
-    let register = match expression {
+    // `arg1` is the first.
+    let argument = |name: &str| {
+        let number: usize = name.trim_start_matches('$').strip_prefix("arg")?.parse().ok()?;
+        ARGUMENTS.get(number.checked_sub(1)?).copied()
+    };
+    let register = match asked.expression {
         "$retval" if returns => RETURNED,
         _ if returns => return None,
-        _ => argument()?.1,
+        name => argument(name)?,
     };
     let number = ReadNumber { base: ReadBase::Register(register), steps: Vec::new() };
     Some(match asked.as_text {
