@@ -1,16 +1,14 @@
 //! Filters: options shared by all subcommands that read profiles.
 
-use std::ffi::OsStr;
 use std::ops::RangeInclusive;
 
 use anyhow::bail;
-use clap::builder::{PossibleValue, TypedValueParser};
 use pyrograph_analyze::{Filter, Level, Pattern, StackView, TimeRange};
 use pyrograph_format::{Detail, Options, ThreadDetail};
 use pyrograph_profile::Profile;
 
 use crate::languages::views;
-use crate::units::one_of;
+use crate::units::one_of_or;
 
 /// Which samples are kept, and how stacks are changed.
 #[derive(clap::Args)]
@@ -74,7 +72,7 @@ pub struct FilterArgs {
     time: Option<TimeRange>,
 
     /// Put levels of frames at the root; another word is a field of the events, as a tracepoint's or a probe's
-    #[arg(long, value_name = "WHAT,…", value_delimiter = ',', value_parser = OrField)]
+    #[arg(long, value_name = "WHAT,…", value_delimiter = ',', value_parser = one_of_or(LevelOrField::levels(), LevelOrField::field))]
     by: Vec<LevelOrField>,
 
     /// Each input under a frame of its own: the label in LABEL=FILE, or the file's name
@@ -109,9 +107,17 @@ enum LevelOrField {
 
 impl LevelOrField {
     /// All levels by name.
-    fn levels() -> [(Level, &'static str, &'static str); 8] {
+    fn levels() -> [(Self, &'static str, &'static str); 8] {
         let [process, pool, thread, cpu, cgroup, cmdline] = LEVELS;
-        [process, pool, thread, cpu, cgroup, cmdline, HOST, EVENT]
+        let all = [process, pool, thread, cpu, cgroup, cmdline, HOST, EVENT];
+        all.map(|(level, name, about)| (Self::Level(level), name, about))
+    }
+
+    /// The name of a field.
+    fn field(text: &str) -> Option<Self> {
+        let is_part = |of: char| of.is_ascii_alphanumeric() || of == '_';
+        let is_name = !text.is_empty() && text.chars().all(is_part);
+        is_name.then(|| Self::Field(text.to_owned()))
     }
 
     fn level(&self) -> Level {
@@ -119,38 +125,6 @@ impl LevelOrField {
             Self::Level(level) => *level,
             Self::Field(_) => Level::Field,
         }
-    }
-}
-
-/// Parser of levels, which takes other words for fields.
-#[derive(Clone)]
-struct OrField;
-
-impl TypedValueParser for OrField {
-    type Value = LevelOrField;
-
-    fn parse_ref(
-        &self,
-        command: &clap::Command,
-        argument: Option<&clap::Arg>,
-        value: &OsStr,
-    ) -> Result<LevelOrField, clap::Error> {
-        let is_field = value.to_str().is_some_and(|text| {
-            let known = LevelOrField::levels().iter().any(|(_, name, _)| *name == text);
-            let is_part = |of: char| of.is_ascii_alphanumeric() || of == '_';
-            !known && !text.is_empty() && text.chars().all(is_part)
-        });
-        match is_field {
-            true => Ok(LevelOrField::Field(value.to_string_lossy().into_owned())),
-            false => one_of(LevelOrField::levels())
-                .parse_ref(command, argument, value)
-                .map(LevelOrField::Level),
-        }
-    }
-
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        let named = |(_, name, help)| PossibleValue::new(name).help(help);
-        Some(Box::new(LevelOrField::levels().into_iter().map(named)))
     }
 }
 

@@ -85,6 +85,54 @@ where
     })
 }
 
+/// Parser of values that have names, and of other words by `other`; `None` for what is none of these.
+pub fn one_of_or<T, const N: usize>(
+    values: [(T, &'static str, &'static str); N],
+    other: fn(&str) -> Option<T>,
+) -> impl TypedValueParser<Value = T>
+where
+    T: Clone + Send + Sync + 'static,
+{
+    OneOfOr { values: values.to_vec(), other }
+}
+
+#[derive(Clone)]
+struct OneOfOr<T> {
+    values: Vec<(T, &'static str, &'static str)>,
+    other: fn(&str) -> Option<T>,
+}
+
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for OneOfOr<T> {
+    type Value = T;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        argument: Option<&clap::Arg>,
+        value: &std::ffi::OsStr,
+    ) -> Result<T, clap::Error> {
+        let text = value.to_str().unwrap_or_default();
+        let named = self.values.iter().find(|(_, name, _)| *name == text);
+        match named.map(|(value, ..)| value.clone()).or_else(|| (self.other)(text)) {
+            Some(value) => Ok(value),
+            // It names those that there are.
+            None => {
+                let names = PossibleValuesParser::new(self.values.iter().map(|(_, name, _)| *name));
+                names.parse_ref(command, argument, value).and_then(|_| {
+                    Err(clap::Error::new(clap::error::ErrorKind::InvalidValue).with_cmd(command))
+                })
+            }
+        }
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let named = |(_, name, help): &(T, &'static str, &'static str)| {
+            PossibleValue::new(*name).help(*help)
+        };
+        Some(Box::new(self.values.iter().map(named)))
+    }
+}
+
 /// Parses a number above 0.
 pub fn above_zero(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {

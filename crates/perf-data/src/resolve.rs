@@ -129,6 +129,7 @@ pub fn resolver_options(
         languages: Vec::new(),
         monotonic_time,
         threads: options.threads,
+        root_is_field: false,
         user_only: false,
         unknown_addresses: options.unknown_addresses,
         instructions: options.instructions,

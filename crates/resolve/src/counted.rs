@@ -144,12 +144,16 @@ impl<F: Files> Resolver<F> {
     }
 
     /// Adds a stack that was counted elsewhere. `labels`: frames that represent no code, added at the leaf, leaf first;
-    /// `root`: text of such a frame that is added at the root.
+    /// `root`: text of such a frame that is added at the root, or of the thread's field.
     pub fn counted<U>(&mut self, counted: Counted<'_, U>, labels: &[Label], root: Option<&str>)
     where
         U: Iterator<Item = UserFrame>,
     {
-        let thread = self.counted_thread(&counted);
+        let mut thread = self.counted_thread(&counted);
+        let (field, root) = if self.options.root_is_field { (root, None) } else { (None, root) };
+        if let Some(field) = field {
+            thread = self.with_field(thread, field);
+        }
         self.frames.clear();
         self.languages.samples = counted.events;
         let has_only_waker = counted.kind == Kind::Woken;

@@ -58,6 +58,9 @@ pub struct Options {
     /// How far threads are distinguished. By name only, a long recording of a machine that starts many processes needs
     /// no more memory than a short one.
     pub threads: ThreadDetail,
+    /// The text at the root of counted stacks is a field of the thread's events
+    /// ([`Thread::field`](pyrograph_profile::Thread::field)), and no frame.
+    pub root_is_field: bool,
     /// Leave out the kernel's frames.
     pub user_only: bool,
     /// Distinguish functions without a symbol by their addresses; otherwise they are named by their module alone.

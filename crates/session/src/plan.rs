@@ -45,6 +45,9 @@ pub struct Plan {
     /// Ask recorded Java virtual machines for the names of their compiled code.
     pub attach: bool,
 
+    /// The value by which stacks of the question are kept apart is a field of the thread
+    /// ([`Thread::field`](pyrograph_profile::Thread::field)), and no frame at the root.
+    pub value_is_field: bool,
     /// Count samples (or waits, calls, …) instead of the values that they represent.
     pub count_samples: bool,
     /// Keep the time and CPU of each sample, and not only a total for each stack and thread.
@@ -88,6 +91,7 @@ impl Plan {
             lines: false,
             table_memory: 256 << 20,
             at_switches: false,
+            value_is_field: false,
             attach: true,
             count_samples: false,
             keep_times: false,
@@ -168,6 +172,7 @@ impl Plan {
             monotonic_time: true,
             guessing: self.guessing,
             languages: self.languages.clone(),
+            root_is_field: self.value_is_field,
             user_only: !self.kernel,
             unknown_addresses: true,
             instructions: self.instructions,

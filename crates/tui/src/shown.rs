@@ -64,6 +64,8 @@ pub enum Grouping {
     Thread,
     /// By control group.
     ControlGroup,
+    /// By the value of the event that stacks are kept apart by.
+    Value,
 }
 
 impl Grouping {
@@ -73,6 +75,7 @@ impl Grouping {
             Self::Process => "process",
             Self::Thread => "thread",
             Self::ControlGroup => "cgroup",
+            Self::Value => "value",
         }
     }
 
@@ -83,12 +86,16 @@ impl Grouping {
             Self::Process => "Process",
             Self::Thread => "Thread",
             Self::ControlGroup => "Control group",
+            Self::Value => "Value",
         }
     }
 }
 
 /// Placeholder for an unknown control group: the process is gone, or only its name is known.
 const NO_GROUP: &str = "[not known]";
+
+/// Placeholder for an event without a value.
+const NO_VALUE: &str = "?";
 
 /// A profile, and the state of its display.
 #[derive(Debug)]
@@ -312,7 +319,8 @@ impl Shown {
 
     fn regroup(&mut self) {
         let drawn = match self.grouping {
-            Grouping::ControlGroup => with_groups(self.kept()),
+            Grouping::ControlGroup => with_processes(self.kept(), |of| of.cgroup, NO_GROUP),
+            Grouping::Value => with_processes(self.kept(), |of| of.field, NO_VALUE),
             _ => self.kept().clone(),
         };
         self.drawn = match self.as_one {
@@ -322,16 +330,16 @@ impl Shown {
     }
 }
 
-/// Returns the profile with each thread's control group as its process name, and without IDs. Threads keep their order,
-/// so that sample rows stay valid.
-fn with_groups(profile: &Profile) -> Profile {
+/// Returns the profile with a text of each thread as its process name, and without IDs; `none` stands for an empty one. Threads
+/// keep their order, so that sample rows stay valid.
+fn with_processes(profile: &Profile, text: impl Fn(&Thread) -> StringId, none: &str) -> Profile {
     let mut out = profile.clone();
     let mut threads = Threads::default();
     let mut new = Vec::new();
     for thread in profile.threads.iter() {
-        let process = match thread.cgroup {
-            StringId::EMPTY => out.strings.intern(NO_GROUP),
-            group => group,
+        let process = match text(&thread) {
+            StringId::EMPTY => out.strings.intern(none),
+            text => text,
         };
         let thread = Thread { process, name: StringId::EMPTY, pid: None, tid: None, ..thread };
         new.push(threads.intern(thread));

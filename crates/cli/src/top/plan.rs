@@ -14,7 +14,7 @@ use crate::record::question::{QuestionArgs, possible_engine};
 use crate::record::sampling::SamplingArgs;
 use crate::say::{be_quiet, misuse};
 use crate::tables::TableArgs;
-use crate::units::{one_of, parse_count, parse_duration, parse_interval};
+use crate::units::{one_of, one_of_or, parse_count, parse_duration, parse_interval};
 
 /// Watch where the time goes: functions, a flame graph, callers and callees, on the terminal
 ///
@@ -75,14 +75,14 @@ pub struct Args {
     ]))]
     sort: bool,
 
-    /// Keep functions apart by
-    #[arg(long, value_name = "WHAT", default_value = "none", hide_default_value = true, value_parser = one_of([
-        (Grouping::None, "none", "Nothing"),
-        (Grouping::Process, "process", "Process"),
-        (Grouping::Thread, "thread", "Thread"),
-        (Grouping::ControlGroup, "cgroup", "Control group"),
-    ]))]
-    by: Grouping,
+    /// Keep functions apart by; another word is a value of the event of -e: a variable, a field, comm
+    #[arg(long, value_name = "WHAT", default_value = "none", hide_default_value = true, value_parser = one_of_or([
+        (By::Group(Grouping::None), "none", "Nothing"),
+        (By::Group(Grouping::Process), "process", "Process"),
+        (By::Group(Grouping::Thread), "thread", "Thread"),
+        (By::Group(Grouping::ControlGroup), "cgroup", "Control group"),
+    ], By::value))]
+    by: By,
 
     /// Do not show the kernel's functions
     #[arg(short = 'K', long, alias = "hide_kernel_symbols", conflicts_with = "hide_user_symbols")]
@@ -148,6 +148,24 @@ pub struct Args {
     graph: bool,
 }
 
+/// What keeps functions apart.
+#[derive(Clone, Debug)]
+enum By {
+    Group(Grouping),
+    /// A value of the event.
+    Value(String),
+}
+
+impl By {
+    fn value(text: &str) -> Option<Self> {
+        match text {
+            "" => None,
+            "comm" => Some(Self::Value("$comm".to_owned())),
+            text => Some(Self::Value(text.to_owned())),
+        }
+    }
+}
+
 /// What to record, and how to show it.
 pub struct Plan {
     pub recording: pyrograph_session::Plan,
@@ -184,7 +202,11 @@ impl Plan {
         let launch = args.sampling.target.launch(true)?;
         let target = args.sampling.take_target()?.unwrap_or(Target::System);
         check_names(&filters, &target, !args.no_inherit)?;
-        let question = args.question.question(args.count, &target, None)?;
+        let (grouping, value) = match std::mem::replace(&mut args.by, By::Group(Grouping::None)) {
+            By::Group(grouping) => (grouping, None),
+            By::Value(value) => (Grouping::Value, Some(value)),
+        };
+        let question = args.question.question(args.count, &target, value.as_deref())?;
         let rate = args.sampling.rate(&question);
         refuse_what_has_no_effect(&args, &question, !filters.is_all())?;
         let is_of_perf = args.sampling.needs_perf(&question);
@@ -214,7 +236,7 @@ impl Plan {
                 (_, true) => Code::Kernel,
                 _ => Code::All,
             },
-            grouping: args.by,
+            grouping,
             output: args.output,
             verbose: args.verbose,
             recording: pyrograph_session::Plan {
@@ -231,6 +253,7 @@ impl Plan {
                 table_memory: args.tables.budget(),
                 at_switches: args.tables.at_switches,
                 attach: !args.no_attach,
+                value_is_field: value.is_some(),
                 count_samples: args.count,
                 thread_detail: ThreadDetail::Thread,
                 ..pyrograph_session::Plan::new(scope)

@@ -396,6 +396,35 @@ fn without_a_terminal_there_are_tables() {
     assert!(piped.wait().expect("it ends").success());
 }
 
+/// Functions apart by a value of the event, with the sum of another.
+#[test]
+fn functions_are_kept_apart_by_a_value() {
+    if !is_root("functions_are_kept_apart_by_a_value") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let script = "dd if=/dev/zero of=/dev/null status=none bs=700 count=50; \
+                  dd if=/dev/zero of=/dev/null status=none bs=300 count=20";
+    let top = |flags: &[&str]| {
+        let mut top = pyrograph();
+        top.args(["top", "-b", "-i", "60", "-e", "syscalls:sys_enter_write"]).args(flags);
+        let output = top.args(["--", "sh", "-c", script]).current_dir(folder.path()).output();
+        text(&output.expect("it runs").stdout)
+    };
+    let last = top(&["--by", "count", "--json", "-E", "0"]);
+    let table: serde_json::Value =
+        serde_json::from_str(last.lines().last().expect("a table")).expect("JSON");
+    let mut own = std::collections::BTreeMap::new();
+    for row in table["functions"].as_array().expect("functions") {
+        let key = row["value"].as_str().expect("a value").to_owned();
+        *own.entry(key).or_insert(0) += row["self"].as_u64().expect("a number");
+    }
+    let expect = [("count=300".to_owned(), 20), ("count=700".to_owned(), 50)];
+    assert_eq!(own, expect.into(), "{last}");
+    let text = top(&["--by", "comm"]);
+    assert!(text.contains("comm=dd") && text.contains("Value"), "{text}");
+}
+
 /// Programs in the kernel take each event of a tracepoint, whatever `-c` says.
 #[test]
 fn a_sample_of_a_tracepoint_stands_for_as_many_events_as_asked() {

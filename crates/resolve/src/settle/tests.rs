@@ -49,6 +49,7 @@ fn resolver(memory: Option<usize>, threads: ThreadDetail) -> Resolver<WithMap> {
         languages: Vec::new(),
         monotonic_time: false,
         threads,
+        root_is_field: false,
         user_only: false,
         unknown_addresses: true,
         arch: Arch::X86_64,

@@ -339,6 +339,7 @@ fn options(cache: Option<PathBuf>) -> pyrograph_resolve::Options {
         stack_memory: None,
         monotonic_time: true,
         threads: pyrograph_profile::ThreadDetail::Name,
+        root_is_field: false,
         user_only: false,
         unknown_addresses: true,
         guessing: true,
