@@ -1,6 +1,8 @@
 //! Functions of the kernel as it describes them itself (BTF, `Documentation/bpf/btf.rst` in its sources): their parameters,
 //! what they return, and from where programs read the values of expressions that begin with these.
 
+mod place;
+
 use std::ffi::OsStr;
 
 use libbpf_rs::btf::types::{
@@ -8,10 +10,10 @@ use libbpf_rs::btf::types::{
 };
 use libbpf_rs::btf::{Btf, BtfKind, BtfType, TypeId};
 use libbpf_rs::{HasSize as _, ReferencesType as _};
-use pyrograph_event::values::{
-    ARGUMENTS, Bits, Memory, RETURNED, ReadBase, ReadNumber, ReadStep, ReadValue,
-};
+use pyrograph_event::values::{ARGUMENTS, Bits, Memory, RETURNED, ReadValue};
 use pyrograph_probe::{Access, Error, Expression, Shape, Start};
+
+use self::place::{Item, Place, computed, few};
 
 /// Maximum number of types that lead to one, or of structures that are looked into for a member.
 const MOST_TYPES: usize = 256;
@@ -28,60 +30,6 @@ impl std::fmt::Debug for KernelTypes {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         to.debug_struct("KernelTypes").field("len", &self.types.len()).finish()
     }
-}
-
-/// Where a value is.
-#[derive(Clone, Debug)]
-enum Place {
-    /// It is a register or what was computed.
-    Computed(Address),
-    /// It is in memory, at an address.
-    Memory(Address),
-}
-
-impl Place {
-    /// Its eight bytes, as a pointer.
-    fn pointer(self) -> Address {
-        match self {
-            Self::Computed(value) => value,
-            Self::Memory(address) => address.load(8),
-        }
-    }
-}
-
-/// An address or value that is computed.
-#[derive(Clone, Debug)]
-struct Address {
-    base: ReadBase,
-    steps: Vec<ReadStep>,
-    /// What is added at last.
-    add: i64,
-}
-
-impl Address {
-    fn load(mut self, size: u8) -> Self {
-        let add = std::mem::take(&mut self.add);
-        self.steps.push(ReadStep { add, load: size, memory: Memory::Kernel });
-        self
-    }
-
-    fn number(mut self) -> ReadNumber {
-        if self.add != 0 {
-            self = self.load(0);
-        }
-        ReadNumber { base: self.base, steps: self.steps }
-    }
-}
-
-/// A part of a value while an expression is followed.
-#[derive(Clone, Debug)]
-struct Item {
-    place: Place,
-    /// The bits of a field, if it is one: the first, and their number.
-    bits: Option<(u64, u8)>,
-    kind: TypeId,
-    /// As many pointers lead to the type, by a cast.
-    pointers: u8,
 }
 
 impl KernelTypes {
@@ -483,21 +431,6 @@ impl KernelTypes {
     }
 }
 
-/// An address with as many steps as programs follow.
-fn few(address: Address) -> Result<Address, String> {
-    let steps = address.steps.len() + usize::from(address.add != 0);
-    match steps > pyrograph_event::values::MOST_STEPS {
-        true => Err("too many pointers lead to it".to_owned()),
-        false => Ok(address),
-    }
-}
-
-fn computed(register: u16, kind: TypeId) -> Item {
-    let base = ReadBase::Register(register);
-    let place = Place::Computed(Address { base, steps: Vec::new(), add: 0 });
-    Item { place, bits: None, kind, pointers: 0 }
-}
-
 /// Whether an enumeration is signed, and its names.
 fn names_of(of: BtfType<'_>) -> Option<(bool, Vec<(i64, String)>)> {
     if let Ok(of) = Enum::try_from(of) {
@@ -521,6 +454,8 @@ fn with_name(kind: String, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pyrograph_event::values::{ReadBase, ReadNumber, ReadStep};
+
     use super::*;
 
     fn types() -> Option<KernelTypes> {
