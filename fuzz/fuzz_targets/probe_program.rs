@@ -22,8 +22,11 @@ fuzz_target!(|bytes: &[u8]| {
                 for steps in ["", "->x", "[1]", ".0"] {
                     for as_text in [false, true] {
                         let expression = format!("{}{steps}", variable.name);
-                        let value = view.value(function, body, address, &expression, as_text);
-                        let _ = value.map(|value| value.shape.text(u64::MAX));
+                        let cast = format!("(({} *){})[1]{steps}", variable.kind, variable.name);
+                        for expression in [expression, cast] {
+                            let value = view.value(function, body, address, &expression, as_text);
+                            let _ = value.map(|value| value.shape.text(u64::MAX));
+                        }
                     }
                 }
             }

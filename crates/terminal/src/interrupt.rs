@@ -11,6 +11,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 pub struct Interrupt {
     asked: Arc<AtomicBool>,
     signal: Arc<AtomicUsize>,
+    /// True if this process was started with SIGINT ignored, as what it starts is then.
+    was_ignored: bool,
 }
 
 impl Interrupt {
@@ -22,7 +24,8 @@ impl Interrupt {
     ///
     /// Returns the error of `sigaction`.
     pub fn catch() -> io::Result<Self> {
-        let interrupt = Self { asked: Arc::default(), signal: Arc::default() };
+        let was_ignored = is_ignored(SIGINT);
+        let interrupt = Self { asked: Arc::default(), signal: Arc::default(), was_ignored };
         let hang_up = (!is_ignored(SIGHUP)).then_some(SIGHUP);
         for signal in [SIGINT, SIGTERM].into_iter().chain(hang_up) {
             // In this order, because the first signal must find `asked` false and only set it.
@@ -68,10 +71,14 @@ impl Interrupt {
         self.asked.load(Ordering::Relaxed)
     }
 
-    /// Returns true if the last signal, unlike Ctrl-C at a terminal, was sent to this process only, so that it must be
-    /// forwarded to a command that this process started.
+    /// Returns true if the last signal, unlike Ctrl-C at a terminal, was sent to this process only, or a command that this
+    /// process started ignores it, as background jobs of shell scripts do: another one must be sent to the command then.
     pub fn only_us(&self) -> bool {
-        self.signal.load(Ordering::Relaxed) == SIGTERM.unsigned_abs() as usize
+        match i32::try_from(self.signal.load(Ordering::Relaxed)) {
+            Ok(SIGTERM) => true,
+            Ok(SIGINT) => self.was_ignored,
+            _ => false,
+        }
     }
 }
 

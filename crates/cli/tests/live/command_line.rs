@@ -541,6 +541,7 @@ fn ctrl_c_ends_the_command_before_it_runs_too() {
             let mut command = pyrograph();
             command.current_dir(folder.path()).args(verb).args(["--", "sleep", "1000"]);
             command.stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+            with_interrupt(&mut command, libc::SIG_DFL);
             let mut child = command.spawn().expect("pyrograph runs");
             std::thread::sleep(std::time::Duration::from_millis(after));
             let group = -child.id().cast_signed();
@@ -556,5 +557,43 @@ fn ctrl_c_ends_the_command_before_it_runs_too() {
                 && folder.path().join("flamegraph.svg").exists();
             assert!(is_interrupted || is_written, "{verb:?} after {after} ms: {status:?}");
         }
+    }
+}
+
+/// Sets what SIGINT does in a command when it begins: these tests may themselves run where it is ignored.
+fn with_interrupt(command: &mut Command, disposition: libc::sighandler_t) {
+    use std::os::unix::process::CommandExt;
+    let set = move || {
+        // SAFETY: it is async-signal-safe.
+        unsafe { libc::signal(libc::SIGINT, disposition) };
+        Ok(())
+    };
+    // SAFETY: it calls nothing else between fork and exec.
+    unsafe { command.pre_exec(set) };
+}
+
+/// Shell scripts start background jobs with SIGINT ignored, and so is it in the command: `kill -INT $!` ended the recording, which
+/// then waited for the command.
+#[test]
+fn an_interrupt_ends_the_command_of_a_background_job() {
+    if !is_root("an_interrupt_ends_the_command_of_a_background_job") {
+        return;
+    }
+    let folder = folder();
+    for verb in [&["trace"][..], &["trace", "-s"], &["sched"], &["stat"], &["record"]] {
+        let mut command = pyrograph();
+        command.current_dir(folder.path()).args(verb).args(["--", "sleep", "1000"]);
+        with_interrupt(command.stdout(Stdio::null()).stderr(Stdio::null()), libc::SIG_IGN);
+        let mut job = command.spawn().expect("pyrograph runs");
+        crate::common::wait_until("the command sleeps", || {
+            let children = format!("/proc/{0}/task/{0}/children", job.id());
+            let child = fs::read_to_string(children).unwrap_or_default();
+            let stat = fs::read_to_string(format!("/proc/{}/stat", child.trim()));
+            stat.is_ok_and(|stat| stat.contains(" (sleep) S "))
+        });
+        // SAFETY: `kill` touches no memory, and the process has not been waited for.
+        assert_eq!(unsafe { libc::kill(job.id().cast_signed(), libc::SIGINT) }, 0);
+        // For longer than a test may run, if the command goes on.
+        job.wait().expect("it ends");
     }
 }
