@@ -91,7 +91,7 @@ pub enum Level {
     CommandLine,
     /// The machine.
     Host,
-    /// A field of the events with its value, by which the reader has told samples apart: `addr=0x10`.
+    /// A field of the events and its value, where the reader was asked for it: `addr=0x10`.
     Field,
     /// The value type. Columns, which must have the same unit, are merged into one.
     Event,

@@ -40,7 +40,7 @@ pub enum CountedEvent {
     Values {
         /// The place, or the tracepoint.
         trigger: Trigger,
-        /// What ends it, if the time until then is added up.
+        /// Its end, if its duration is added up.
         ends: Option<Box<Ends>>,
         /// Its values, and the filter.
         values: EventValues,

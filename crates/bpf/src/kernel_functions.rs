@@ -249,17 +249,12 @@ impl KernelTypes {
     fn element(&self, item: Item, index: i64) -> Result<Item, String> {
         let kind = self.plain(item.kind);
         let (item, of) = match kind.map(|kind| (kind.kind(), Array::try_from(kind))) {
-            _ if item.pointers > 0 => {
+            _ if self.is_pointer(&item) => {
                 let item = self.target(item)?;
                 let kind = item.kind;
                 (item, kind)
             }
             Some((BtfKind::Array, Ok(array))) => (item, array.ty()),
-            Some((BtfKind::Ptr, _)) => {
-                let item = self.target(item)?;
-                let kind = item.kind;
-                (item, kind)
-            }
             _ => return Err(format!("{} has no elements", self.name_of(item.kind))),
         };
         // Elements that are pointers by a cast.
@@ -354,11 +349,9 @@ impl KernelTypes {
             return Ok((ReadValue::Number(few(value)?.number(), Bits::ALL), Shape::Address));
         }
         if as_text {
-            let kind =
-                if item.pointers > 0 { Some(BtfKind::Ptr) } else { kind.map(|of| of.kind()) };
-            let number = match (kind, item.place) {
-                (Some(BtfKind::Ptr), Place::Computed(value)) => value,
-                (Some(BtfKind::Ptr), Place::Memory(address)) => address.load(8),
+            let is_pointer = self.is_pointer(&item);
+            let number = match (kind.map(|of| of.kind()), item.place) {
+                (_, place) if is_pointer => place.pointer(),
                 (Some(BtfKind::Array), Place::Memory(address)) => address,
                 _ => return Err(format!("{} is no text", name())),
             };
@@ -431,7 +424,7 @@ impl KernelTypes {
     }
 }
 
-/// Whether an enumeration is signed, and its names.
+/// Signedness and names of an enumeration.
 fn names_of(of: BtfType<'_>) -> Option<(bool, Vec<(i64, String)>)> {
     if let Ok(of) = Enum::try_from(of) {
         let names = of.iter().map(|member| (member.value, text(member.name))).collect();

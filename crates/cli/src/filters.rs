@@ -100,7 +100,7 @@ const EVENT: (Level, &str, &str) = (Level::Event, "event", "The event; samples a
 
 /// A level, or the name of a field whose value is one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum LevelOrField {
+pub enum LevelOrField {
     Level(Level),
     Field(String),
 }
@@ -111,6 +111,11 @@ impl LevelOrField {
         let [process, pool, thread, cpu, cgroup, cmdline] = LEVELS;
         let all = [process, pool, thread, cpu, cgroup, cmdline, HOST, EVENT];
         all.map(|(level, name, about)| (Self::Level(level), name, about))
+    }
+
+    /// Names of all levels, in a list.
+    pub fn names() -> String {
+        Self::levels().map(|(_, name, _)| name).join(", ")
     }
 
     /// The name of a field.
@@ -152,7 +157,7 @@ impl FilterArgs {
         self.by.iter().any(|by| by.level() == level)
     }
 
-    /// The field by which samples are told apart.
+    /// The field of the events that is a level.
     ///
     /// # Errors
     ///

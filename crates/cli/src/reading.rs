@@ -10,7 +10,7 @@ use pyrograph_memory::{limit, usual_limit};
 use pyrograph_profile::{Profile, ValueType};
 use pyrograph_symbol::demangle;
 
-use crate::filters::FilterArgs;
+use crate::filters::{FilterArgs, LevelOrField};
 use crate::found::say_read;
 use crate::names::NameArgs;
 use crate::say::say;
@@ -174,8 +174,8 @@ impl ReadArgs {
             && profile.threads.iter().all(|of| of.field.is_empty())
         {
             bail!(
-                "no event that is counted has a field '{field}' (`pyrograph script` shows their fields); --by also takes process, \
-                 pool, thread, cpu, cgroup, cmdline, host and event"
+                "no event that is counted has a field '{field}' (`pyrograph script` shows their fields); --by also takes {}",
+                LevelOrField::names()
             );
         }
         for (kind, line) in warnings.lines() {

@@ -24,7 +24,7 @@ use crate::other_rights;
 use crate::say::{misuse, say};
 use crate::streams::Destination;
 use crate::targets::{TargetArgs, target_or_machine};
-use crate::units::{counted, one_of, parse_condition, parse_duration};
+use crate::units::{counted, one_of, parse_condition, parse_duration, value_of_event};
 
 /// Count events of a command, processes or the whole machine: time, faults, cycles, tracepoints
 #[derive(clap::Args)]
@@ -217,11 +217,11 @@ impl FromStr for By {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let kind = KINDS.iter().find(|(_, name)| *name == text);
-        match (kind, text) {
-            (Some((kind, _)), _) => Ok(Self::Kind(*kind)),
-            (None, "comm") => Ok(Self::Value("$comm".to_owned())),
-            (None, "") => Err("a key or a value is missing".to_owned()),
-            (None, text) => Ok(Self::Value(text.to_owned())),
+        match kind {
+            Some((kind, _)) => Ok(Self::Kind(*kind)),
+            None => value_of_event(text)
+                .map(Self::Value)
+                .ok_or("a key or a value is missing".to_owned()),
         }
     }
 }

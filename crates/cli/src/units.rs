@@ -85,6 +85,15 @@ where
     })
 }
 
+/// The value of an event that `--by` names: `comm` is the thread's name. `None` for an empty word.
+pub fn value_of_event(word: &str) -> Option<String> {
+    match word {
+        "" => None,
+        "comm" => Some("$comm".to_owned()),
+        other => Some(other.to_owned()),
+    }
+}
+
 /// Parser of values that have names, and of other words by `other`; `None` for what is none of these.
 pub fn one_of_or<T, const N: usize>(
     values: [(T, &'static str, &'static str); N],

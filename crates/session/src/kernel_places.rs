@@ -120,7 +120,8 @@ fn read_symbols() -> BTreeSet<String> {
     text.lines().filter_map(name).collect()
 }
 
-/// Returns the functions that `kprobe:PATTERN` stands for, each with its name as an event. `None` if the text begins with none of the words for these.
+/// Returns the functions that `kprobe:PATTERN` stands for, each with its name as an event. `None` if the text begins with none of
+/// the words for these.
 pub(crate) fn matching(text: &str) -> Option<Result<Vec<(String, Trigger)>, PlaceError>> {
     let (prefix, _) = text.split_once(':')?;
     let (pattern, returns) = split(text)?;

@@ -27,7 +27,7 @@ impl Place {
 pub struct Address {
     pub base: ReadBase,
     pub steps: Vec<ReadStep>,
-    /// What is added at last.
+    /// Offset that is added after the steps.
     pub add: i64,
 }
 

@@ -8,6 +8,7 @@ use pyrograph_session::{Error, Filters, Target, control_group};
 
 use crate::filters::LEVELS;
 use crate::say::misuse;
+use crate::units::value_of_event;
 
 /// Flags that choose.
 #[derive(Default, clap::Args)]
@@ -56,11 +57,11 @@ enum By {
 
 fn parse_by(text: &str) -> Result<By, String> {
     let level = LEVELS.iter().find(|(_, name, _)| *name == text);
-    match (level, text) {
-        (Some((level, ..)), _) => Ok(By::Level(*level)),
-        (None, "") => Err("a level or a value is missing".to_owned()),
-        (None, "comm") => Ok(By::Value("$comm".to_owned())),
-        (None, text) => Ok(By::Value(text.to_owned())),
+    match level {
+        Some((level, ..)) => Ok(By::Level(*level)),
+        None => {
+            value_of_event(text).map(By::Value).ok_or("a level or a value is missing".to_owned())
+        }
     }
 }
 

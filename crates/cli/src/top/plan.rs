@@ -14,7 +14,9 @@ use crate::record::question::{QuestionArgs, possible_engine};
 use crate::record::sampling::SamplingArgs;
 use crate::say::{be_quiet, misuse};
 use crate::tables::TableArgs;
-use crate::units::{one_of, one_of_or, parse_count, parse_duration, parse_interval};
+use crate::units::{
+    one_of, one_of_or, parse_count, parse_duration, parse_interval, value_of_event,
+};
 
 /// Watch where the time goes: functions, a flame graph, callers and callees, on the terminal
 ///
@@ -148,7 +150,7 @@ pub struct Args {
     graph: bool,
 }
 
-/// What keeps functions apart.
+/// Grouping of functions.
 #[derive(Clone, Debug)]
 enum By {
     Group(Grouping),
@@ -158,11 +160,7 @@ enum By {
 
 impl By {
     fn value(text: &str) -> Option<Self> {
-        match text {
-            "" => None,
-            "comm" => Some(Self::Value("$comm".to_owned())),
-            text => Some(Self::Value(text.to_owned())),
-        }
+        value_of_event(text).map(Self::Value)
     }
 }
 

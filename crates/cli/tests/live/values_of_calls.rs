@@ -65,7 +65,7 @@ fn calls_take_as_long_as_they_sleep() {
     }
 }
 
-/// What one thread begins and another ends is found by a number, or by a text.
+/// Durations of requests that change threads, matched by a number or a text.
 #[test]
 fn times_between_two_events_are_found_by_a_key() {
     if !is_root("times_between_two_events_are_found_by_a_key") {
