@@ -1,7 +1,7 @@
 // Every frame of the page of `pyrograph view`, pointed at and clicked, in random states: tooltip, detail, chosen row, colour,
 // what a search found, the address opened anew, Back and Forward. Numbers are compared with sums over the samples that the
 // inputs here are written from; nothing is taken from the page's script. Run by ./run; PYROGRAPH_NIGHTLY=1 runs more of it: all
-// frames are clicked, and every fourth of these is opened anew, left and come back to, which takes five times as long as the rest.
+// frames are clicked, every fourth of these by the browser's mouse, and then opened anew, left and come back to.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -253,6 +253,17 @@ function readDetail() {
   return { title: document.querySelector("#detail b")?.textContent ?? "", facts, path: document.getElementById("path").textContent,
     chosen: chosen && [chosen.querySelector(".name").title, chosen.querySelector(".module").title] };
 }
+/** Runs in the page: clicks at a place of the canvas, if one is given, and reads what is said then. Three of four clicks are made so:
+ *  a click of the browser's own mouse takes several times as long. */
+function clickAndRead(readDetail, place) {
+  const before = location.hash;
+  if (place) {
+    const canvas = document.getElementById("canvas");
+    const { left, top } = canvas.getBoundingClientRect();
+    canvas.dispatchEvent(new MouseEvent("click", { bubbles: true, clientX: left + place[0], clientY: top + place[1] }));
+  }
+  return { before, after: location.hash, said: readDetail(), found: document.getElementById("found").textContent };
+}
 
 /** Compares what is said of a frame with the sums. */
 function checkTip(node, { lines, colour }, expect, state, where) {
@@ -472,17 +483,18 @@ async function checkStates(open, profile, seed, states, limit) {
     const chosen = limit ? nodes.filter(() => next() < limit / nodes.length) : nodes;
     for (const node of chosen) {
       const isWhole = isEach || next() < 0.25;
-      const plain = isWhole ? await tab.run(look) : await tab.run(() => ({ hash: location.hash }));
-      await tab.click(place(node).at);
-      const there = `${where}, ${node.name} clicked at ${place(node).at.slice(0, 2)}`;
-      const said = await tab.run(readDetail);
+      const { at } = place(node);
+      const there = `${where}, ${node.name} clicked at ${at.slice(0, 2)}`;
+      const plain = isWhole ? await tab.run(look) : null;
+      if (isWhole) { await tab.click(at); }
+      const { before, after, said, found } = await tab.run(`(${clickAndRead})(${readDetail}, ${isWhole ? null : JSON.stringify(at)})`);
       checkDetail(node, said, expect, state, there);
       zoomed = node;
-      checkFound(await tab.run(() => document.getElementById("found").textContent), zoomed, expect, state, there);
+      checkFound(found, zoomed, expect, state, there);
       if (next() < 0.3) { await point(); }
       zoomed = expect.root;
       if (!isWhole) {
-        if (await tab.run(() => location.hash) !== plain.hash) { await tab.back(plain.hash); }
+        if (after !== before) { await tab.back(before); }
         continue;
       }
       const seen = await tab.run(look);

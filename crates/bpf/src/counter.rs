@@ -379,6 +379,7 @@ fn load(options: &EventOptions, cpus: u32) -> Result<Object, Error> {
         ("on_new_task", !options.scope.only_targets),
         ("on_place", !options.events.iter().any(|event| matches!(event, CountedEvent::Place(_)))),
         ("on_place_values", !options.events.iter().any(sums::is_place)),
+        ("on_called", !options.events.iter().any(sums::is_of_call)),
         ("on_tracepoint_values", !options.events.iter().any(sums::is_tracepoint)),
     ]
     .into_iter()

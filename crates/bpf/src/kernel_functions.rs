@@ -4,6 +4,7 @@
 mod place;
 
 use std::ffi::OsStr;
+use std::os::fd::AsRawFd;
 
 use libbpf_rs::btf::types::{
     Array, Composite, Enum, Enum64, Float, Func, FuncProto, Int, IntEncoding, MemberAttr,
@@ -13,7 +14,9 @@ use libbpf_rs::{HasSize as _, ReferencesType as _};
 use pyrograph_event::values::{ARGUMENTS, Bits, Memory, RETURNED, ReadValue};
 use pyrograph_probe::{Access, Error, Expression, Shape, Start};
 
-use self::place::{Item, Place, computed, few};
+use crate::kernel_types;
+
+use self::place::{Item, Place, called, computed, few};
 
 /// Maximum number of types that lead to one, or of structures that are looked into for a member.
 const MOST_TYPES: usize = 256;
@@ -38,6 +41,13 @@ impl KernelTypes {
         Btf::from_vmlinux().ok().map(|types| Self { types })
     }
 
+    /// Reads the types of the kernel that runs, and those of one of its modules. `None` if either is not described.
+    pub fn with_module(module: &str) -> Option<Self> {
+        let file = kernel_types::with_module(module)?;
+        let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+        Btf::from_path(path).ok().map(|types| Self { types })
+    }
+
     /// Names of all functions with their signatures: `int icmp_rcv(struct sk_buff *skb)`.
     pub fn functions(&self) -> Vec<(String, String)> {
         let all = self.types.type_by_kind::<Func<'_>>();
@@ -57,8 +67,8 @@ impl KernelTypes {
         all.filter_map(signature).collect()
     }
 
-    /// Returns from where the value of an expression is read when a function is called, or when it returns; `as_text` reads
-    /// the text that a pointer or an array of characters is.
+    /// Returns from where the value of an expression is read when a function is called, or when it returns: its parameters are
+    /// as it was called with them. `as_text` reads the text that a pointer or an array of characters is.
     ///
     /// # Errors
     ///
@@ -82,15 +92,17 @@ impl KernelTypes {
         })?;
         let mut item = match &parsed.start {
             Start::Returned if returns => computed(RETURNED, prototype.referenced_type().type_id()),
+            Start::Register(number) => computed(*number, TypeId::from(0)),
             Start::Returned => {
                 return Err(refuse("kretprobe: has what a function returns".to_owned()));
             }
-            Start::Variable(_) if returns => {
-                let why =
-                    "when a function returns, its parameters are gone: there is $retval alone";
-                return Err(refuse(why.to_owned()));
+            Start::Variable(name) => {
+                let (register, kind) = self.parameter(&prototype, name).map_err(refuse)?;
+                match returns {
+                    true => called(register, kind),
+                    false => computed(register, kind),
+                }
             }
-            Start::Variable(name) => self.parameter(&prototype, name).map_err(refuse)?,
         };
         for step in &parsed.steps {
             item = self.step(item, step).map_err(refuse)?;
@@ -98,7 +110,8 @@ impl KernelTypes {
         self.read(item, as_text).map_err(refuse)
     }
 
-    fn parameter(&self, prototype: &FuncProto<'_>, wanted: &str) -> Result<Item, String> {
+    /// The register in which a function gets a parameter, and its type.
+    fn parameter(&self, prototype: &FuncProto<'_>, wanted: &str) -> Result<(u16, TypeId), String> {
         let names = || prototype.iter().map(|of| text(of.name));
         let Some(index) = names().position(|name| name == wanted) else {
             let names = names().collect::<Vec<_>>().join(", ");
@@ -114,7 +127,7 @@ impl KernelTypes {
         };
         let all_numbers = prototype.iter().take(index + 1).all(|of| is_number(of.ty));
         match (prototype.get(index), ARGUMENTS.get(index)) {
-            (Some(of), Some(register)) if all_numbers => Ok(computed(*register, of.ty)),
+            (Some(of), Some(register)) if all_numbers => Ok((*register, of.ty)),
             (_, None) => Err("it is on the stack, from where it is not read".to_owned()),
             _ => Err("it or one before it is a structure, and in other registers".to_owned()),
         }
@@ -353,6 +366,7 @@ impl KernelTypes {
             let number = match (kind.map(|of| of.kind()), item.place) {
                 (_, place) if is_pointer => place.pointer(),
                 (Some(BtfKind::Array), Place::Memory(address)) => address,
+                (None, Place::Computed(address)) => address,
                 _ => return Err(format!("{} is no text", name())),
             };
             let text = ReadValue::Text(few(number)?.number(), Memory::Kernel);
@@ -489,6 +503,13 @@ mod tests {
         let (read, shape) = types.value("vfs_read", true, "$retval", false).expect("it is there");
         assert_eq!(read, ReadValue::Number(number(0, &[]), bits(64, true)));
         assert_eq!(shape, Shape::Number { signed: true, bits: (0, 64) });
+        // What it was called with, when it returns; a register, whatever is in it.
+        let (read, _) = types.value("vfs_read", true, "count", false).expect("it is there");
+        let called = ReadNumber { base: ReadBase::Called(1), steps: Vec::new() };
+        assert_eq!(read, ReadValue::Number(called, bits(64, false)));
+        let (read, shape) = value("%bx", false).expect("it is there");
+        assert_eq!((read, shape), (ReadValue::Number(number(3, &[]), Bits::ALL), Shape::Address));
+        assert!(value("((struct file *)%di)->f_path.dentry", false).is_ok());
     }
 
     #[test]
@@ -512,7 +533,7 @@ mod tests {
             let error = error("vfs_read", false, expression, as_text);
             assert!(error.contains(expect), "{expression}: {error}");
         }
-        assert!(error("vfs_read", true, "count", false).contains("$retval alone"));
+        assert!(error("vfs_read", true, "size", false).contains("there are file, buf, count, pos"));
         assert!(error("no_such_function", false, "x", false).contains("does not describe"));
     }
 

@@ -6,6 +6,7 @@
 //!
 //! The format is that of `include/uapi/linux/btf.h` and `Documentation/bpf/btf.rst` of Linux.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::hash::BuildHasher;
@@ -109,6 +110,10 @@ fn in_memory(bytes: &[u8]) -> Option<KernelTypes> {
     let mark = features::ROWS_AS_NEEDED.as_bytes();
     let is_mark = |one: &Type<'_>| one.kind == STRUCT && types.string(one.word(0)) == Some(mark);
     let rows_as_needed = types.iter().any(|(_, one)| is_mark(&one));
+    Some(KernelTypes { file: file_in_memory(&[bytes])?, rows_as_needed })
+}
+
+fn file_in_memory(parts: &[&[u8]]) -> Option<File> {
     // SAFETY: it takes a string that ends with NUL, and flags.
     let fd = unsafe { libc::memfd_create(c"types".as_ptr(), libc::MFD_CLOEXEC) };
     if fd < 0 {
@@ -116,8 +121,47 @@ fn in_memory(bytes: &[u8]) -> Option<KernelTypes> {
     }
     // SAFETY: the descriptor was just created, and nothing else owns it.
     let mut file = unsafe { File::from_raw_fd(fd) };
-    file.write_all(bytes).ok()?;
-    Some(KernelTypes { file, rows_as_needed })
+    parts.iter().try_for_each(|part| file.write_all(part)).ok()?;
+    Some(file)
+}
+
+/// Returns the types of the kernel and of one of its modules, as one file in memory. `None` if one of them is not described.
+///
+/// Numbers of a module's types and places of its names go on where the kernel's end (`btf__parse_split` of libbpf), so that both
+/// parts can stand one behind the other.
+pub(crate) fn with_module(module: &str) -> Option<File> {
+    let folder = Path::new(KERNEL_TYPES).parent()?;
+    let (kernel, module) = (read(Path::new(KERNEL_TYPES)).ok()?, read(&folder.join(module)).ok()?);
+    joined((*kernel).as_ref(), (*module).as_ref())
+        .and_then(|parts| file_in_memory(&parts.each_ref().map(|part| &**part)))
+}
+
+/// The parts of BTF that has the types of two.
+fn joined<'a>(first: &'a [u8], second: &'a [u8]) -> Option<[Cow<'a, [u8]>; 5]> {
+    let (types, names) = sections(first)?;
+    let (more_types, more_names) = sections(second)?;
+    let length = |a: &[u8], b: &[u8]| u32::try_from(a.len().checked_add(b.len())?).ok();
+    let (of_types, of_names) = (length(types, more_types)?, length(names, more_names)?);
+    let header = [MAGIC | VERSION << 16, HEADER, 0, of_types, of_types, of_names];
+    let header = header.map(u32::to_ne_bytes).concat();
+    Some([header.into(), types.into(), more_types.into(), names.into(), more_names.into()])
+}
+
+/// The types and the names of BTF.
+fn sections(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let word = |at: usize| {
+        let word = bytes.get(at..at.checked_add(4)?)?;
+        Some(u32::from_ne_bytes(word.try_into().ok()?))
+    };
+    if word(0)? & 0xffff != MAGIC {
+        return None;
+    }
+    let body = bytes.get(word(4)? as usize..)?;
+    let section = |at: usize| {
+        let start = word(at)? as usize;
+        body.get(start..start.checked_add(word(at + 4)? as usize)?)
+    };
+    Some((section(8)?, section(16)?))
 }
 
 /// How much must be known of a type for another type.

@@ -48,6 +48,9 @@ fn most_rows(options: &Options, cpus: u64, map: &str) -> Option<u32> {
         "copies" => copies_stacks(options),
         "functions" | "functions_emitted" | "python_threads" => !options.languages.is_empty(),
         "commands" => options.command_lines,
+        "called" => {
+            matches!(&options.trigger, Trigger::Values { values, .. } if values.need_call())
+        }
         "key_texts" | "values_here" => matches!(options.trigger, Trigger::Values { .. }),
         _ => true,
     };

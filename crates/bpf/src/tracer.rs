@@ -106,6 +106,7 @@ impl CallOptions {
             "prepare" => true,
             "on_unfinished" => !self.counts,
             "on_event" => self.events.iter().any(events::is_tracepoint),
+            "on_called" => self.events.iter().any(|event| event.values.need_call()),
             "on_probe" => !self.events.iter().all(events::is_tracepoint),
             "on_major_fault" => self.faults.0,
             "on_minor_fault" => self.faults.1,
@@ -375,6 +376,9 @@ fn load(options: &CallOptions) -> Result<Object, Error> {
                 "probe_plans" => {
                     map.set_max_entries(values::rows(events::plans(options).0))
                         .map_err(Error::load)?;
+                }
+                "called" if !options.loads("on_called") => {
+                    map.set_max_entries(1).map_err(Error::load)?;
                 }
                 "patterns" => {
                     map.set_max_entries(values::rows(events::plans(options).1))

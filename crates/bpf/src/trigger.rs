@@ -5,6 +5,7 @@ use std::path::Path;
 
 use libbpf_rs::{KprobeOpts, Link, Object, TracepointCategory, TracepointOpts, UprobeOpts};
 use pyrograph_event::request::{Measure, Trigger};
+use pyrograph_event::values::EventValues;
 
 use crate::allocators::{Allocator, Allocators, Names, allocators, cheapest_place_of};
 use crate::error::{Error, Reason};
@@ -82,8 +83,9 @@ impl Programs for Trigger {
             Self::Locks => &["on_return", "on_call"],
             Self::Goroutines { .. } => &["on_unpark", "on_park"],
             Self::Sockets => &["on_sent", "on_received"],
-            Self::Values { of, .. } => match **of {
+            Self::Values { of, values, .. } => match **of {
                 Self::Tracepoint { .. } => &["on_tracepoint_values"],
+                _ if values.need_call() => &["on_place_values", "on_called"],
                 _ => &["on_place_values"],
             },
             Self::None => &[],
@@ -206,7 +208,8 @@ impl Programs for Trigger {
                     (Self::Tracepoint { category, name }, [program]) => {
                         links.push(attach_to_data(object, program, category, name, first)?);
                     }
-                    (place, [program]) => {
+                    (place, [program, ..]) => {
+                        attach_calls(object, place, values, first, &mut links)?;
                         attach_places(object, program, place, |index| first + index, &mut links)?;
                     }
                     _ => return Err(Error::Lacks { what: "values of such an event" }),
@@ -294,6 +297,28 @@ pub(crate) fn attach_places(
         _ => return Err(Error::Lacks { what: "a place in a program for this event" }),
     }
     Ok(())
+}
+
+/// Attaches the program that keeps what functions are called with, if values of their returns are of that. `first` is the row of
+/// the first place.
+pub(crate) fn attach_calls(
+    object: &Object,
+    trigger: &Trigger,
+    values: &EventValues,
+    first: u64,
+    links: &mut Vec<Link>,
+) -> Result<(), Error> {
+    if !values.need_call() {
+        return Ok(());
+    }
+    let mut calls = trigger.clone();
+    if let Trigger::Function { returns, .. }
+    | Trigger::Places { returns, .. }
+    | Trigger::KernelFunctions { returns, .. } = &mut calls
+    {
+        *returns = false;
+    }
+    attach_places(object, "on_called", &calls, |index| first + index, links)
 }
 
 /// Attaches a program to the instruction at an offset in a file, for all processes.

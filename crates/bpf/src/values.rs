@@ -63,6 +63,7 @@ impl Plans {
         let first = self.next;
         let mut plan = ProbePlan { event: number, ..ProbePlan::default() };
         plan.hidden = (values.shown == 0).into();
+        plan.of_call = values.need_call().into();
         plan.sum = planned_sum(sum.unwrap_or_default());
         for (to, check) in plan.filter.iter_mut().zip(&values.filter) {
             *to = self.check(check)?;
@@ -177,6 +178,9 @@ fn planned(value: &ReadValue) -> ValuePlan {
 fn number(of: &ReadNumber) -> layout::ReadNumber {
     let (base, number) = match of.base {
         ReadBase::Register(register) => (layout::BASE_REGISTER, register.into()),
+        ReadBase::Called(register) => {
+            (layout::BASE_REGISTER, layout::REGISTERS_OF_CALL + u64::from(register))
+        }
         ReadBase::Data => (layout::BASE_REGISTER, layout::REGISTER_DATA),
         ReadBase::Distance(distance) => (layout::BASE_STATIC, distance.cast_unsigned()),
         ReadBase::Constant(number) => (layout::BASE_CONSTANT, number),

@@ -239,12 +239,13 @@ fn counters() -> Vec<Case> {
 fn filtered_values() -> EventValues {
     let step = ReadStep { add: 8, load: 8, memory: Memory::Program };
     let number = || ReadNumber { base: ReadBase::Register(5), steps: vec![step, step] };
+    let of_call = ReadNumber { base: ReadBase::Called(5), steps: vec![step] };
     let pattern = Pattern::new("a*", true).expect("a short text");
     EventValues {
         reads: vec![vec![
             ReadValue::Number(number(), Bits::ALL),
             ReadValue::Text(number(), Memory::Program),
-            ReadValue::TextOf(number(), number()),
+            ReadValue::TextOf(number(), of_call),
             ReadValue::TextInData(number()),
             ReadValue::ThreadName,
         ]],

@@ -17,6 +17,8 @@ pub const MOST_TEXT: usize = 512;
 pub const ARGUMENTS: [u16; 6] = [5, 4, 1, 2, 8, 9];
 /// See [`ARGUMENTS`].
 pub const RETURNED: u16 = 0;
+/// Number of the instruction pointer, which DWARF calls the return address.
+pub const INSTRUCTION_POINTER: u16 = 16;
 
 /// The values of an event, and which events are wanted by them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,6 +54,22 @@ pub enum ReadValue {
     Thread,
     /// Number of the CPU.
     Cpu,
+}
+
+impl EventValues {
+    /// Returns true if a value is read from registers as they were when the function was called that returns.
+    pub fn need_call(&self) -> bool {
+        let is_called = |number: &ReadNumber| matches!(number.base, ReadBase::Called(_));
+        self.reads.iter().flatten().any(|value| match value {
+            ReadValue::Number(number, _)
+            | ReadValue::Text(number, _)
+            | ReadValue::TextInData(number) => is_called(number),
+            ReadValue::TextOf(number, length) => is_called(number) || is_called(length),
+            ReadValue::ThreadName | ReadValue::Process | ReadValue::Thread | ReadValue::Cpu => {
+                false
+            }
+        })
+    }
 }
 
 impl ReadValue {
@@ -101,6 +119,8 @@ pub struct ReadNumber {
 pub enum ReadBase {
     /// A general register, or the instruction pointer, by its number in DWARF.
     Register(u16),
+    /// The same, as it was when the function was called that returns.
+    Called(u16),
     /// An address at this distance from the instruction.
     Distance(i64),
     /// A constant.

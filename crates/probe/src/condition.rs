@@ -248,7 +248,7 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Length of the expression at the beginning of a text: `*p`, `req->name[2].x`, `$retval`, `shop::total`.
+/// Length of the expression at the beginning of a text: `*p`, `req->name[2].x`, `$retval`, `%di`, `shop::total`.
 fn expression_len(text: &str) -> usize {
     let begin = text.len() - text.trim_start_matches(['*', '&', ' ']).len();
     let mut end = begin;
@@ -257,7 +257,7 @@ fn expression_len(text: &str) -> usize {
         let rest = &text[end..];
         if rest.starts_with("->") || rest.starts_with("::") {
             end += 2;
-        } else if rest.starts_with(['.', '$']) {
+        } else if rest.starts_with(['.', '$', '%']) {
             end += 1;
         } else if rest.starts_with('[') {
             let Some(close) = rest.find(']') else { return if end > begin { end } else { 0 } };
@@ -296,6 +296,7 @@ mod tests {
         let text = |text: &str| Literal::Text(text.to_owned());
         let name = |name: &str, negated| Literal::Name { name: name.to_owned(), negated };
         assert_eq!(parsed("len > 100"), compare("len", Greater, Literal::Number(100)));
+        assert_eq!(parsed("%di > 100"), compare("%di", Greater, Literal::Number(100)));
         assert_eq!(parsed("req->len>=0x10"), compare("req->len", AtLeast, Literal::Number(16)));
         assert_eq!(parsed("*p[2].x<-5"), compare("*p[2].x", Less, Literal::Number(-5)));
         assert_eq!(parsed("$retval == -EAGAIN"), compare("$retval", Equal, name("EAGAIN", true)));

@@ -1,4 +1,4 @@
-//! Expressions that name a value in a program: `request->len`, `*list[2].next`, `$retval`.
+//! Expressions that name a value in a program: `request->len`, `*list[2].next`, `$retval`, `%di`.
 
 /// Maximum number of steps of an expression.
 const MOST_STEPS: usize = 16;
@@ -19,6 +19,8 @@ pub enum Start {
     Variable(String),
     /// Return value of the function.
     Returned,
+    /// A register, by its number in DWARF.
+    Register(u16),
 }
 
 /// A step of an expression.
@@ -54,6 +56,19 @@ impl Expression {
     }
 }
 
+/// Registers by their numbers in the DWARF of x86-64 (System V ABI, AMD64 supplement, 3.6.2), as the kernel's probes call them.
+const REGISTERS: [&str; 17] = [
+    "ax", "dx", "cx", "bx", "si", "di", "bp", "sp", "r8", "r9", "r10", "r11", "r12", "r13", "r14",
+    "r15", "ip",
+];
+
+/// Number of a register in DWARF by its name, `di` or `rdi`.
+fn register(name: &str) -> Option<u16> {
+    let is_it = |known: &&str| name == *known || name.strip_prefix('r') == Some(known);
+    let number = REGISTERS.iter().position(is_it)?;
+    u16::try_from(number).ok()
+}
+
 /// Parses an operand with the operators before it, which apply to all of it, the innermost first. Returns what follows it, too.
 /// `left`: operators and parentheses that may still be in it.
 fn operand<'a>(text: &str, rest: &'a str, left: usize) -> Result<(Expression, &'a str), String> {
@@ -74,9 +89,19 @@ fn operand<'a>(text: &str, rest: &'a str, left: usize) -> Result<(Expression, &'
         expression.steps.push(step);
         return Ok((expression, rest));
     }
-    let (start, rest) = match rest.strip_prefix("$retval") {
-        Some(rest) => (Start::Returned, rest),
-        None => {
+    let (start, rest) = match (rest.strip_prefix("$retval"), rest.strip_prefix('%')) {
+        (Some(rest), _) => (Start::Returned, rest),
+        (None, Some(rest)) => {
+            let (name, rest) = split_name(rest, false);
+            let number = register(name).ok_or_else(|| {
+                format!(
+                    "'{text}': there is no register %{name}; there are {}",
+                    REGISTERS.join(", ")
+                )
+            })?;
+            (Start::Register(number), rest)
+        }
+        (None, None) => {
             let (name, rest) = split_name(rest, true);
             if name.is_empty() {
                 return Err(format!("'{text}': a name of a variable is expected"));
@@ -176,6 +201,9 @@ mod tests {
         check("$retval->id", Start::Returned, &[member("id")]);
         check("(*p).a", variable("p"), &[Access::Target, member("a")]);
         check("*(p)", variable("p"), &[Access::Target]);
+        check("%di", Start::Register(5), &[]);
+        check("%rax", Start::Register(0), &[]);
+        check("%r15", Start::Register(15), &[]);
         let cast = |name: &str, stars| Access::Cast(name.to_owned(), stars);
         check(
             "((struct req *)data)->len",
@@ -198,6 +226,9 @@ mod tests {
             "a+1",
             "*",
             "$retvals",
+            "%",
+            "%eax",
+            "%r16",
             "a]",
             "(a",
             "(a)b",

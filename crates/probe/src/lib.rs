@@ -27,6 +27,7 @@
 
 #![cfg_attr(not(test), deny(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout))]
 
+mod call;
 mod condition;
 mod error;
 mod expression;

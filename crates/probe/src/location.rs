@@ -29,6 +29,8 @@ pub struct Number {
 pub enum Base {
     /// Value of a register, by its number in DWARF.
     Register(u16),
+    /// The same, as it was when the function was called that returns.
+    Called(u16),
     /// An address in the file, as it is before the file is loaded.
     Static(u64),
     /// An offset in the thread's block of the file.

@@ -117,21 +117,31 @@ impl View<'_> {
         }
     }
 
+    fn language(&self, unit: usize) -> Option<gimli::DwLang> {
+        let root = EntryId { unit, offset: self.units.get(unit)?.header.root_offset() };
+        match self.entry(root)?.attr_value(gimli::DW_AT_language) {
+            Some(AttributeValue::Language(language)) => Some(language),
+            _ => None,
+        }
+    }
+
     /// True if the language of a unit writes `struct` and `enum` before the names of such types.
     fn is_c(&self, unit: usize) -> bool {
-        let Some(of) = self.units.get(unit) else { return false };
-        let root = EntryId { unit, offset: of.header.root_offset() };
-        let language = self.entry(root).and_then(|root| root.attr_value(gimli::DW_AT_language));
         matches!(
-            language,
-            Some(AttributeValue::Language(
+            self.language(unit),
+            Some(
                 gimli::DW_LANG_C
                     | gimli::DW_LANG_C89
                     | gimli::DW_LANG_C99
                     | gimli::DW_LANG_C11
                     | gimli::DW_LANG_C17
-            ))
+            )
         )
+    }
+
+    /// True if functions of a unit have their arguments where the calling convention of C has them. Go has one of its own.
+    pub(crate) fn follows_convention(&self, unit: usize) -> bool {
+        self.language(unit).is_some_and(|language| language != gimli::DW_LANG_Go)
     }
 
     /// Number of elements in each dimension of an array, outermost first; `None` if it is not known.

@@ -104,7 +104,8 @@ struct Item {
 
 impl View<'_> {
     /// Returns from where the value of an expression is read when the instruction at an address of a function's code
-    /// begins; `as_text` reads the text that a pointer or an array of characters is.
+    /// begins, or when the function returns if there is none: then its parameters are as it was called with them.
+    /// `as_text` reads the text that a pointer or an array of characters is.
     ///
     /// # Errors
     ///
@@ -113,20 +114,20 @@ impl View<'_> {
         &self,
         function: &Function,
         body: &Body,
-        address: u64,
+        address: Option<u64>,
         expression: &str,
         as_text: bool,
     ) -> Result<ReadValue, Error> {
         let refuse = |why: String| Error::Value { expression: expression.to_owned(), why };
         let parsed = Expression::parse(expression).map_err(|why| Error::Expression { why })?;
+        let register = |register: u16, kind| {
+            let location = Location::Register(register);
+            Item { location, first_bit: 0, bits: None, kind, pointers: 0 }
+        };
         let mut item = match &parsed.start {
-            Start::Returned => Item {
-                location: Location::Register(X86_64::RAX.0),
-                first_bit: 0,
-                bits: None,
-                kind: self.type_of(function.declared),
-                pointers: 0,
-            },
+            Start::Returned => register(X86_64::RAX.0, self.type_of(function.declared)),
+            // All of its bits, as an address.
+            Start::Register(number) => Item { bits: Some(64), ..register(*number, None) },
             Start::Variable(name) => self.item(body, address, name).map_err(refuse)?,
         };
         for step in &parsed.steps {
@@ -136,7 +137,17 @@ impl View<'_> {
     }
 
     /// A variable in scope, or a static one.
-    fn item(&self, body: &Body, address: u64, name: &str) -> Result<Item, String> {
+    fn item(&self, body: &Body, address: Option<u64>, name: &str) -> Result<Item, String> {
+        let item = |location, id| Item {
+            location,
+            first_bit: 0,
+            bits: None,
+            kind: self.type_of(id),
+            pointers: 0,
+        };
+        let Some(address) = address else {
+            return self.argument(body, name).map(|(id, location)| item(location, id));
+        };
         let in_scope = self.in_scope(body, address);
         let found = in_scope
             .iter()
@@ -162,11 +173,11 @@ impl View<'_> {
             }
             gone => gone.to_string(),
         })?;
-        Ok(Item { location, first_bit: 0, bits: None, kind: self.type_of(id), pointers: 0 })
+        Ok(item(location, id))
     }
 
     /// A variable of a unit, or of another one.
-    fn static_variable(&self, unit: usize, name: &str) -> Option<EntryId> {
+    pub(crate) fn static_variable(&self, unit: usize, name: &str) -> Option<EntryId> {
         let units =
             std::iter::once(unit).chain((0..self.units.len()).filter(|other| *other != unit));
         let plain = name.rsplit("::").next().unwrap_or(name);
@@ -453,6 +464,7 @@ impl View<'_> {
         let number = match (layout, &item.location) {
             _ if item.first_bit != 0 => return Err("it lies in the midst of a register".to_owned()),
             (Layout::Pointer { .. } | Layout::Number { size: 8, .. }, _) => number(&item, 8)?,
+            (Layout::Other, _) if item.bits == Some(64) => number(&item, 8)?,
             (Layout::Array { .. }, Location::Memory(address)) => address.clone(),
             (Layout::Structure, _) => {
                 return self

@@ -27,7 +27,7 @@ impl Location {
 impl Number {
     fn text(&self) -> String {
         let mut text = match self.base {
-            Base::Register(register) => name_of(register),
+            Base::Register(register) | Base::Called(register) => name_of(register),
             Base::Static(address) => format!("{address:#x}"),
             Base::ThreadLocal(offset) => format!("thread+{offset:#x}"),
             Base::Constant(value) => value.cast_signed().to_string(),

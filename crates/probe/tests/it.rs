@@ -253,7 +253,7 @@ fn damaged_debug_information_is_read_to_an_end() {
                     for steps in ["", "->price", "[1].name", "->items[2]"] {
                         let expression = format!("{}{steps}", variable.name);
                         let value =
-                            view.value(&function, body, address, &expression, round % 2 == 0);
+                            view.value(&function, body, Some(address), &expression, round % 2 == 0);
                         let _ = value.map(|value| value.shape.text(u64::MAX));
                     }
                 }

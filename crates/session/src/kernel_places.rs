@@ -1,6 +1,6 @@
 //! Functions of the kernel, given by name.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::OnceLock;
 
@@ -87,8 +87,8 @@ fn check(name: &str) -> Result<(), PlaceError> {
         return Err(PlaceError::KernelFunction { name: name.to_owned() });
     }
     let names = symbols();
-    if !names.contains(name) {
-        let near = nearest(name, names.iter().cloned());
+    if !names.contains_key(name) {
+        let near = nearest(name, names.keys().cloned());
         return Err(PlaceError::NoKernelFunction { name: name.to_owned(), near });
     }
     has_probes()
@@ -102,20 +102,22 @@ fn has_probes() -> Result<(), PlaceError> {
     if has { Ok(()) } else { Err(PlaceError::NoKernelProbes) }
 }
 
-/// Names of the functions of the kernel and its modules, as they were when this was called first.
-fn symbols() -> &'static BTreeSet<String> {
-    static NAMES: OnceLock<BTreeSet<String>> = OnceLock::new();
+/// Names of the functions of the kernel and its modules, as they were when this was called first, with their modules.
+fn symbols() -> &'static BTreeMap<String, Option<String>> {
+    static NAMES: OnceLock<BTreeMap<String, Option<String>>> = OnceLock::new();
     NAMES.get_or_init(read_symbols)
 }
 
-fn read_symbols() -> BTreeSet<String> {
+fn read_symbols() -> BTreeMap<String, Option<String>> {
     let text = std::fs::read(SYMBOLS).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
-    // `ffffffff812b3c10 t do_filp_open`
+    // `ffffffff812b3c10 t do_filp_open`, `ffffffffc0a6f010 t ovl_open	[overlay]`
     let name = |line: &str| {
         let mut words = line.split_ascii_whitespace();
-        let kind = words.nth(1)?;
-        matches!(kind, "t" | "T" | "w" | "W").then(|| words.next().map(str::to_owned))?
+        let is_code = matches!(words.nth(1)?, "t" | "T" | "w" | "W");
+        let name = words.next().filter(|_| is_code)?.to_owned();
+        let module = words.next().map(|word| word.trim_matches(['[', ']']).to_owned());
+        Some((name, module))
     };
     text.lines().filter_map(name).collect()
 }
@@ -141,7 +143,7 @@ fn watchable() -> BTreeSet<String> {
     let first = |line: &str| line.split_ascii_whitespace().next().map(str::to_owned);
     match listed {
         Ok(text) if !text.is_empty() => text.lines().filter_map(first).collect(),
-        _ => symbols().clone(),
+        _ => symbols().keys().cloned().collect(),
     }
 }
 
@@ -163,18 +165,20 @@ pub(crate) fn known(text: &str) -> Option<Result<Vec<KnownEvent>, PlaceError>> {
         refused: None,
     };
     Some(has_probes().map(|()| {
-        let mut signatures = Types::default().signatures();
-        let names = symbols().iter().filter(|name| matches_pattern(pattern, name));
+        let names = symbols().iter().filter(|(name, _)| matches_pattern(pattern, name));
+        let mut by_module: BTreeMap<Option<&str>, HashMap<String, String>> = BTreeMap::new();
         names
-            .map(|name| {
-                let signature = signatures.remove(name).unwrap_or_default();
-                event((name, signature))
+            .map(|(name, module)| {
+                let module = module.as_deref();
+                let signatures =
+                    by_module.entry(module).or_insert_with(|| Types::default().signatures(module));
+                event((name, signatures.remove(name).unwrap_or_default()))
             })
             .collect()
     }))
 }
 
-/// Types of the kernel, read when they are needed.
+/// Types of the kernel, with those of one module, read when they are needed.
 #[derive(Debug, Default)]
 struct Types {
     #[cfg(feature = "bpf")]
@@ -183,8 +187,13 @@ struct Types {
 
 #[cfg(feature = "bpf")]
 impl Types {
-    fn get(&self) -> Option<&pyrograph_bpf::KernelTypes> {
-        self.types.get_or_init(pyrograph_bpf::KernelTypes::of_this_kernel).as_ref()
+    /// The types of the kernel, with those of a module.
+    fn get(&self, module: Option<&str>) -> Option<&pyrograph_bpf::KernelTypes> {
+        let read = || match module {
+            Some(module) => pyrograph_bpf::KernelTypes::with_module(module),
+            None => pyrograph_bpf::KernelTypes::of_this_kernel(),
+        };
+        self.types.get_or_init(read).as_ref()
     }
 
     fn value(
@@ -194,13 +203,14 @@ impl Types {
         expression: &str,
         as_text: bool,
     ) -> Result<(ReadValue, Shape), PlaceError> {
-        let types = self.get().ok_or_else(|| not_described(expression))?;
+        let module = symbols().get(function).and_then(Option::as_deref);
+        let types = self.get(module).ok_or_else(|| not_described(expression))?;
         types.value(function, returns, expression, as_text).map_err(PlaceError::Source)
     }
 
     /// Signatures by name.
-    fn signatures(&self) -> std::collections::HashMap<String, String> {
-        self.get().map(|types| types.functions().into_iter().collect()).unwrap_or_default()
+    fn signatures(&self, module: Option<&str>) -> HashMap<String, String> {
+        self.get(module).map(|types| types.functions().into_iter().collect()).unwrap_or_default()
     }
 }
 
@@ -216,13 +226,13 @@ impl Types {
         Err(not_described(expression))
     }
 
-    fn signatures(&self) -> std::collections::HashMap<String, String> {
-        std::collections::HashMap::new()
+    fn signatures(&self, _: Option<&str>) -> HashMap<String, String> {
+        HashMap::new()
     }
 }
 
 fn not_described(expression: &str) -> PlaceError {
-    let why = "this kernel does not describe its types (BTF); arg1 to arg6 and $retval are there";
+    let why = "this kernel, or the module, does not describe its types (BTF); arg1 to arg6 and $retval are there";
     PlaceError::Value { expression: expression.to_owned(), why }
 }
 

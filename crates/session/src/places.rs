@@ -8,7 +8,7 @@ use pyrograph_elf::Image;
 use pyrograph_elf::object::ObjectSymbol;
 use pyrograph_event::request::{Place, Trigger};
 use pyrograph_event::values::{Bits, Memory, ReadValue};
-use pyrograph_probe::Shape;
+use pyrograph_probe::{Expression, Shape};
 use pyrograph_record::{EventClass, KnownEvent, matches_pattern, nearest};
 use pyrograph_resolve::{NATIVE, in_root_of};
 use pyrograph_symbol::{StaticProbe, function_code, function_names, open_image, static_probes};
@@ -76,7 +76,7 @@ pub(crate) fn with_values(
             (Err(why @ (PlaceError::Source(_) | PlaceError::NoFunction { .. })), Some(name))
                 if source.line.is_none() =>
             {
-                by_symbol(path, name, returns, wanted)?.ok_or(why)
+                by_symbol(path, name, returns, wanted, why)
             }
             (found, _) => found,
         }
@@ -85,14 +85,15 @@ pub(crate) fn with_values(
 }
 
 /// The calls or returns of a function by its symbol, with what is known of a function without debug information: its arguments
-/// in registers (`arg1` to `arg6`), or what it returns (`$retval`). `None` if other values are wanted, or there is no such
-/// symbol.
+/// in registers (`arg1` to `arg6`), or what it returns (`$retval`). `why`: the error if there is no such symbol, or other values are
+/// wanted of a function that has debug information.
 fn by_symbol(
     path: &Path,
     name: &str,
     returns: bool,
     wanted: Wanted<'_>,
-) -> Result<Option<PlaceWithValues>, PlaceError> {
+    why: PlaceError,
+) -> Result<PlaceWithValues, PlaceError> {
     let image = open_image(path).map_err(PlaceError::File)?;
     let addresses = image.functions_named(name).map(|symbol| symbol.address());
     let offsets: BTreeSet<u64> = addresses.filter_map(|address| image.offset_of(address)).collect();
@@ -101,19 +102,29 @@ fn by_symbol(
         if asked.expression == FRAME {
             return Ok((ReadValue::Number(frame_of_call(), Bits::ALL), Shape::Address));
         }
-        value_of_register(asked, returns, Memory::Program).ok_or_else(|| PlaceError::Value {
-            expression: asked.expression.to_owned(),
-            why: "there is no debug information",
+        value_of_register(asked, returns, Memory::Program).ok_or_else(|| {
+            match Expression::parse(asked.expression) {
+                Err(why) => PlaceError::Source(pyrograph_probe::Error::Expression { why }),
+                Ok(_) => PlaceError::Value {
+                    expression: asked.expression.to_owned(),
+                    why: "there is no debug information",
+                },
+            }
         })
     });
-    let (Ok((reads, named)), false) = (read, offsets.is_empty()) else { return Ok(None) };
+    let (reads, named) = match read {
+        _ if offsets.is_empty() => return Err(why),
+        Err(error) if matches!(why, PlaceError::NoFunction { .. }) => return Err(error),
+        Err(_) => return Err(why),
+        Ok(read) => read,
+    };
     let places: Vec<Place> =
         offsets.into_iter().map(|offset| Place { offset, semaphore: 0 }).collect();
     let values = asking.resolve(vec![reads; places.len()], named)?;
     let trigger =
         |returns| Trigger::Places { path: path.to_owned(), places: places.clone(), returns };
     let until = wanted.frame.then(|| trigger(true));
-    Ok(Some(PlaceWithValues { trigger: trigger(returns), values, returns: until }))
+    Ok(PlaceWithValues { trigger: trigger(returns), values, returns: until })
 }
 
 /// Parses `FILE:FUNCTION`, and with a place in the function `FILE:FUNCTION+OFFSET`, `FILE:FUNCTION:LINE`,

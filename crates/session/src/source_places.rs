@@ -7,7 +7,7 @@ use pyrograph_elf::Image;
 use pyrograph_elf::object::{Object, ObjectKind};
 use pyrograph_event::request::{Place, Trigger};
 use pyrograph_event::values::{
-    Bits, MOST_STEPS, Memory, ReadBase, ReadNumber, ReadStep, ReadValue,
+    Bits, INSTRUCTION_POINTER, MOST_STEPS, Memory, ReadBase, ReadNumber, ReadStep, ReadValue,
 };
 use pyrograph_probe::{Base, Body, Function, Number, Program, Shape, Step, Variable, View};
 use pyrograph_record::nearest;
@@ -220,11 +220,13 @@ pub(crate) fn with_values(
                 let why = "there is no unwind table";
                 let refuse = |_| PlaceError::Value { expression: "the frame".to_owned(), why };
                 let frame = view.frame_address(*address).map_err(refuse)?;
-                let number = read_number(&frame, *address, None, expression)?;
+                let number = read_number(&frame, *address, false, None, expression)?;
                 return Ok((ReadValue::Number(number, Bits::ALL), Shape::Address));
             }
-            let read = view.value(function, body, *address, expression, asked.as_text)?;
-            let number = |number: &Number| read_number(number, *address, thread_block, expression);
+            let at = (!returns).then_some(*address);
+            let read = view.value(function, body, at, expression, asked.as_text)?;
+            let number =
+                |number: &Number| read_number(number, *address, returns, thread_block, expression);
             let (bits, shape) = bits_of(read.shape);
             let value = match &shape {
                 Shape::Text { length: Some(length) } => {
@@ -257,17 +259,25 @@ fn thread_block(image: &Image) -> Option<i64> {
     is_program.then_some(0i64.checked_sub_unsigned(size)?)
 }
 
-/// A number as programs in the kernel compute it at an instruction.
+/// A number as programs in the kernel compute it at an instruction, or when the function that begins there returns.
 fn read_number(
     number: &Number,
     address: u64,
+    returns: bool,
     thread_block: Option<i64>,
     expression: &str,
 ) -> Result<ReadNumber, PlaceError> {
     let refuse = |why| PlaceError::Value { expression: expression.to_owned(), why };
+    let mut add = 0i64;
     let base = match number.base {
         Base::Register(register) => ReadBase::Register(register),
+        Base::Called(register) => ReadBase::Called(register),
         Base::Constant(number) => ReadBase::Constant(number),
+        // The instruction to which it returns may be anywhere.
+        Base::Static(place) if returns => {
+            add = place.wrapping_sub(address).cast_signed();
+            ReadBase::Called(INSTRUCTION_POINTER)
+        }
         Base::Static(place) => ReadBase::Distance(place.wrapping_sub(address).cast_signed()),
         Base::ThreadLocal(offset) => {
             let why = "thread-local variables of libraries are not read";
@@ -275,7 +285,6 @@ fn read_number(
         }
     };
     let mut steps = Vec::new();
-    let mut add = 0i64;
     for step in &number.steps {
         match step {
             Step::Add(number) => add = add.wrapping_add(*number),

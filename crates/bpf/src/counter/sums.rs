@@ -11,7 +11,7 @@ use super::layout::{self, UNREAD_KEY};
 use crate::error::Error;
 use crate::object::handle;
 use crate::rows::all_rows;
-use crate::trigger::{attach_places, attach_to_data};
+use crate::trigger::{attach_calls, attach_places, attach_to_data};
 use crate::values::{self, KeyText, Plans, places_of};
 
 /// A sum of values, or a number of events.
@@ -50,6 +50,11 @@ pub fn is_place(event: &CountedEvent) -> bool {
 /// Returns true for an event that is a tracepoint whose values are counted.
 pub fn is_tracepoint(event: &CountedEvent) -> bool {
     matches!(event, CountedEvent::Values { trigger, ends: None, .. } if is_of_kernel(trigger))
+}
+
+/// Returns true for an event at the returns of functions whose values are of their calls, too.
+pub fn is_of_call(event: &CountedEvent) -> bool {
+    matches!(event, CountedEvent::Values { values, .. } if values.need_call())
 }
 
 /// Programs for the begin and the end of what is measured, each with true if it is needed.
@@ -107,6 +112,7 @@ pub fn rows(map: &str, events: &[CountedEvent]) -> Option<usize> {
         "probe_plans" => Some(valued().map(|(places, ..)| places).sum()),
         "patterns" => Some(values::patterns(valued().map(|(_, values, _)| values))),
         "sums" | "key_texts" | "values_here" if valued().next().is_none() => Some(1),
+        "called" if !events.iter().any(is_of_call) => Some(1),
         "begun_calls" if !events.iter().any(is_measured) => Some(1),
         _ => None,
     }
@@ -131,7 +137,7 @@ pub fn attach(
 ) -> Result<(), Error> {
     let mut first = 0u64;
     for event in events {
-        let CountedEvent::Values { trigger, ends, .. } = event else { continue };
+        let CountedEvent::Values { trigger, ends, values, .. } = event else { continue };
         let own = first;
         let end = own + places_of(trigger) as u64;
         first += parts(event).map(|(places, ..)| places as u64).sum::<u64>();
@@ -147,6 +153,7 @@ pub fn attach(
                 ("on_call_begins", "on_tracepoint_begins")
             }
         };
+        attach_calls(object, trigger, values, own, links)?;
         attach_at(object, (on_place, on_tracepoint), trigger, own, links)?;
     }
     Ok(())

@@ -67,7 +67,15 @@ pub fn few(address: Address) -> Result<Address, String> {
 }
 
 pub fn computed(register: u16, kind: TypeId) -> Item {
-    let base = ReadBase::Register(register);
+    of_base(ReadBase::Register(register), kind)
+}
+
+/// What was in a register when the function was called.
+pub fn called(register: u16, kind: TypeId) -> Item {
+    of_base(ReadBase::Called(register), kind)
+}
+
+fn of_base(base: ReadBase, kind: TypeId) -> Item {
     let place = Place::Computed(Address { base, steps: Vec::new(), add: 0 });
     Item { place, bits: None, kind, pointers: 0 }
 }

@@ -110,19 +110,30 @@ static __always_inline struct values *begin_values(u32 row, struct probe_plan **
 	return *root ? take_values_for(row, plan) : NULL;
 }
 
-// A program reaches a probed instruction whose values are read. The attachment's cookie is the row of the plan.
+// A function is called whose values are read when it returns. The attachment's cookie is the row of the plan.
+SEC("uprobe")
+int on_called(struct event_context *ctx)
+{
+	if (state.on && root_of(bpf_get_current_task_btf()))
+		keep_call(ctx, bpf_get_attach_cookie(ctx));
+	return 0;
+}
+
+// A program reaches a probed instruction whose values are read.
 SEC("uprobe")
 int on_place_values(struct event_context *ctx)
 {
+	u32 row = bpf_get_attach_cookie(ctx), root;
 	struct probe_plan *plan;
 	struct values *values;
-	u32 root;
 
-	values = begin_values(bpf_get_attach_cookie(ctx), &plan, &root);
+	values = begin_values(row, &plan, &root);
 	if (!values)
 		return 0;
-	note_registers(ctx, values->registers);
-	count_values(values, plan, root);
+	if (note_place(ctx, plan, row, values))
+		count_values(values, plan, root);
+	else
+		give_values_back(values);
 	return 0;
 }
 

@@ -108,6 +108,15 @@ int on_event(void *ctx)
 	return 1;
 }
 
+// A function is called whose values are read when it returns. The attachment's cookie is the row of the plan for its returns.
+SEC("uprobe")
+int on_called(struct event_context *ctx)
+{
+	if (state.on && is_wanted_thread(bpf_get_current_task_btf()))
+		keep_call(ctx, bpf_get_attach_cookie(ctx));
+	return 0;
+}
+
 // A program reaches a probed instruction. The attachment's cookie is the place's index.
 SEC("uprobe")
 int on_probe(struct event_context *ctx)
@@ -132,9 +141,12 @@ int on_probe(struct event_context *ctx)
 		increment(&state.lost);
 		return 0;
 	}
+	if (!note_place(ctx, plan, number, values)) {
+		give_values_back(values);
+		return 0;
+	}
 	other_record(task, RECORD_EVENT, plan->event, &values->record);
 	values->record.result = ctx->ax;
-	note_registers(ctx, values->registers);
 	read_values(plan, values);
 	if (plan->hidden)
 		values->record.used = 0;

@@ -80,21 +80,33 @@ int on_tracepoint_values(void *ctx)
 	return 1;
 }
 
+// A function is called whose values are read when it returns.
+SEC("uprobe")
+int on_called(struct event_context *ctx)
+{
+	if (is_target(bpf_get_current_task_btf()))
+		keep_call(ctx, bpf_get_attach_cookie(ctx));
+	return 0;
+}
+
 // Of a function of the kernel, too.
 SEC("uprobe")
 int on_place_values(struct event_context *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
+	u32 row = bpf_get_attach_cookie(ctx);
 	struct probe_plan *plan;
 	struct values *values;
 
 	if (!is_target(task))
 		return 0;
-	values = take_values_for(bpf_get_attach_cookie(ctx), &plan);
+	values = take_values_for(row, &plan);
 	if (!values)
 		return 0;
-	note_registers(ctx, values->registers);
-	sample_valued(ctx->cs & 3 ? NULL : ctx, task, plan, values);
+	if (note_place(ctx, plan, row, values))
+		sample_valued(ctx->cs & 3 ? NULL : ctx, task, plan, values);
+	else
+		give_values_back(values);
 	return 0;
 }
 

@@ -34,8 +34,8 @@ struct values {
 	u64 value;
 	// The values that could not be read, a bit each.
 	u64 missing;
-	// By DWARF number, and REGISTER_DATA.
-	u64 registers[32];
+	// By DWARF number, and REGISTER_DATA; in the upper half those of the call.
+	u64 registers[64];
 	// The values: numbers; of texts where they begin in `data`, and in the upper half the bytes that were read.
 	u64 all[MAX_READS];
 	struct call_record record;
@@ -106,6 +106,57 @@ static __always_inline void note_registers(struct event_context *ctx, u64 *regis
 	registers[REGISTER_IP] = ctx->ip;
 }
 
+// A call that has not returned, by the address of its frame, so that calls within calls are others.
+struct call_place {
+	u64 thread;
+	u64 frame;
+	u32 row;
+	u32 pad;
+};
+
+struct call_registers {
+	u64 all[REGISTERS];
+};
+
+// A call that never returns, as it was left by an exception, stays until it is pushed out.
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct call_place);
+	__type(value, struct call_registers);
+} called SEC(".maps");
+
+// Keeps what a function is called with until it returns. `row` is that of the plan for its returns.
+static __always_inline void keep_call(struct event_context *ctx, u32 row)
+{
+	// The return address is on top of the stack.
+	struct call_place place = { .thread = bpf_get_current_pid_tgid(), .frame = ctx->sp + 8, .row = row };
+	struct call_registers registers;
+
+	note_registers(ctx, registers.all);
+	if (bpf_map_update_elem(&called, &place, &registers, BPF_ANY))
+		__sync_fetch_and_add(&state.lost, 1);
+}
+
+// Notes the registers at a place, and those of the call if its values are of it. Returns false for a call that began before
+// all others did that count.
+static __always_inline int note_place(struct event_context *ctx, struct probe_plan *plan, u32 row,
+				      struct values *values)
+{
+	struct call_place place = { .thread = bpf_get_current_pid_tgid(), .frame = ctx->sp, .row = row };
+	struct call_registers *registers;
+
+	note_registers(ctx, values->registers);
+	if (!plan->of_call)
+		return 1;
+	registers = bpf_map_lookup_elem(&called, &place);
+	if (!registers)
+		return 0;
+	__builtin_memcpy(&values->registers[REGISTERS_OF_CALL], registers, sizeof(*registers));
+	bpf_map_delete_elem(&called, &place);
+	return 1;
+}
+
 // Notes where the data of a tracepoint are. As a number: what is read lies behind what the verifier knows of.
 static __always_inline void note_data(void *ctx, u64 *registers)
 {
@@ -135,7 +186,7 @@ __noinline int read_number(struct read_number *plan, struct values *values)
 		return 0;
 	value = plan->number;
 	if (plan->base == BASE_REGISTER)
-		value = values->registers[index_below(32, plan->number)];
+		value = values->registers[index_below(64, plan->number)];
 	else if (plan->base == BASE_STATIC)
 		value += values->registers[REGISTER_IP];
 	else if (plan->base == BASE_THREAD)

@@ -20,6 +20,9 @@
 // The register that holds the address of a tracepoint's data; the others are the processor's, as DWARF numbers them.
 #define REGISTER_DATA 31
 #define REGISTER_IP 16
+// Number of the processor's registers, and the first of those as they were when the function was called that returns.
+#define REGISTERS 17
+#define REGISTERS_OF_CALL 32
 
 enum read_base {
 	// The number of a register.
@@ -151,6 +154,9 @@ struct probe_plan {
 	u32 checks;
 	// No value is sent.
 	u32 hidden;
+	// Values are read from the registers of the call.
+	u32 of_call;
+	u32 pad;
 	struct value_plan values[MAX_READS];
 	struct check filter[MAX_CHECKS];
 	struct sum_plan sum;

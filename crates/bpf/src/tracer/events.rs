@@ -11,7 +11,7 @@ use super::CallOptions;
 use super::layout::{EventPlace, EventPlan, MAX_PLACES};
 use crate::error::Error;
 use crate::object::{handle, program};
-use crate::trigger::{attach_places, attach_to_data};
+use crate::trigger::{attach_calls, attach_places, attach_to_data};
 use crate::values::{Plans, patterns, places_of};
 
 /// Returns true if the event is a tracepoint, not a probe in a program.
@@ -66,6 +66,7 @@ pub fn attach(object: &Object, events: &[EventSource]) -> Result<Vec<Link>, Erro
                 links.push(attach_to_data(object, "on_event", category, name, cookie)?);
             }
             place => {
+                attach_calls(object, place, &event.values, first, &mut links)?;
                 attach_places(object, "on_probe", place, |index| first + index, &mut links)?;
             }
         }

@@ -9,6 +9,8 @@ pub const BASE_CONSTANT: u32 = 2;
 pub const BASE_THREAD: u32 = 3;
 /// The register that holds the address of a tracepoint's data.
 pub const REGISTER_DATA: u64 = 31;
+/// The first of the registers as they were when the function was called that returns.
+pub const REGISTERS_OF_CALL: u64 = 32;
 
 pub const VALUE_NUMBER: u32 = 0;
 pub const VALUE_TEXT: u32 = 1;
@@ -100,6 +102,8 @@ pub struct ProbePlan {
     pub count: u32,
     pub checks: u32,
     pub hidden: u32,
+    pub of_call: u32,
+    pub pad: u32,
     pub values: [ValuePlan; MOST_VALUES],
     pub filter: [Check; MOST_CHECKS],
     pub sum: SumPlan,
@@ -138,7 +142,7 @@ mod tests {
                 layout!("check": Check { kind, value, operator, is_signed, number, stays, pattern }),
                 layout!("sum_plan": SumPlan { by, key, value, ranges, frame, keyed, least, size, count }),
                 layout!("key_text": KeyText { length, all, bytes }),
-                layout!("probe_plan": ProbePlan { event, count, checks, hidden, values, filter, sum }),
+                layout!("probe_plan": ProbePlan { event, count, checks, hidden, of_call, pad, values, filter, sum }),
             ]
         };
         assert_layouts(&crate::counter::PROGRAMS, &structures());

@@ -38,6 +38,12 @@ fn functions_of_the_kernel_are_counted_by_their_values() {
     one(&["-e", "kprobe:vfs_read", "--by", "count"], "700", READS);
     one(&["-e", "fentry:vfs_read", "--by", "arg3"], "700", READS);
     one(&["-e", "kretprobe:vfs_read", "--by", "$retval"], "700", READS);
+    // What it was called with, when it returns: by the types, and by the registers.
+    for by in ["count", "arg3"] {
+        let filter = "$retval == 700";
+        one(&["-e", "kretprobe:vfs_read", "--by", by, "--filter", filter], "700", READS);
+    }
+    one(&["-e", "kprobe:vfs_read", "--by", "%dx"], "0x2bc", READS);
     let name = "file->f_path.dentry->d_name.name:string";
     one(&["-e", "kprobe:vfs_read", "--by", name], "zero", READS);
     let filter = ["--filter", "count == 700"];
@@ -112,13 +118,39 @@ fn functions_of_the_kernel_are_traced_and_listed() {
     for (event, expect) in [
         ("kprobe:vfs_raed", "did you mean vfs_read"),
         ("kprobe:vfs_read size", "there is no such parameter; there are file, buf, count, pos"),
-        ("kretprobe:vfs_read count", "its parameters are gone"),
+        ("kretprobe:vfs_read size", "there is no such parameter; there are file, buf, count, pos"),
         ("kprobe:vfs_read+4", "use kprobe:FUNCTION"),
     ] {
         let output = pyrograph().args(["trace", "-e", event, "--", "true"]).output();
         let said = text(&output.expect("pyrograph runs").stderr);
         assert!(said.contains(expect), "{event}: {said}");
     }
+}
+
+/// Functions of modules have types of their own, which go on where the kernel's end.
+#[test]
+fn functions_of_modules_have_parameters() {
+    if !has_kernel_probes("functions_of_modules_have_parameters") {
+        return;
+    }
+    // A file system of an image is a module where these tests are run by emulation.
+    let symbols = std::fs::read_to_string("/proc/kallsyms").unwrap_or_default();
+    let is_module = symbols.lines().any(|line| line.ends_with(" ovl_open\t[overlay]"));
+    let root = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    if !is_module || !root.lines().any(|line| line.starts_with("overlay / ")) {
+        eprintln!("skipped: this root is not of the module overlay");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let name = "file->f_path.dentry->d_name.name:string";
+    let arguments =
+        ["-e", "kprobe:ovl_open", "--by", name, "--filter", &format!("{name} == 'hostname'")];
+    let counted =
+        stat(folder.path(), &["sh", "-c", "cat /etc/hostname; cat /etc/hostname"], &arguments);
+    assert_eq!(counted.counts, BTreeMap::from([("hostname".to_owned(), 2)]), "{}", counted.said);
+    let listed = pyrograph().args(["list", "kprobe:ovl_open"]).output().expect("pyrograph runs");
+    let listed = text(&listed.stdout);
+    assert!(listed.contains("int ovl_open(struct inode *inode, struct file *file)"), "{listed}");
 }
 
 /// The chase of perf's tutorial: packets that come in.

@@ -64,6 +64,7 @@ mod trace_events;
 mod trace_stacks;
 mod trace_strace;
 mod values;
+mod values_at_returns;
 mod values_of_calls;
 #[cfg(all(feature = "bpf", target_arch = "x86_64"))]
 mod waits;
