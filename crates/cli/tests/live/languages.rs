@@ -378,7 +378,8 @@ work(0.02); child() if !fork; wait;
         perl.display()
     );
     run(pyrograph()
-        .args(["record", "--engine", "ebpf", "-a", "-F", "997", "--count", "samples", "-o"])
+        .args(["record", "--engine", "ebpf", "-a", "-F", "997", "--count", "samples"])
+        .args(["--by", "cmdline", "-o"])
         .arg(&out)
         .args(["--", "sh", "-c", &shell]));
     let folded = Folded::read(&out);
@@ -390,13 +391,13 @@ work(0.02); child() if !fork; wait;
         stack.iter().any(|frame| names.contains(&frame.as_str()))
     };
     // The interpreter's loop is only seen as such where its calls were not found. What others run on this machine has other
-    // functions.
+    // functions, and other command lines.
     let found = sum(&|stack| has(stack, &["work", "main::work"]));
     let loops = ["_PyEval_EvalFrameDefault", "Perl_runops_standard"];
     let in_loops = |stack: &[String]| {
-        let of_script =
-            stack.first().is_some_and(|name| name.starts_with("python3") || name == "perl");
-        of_script && has(stack, &loops)
+        let scripts = [&python, &perl].map(|script| script.to_string_lossy());
+        let is_script = |frame: &String| scripts.iter().any(|script| frame.ends_with(&**script));
+        stack.iter().any(is_script) && has(stack, &loops)
     };
     let missed = sum(&in_loops);
     let children = sum(&|stack| has(stack, &["child", "main::child"]));
