@@ -72,6 +72,8 @@ mod pstats;
 mod pyinstrument;
 mod rows;
 mod safari;
+#[cfg(feature = "store")]
+mod segment;
 mod simpleperf;
 pub(crate) mod speedscope;
 mod stackcount;
@@ -114,6 +116,8 @@ pub static READERS: &[&dyn Reader] = &[
     // Profile files.
     #[cfg(feature = "perf-data")]
     &perf_data::PerfData,
+    #[cfg(feature = "store")]
+    &segment::KeptProfile,
     &pprof::Pprof,
     &speedscope::Speedscope,
     &flamebearer::Flamebearer,

@@ -8,6 +8,8 @@ mod json;
 mod otlp;
 mod pprof;
 mod program;
+#[cfg(feature = "store")]
+mod segment;
 mod speedscope;
 mod start_lines;
 mod tables;
@@ -31,6 +33,8 @@ pub static WRITERS: &[&dyn Writer] = &[
     &callgrind::Callgrind,
     &chrome_trace::ChromeTrace,
     &otlp::Otlp,
+    #[cfg(feature = "store")]
+    &segment::KeptProfile,
 ];
 
 /// Chooses the format of a file by the ending of its name; the longest matching ending wins.

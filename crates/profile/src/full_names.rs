@@ -33,6 +33,11 @@ impl FullNames {
         self.of.insert(function, full);
     }
 
+    /// Sets the name without parameters of an overload, whose name in frames has them.
+    pub fn insert_overload(&mut self, function: StringId, plain: StringId) {
+        self.whole.insert(function, plain);
+    }
+
     /// Iterates over the functions whose names in frames have no parameters: that name, and the name with parameters.
     pub fn iter(&self) -> impl Iterator<Item = (StringId, StringId)> + '_ {
         self.of.iter().map(|(&function, &full)| (function, full))

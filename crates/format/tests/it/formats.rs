@@ -15,8 +15,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pyrograph_format::{Input, Options, READERS, Reader, detect, reader_named, write_folded};
-use pyrograph_profile::{LabelOptions, Tree};
+use pyrograph_format::{
+    Detail, Input, Options, READERS, Reader, ThreadDetail, WriteOptions, detect, reader_named,
+    write_folded, writer_named,
+};
+use pyrograph_profile::{Frame, LabelOptions, Profile, Tree};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
@@ -107,6 +110,63 @@ fn every_sample_folds_to_what_was_blessed() {
         let expected = fs::read_to_string(&expected).expect(&sample.name);
         assert_eq!(folded, expected, "{}", sample.name);
         assert!(folded.lines().any(|line| !line.starts_with('#')), "{}: nothing", sample.name);
+    }
+}
+
+/// All samples of a profile, with all that is known of them, in words.
+fn in_words(profile: &Profile) -> Vec<String> {
+    let text = |id| profile.strings.get(id);
+    let frame = |id| {
+        let Frame { function, module, file, line, start_line, address, kind, guessed } =
+            profile.frames.get(id);
+        let names =
+            [Some(function), profile.full_names.get(function), profile.full_names.plain(function)];
+        let names = names.map(|name| name.map(text));
+        let places = (text(module), text(file), line, start_line, address);
+        format!("{names:?} {places:?} {kind:?} {guessed}")
+    };
+    let row = |(row, sample): (usize, pyrograph_profile::Sample)| {
+        let stack: Vec<String> = profile.stacks.leaf_first(sample.stack).map(frame).collect();
+        let thread = profile.threads.get(sample.thread);
+        let owner = (thread.pid, thread.tid, thread.texts().map(text));
+        let address = sample.address.map(|id| profile.addresses.get(id));
+        let address =
+            address.map(|of| ([of.module, of.build_id, of.function].map(text), of.offset));
+        let values = (0..profile.value_types.len()).map(|of| profile.samples.values(of)[row]);
+        let values: Vec<u64> = values.collect();
+        let place = (sample.time, sample.cpu, address);
+        format!("{stack:?} {owner:?} {place:?} {values:?}")
+    };
+    let whole = (&profile.value_types, profile.shown, profile.rooted, &profile.about);
+    let whole = format!("{whole:?} {:?} {:?}", profile.unfiltered, profile.code);
+    std::iter::once(whole).chain(profile.samples.iter().enumerate().map(row)).collect()
+}
+
+#[cfg(feature = "store")]
+#[test]
+fn every_sample_is_the_same_as_a_kept_profile() {
+    let options = Options {
+        detail: Detail::Samples,
+        threads: ThreadDetail::Thread,
+        instructions: true,
+        ..Options::default()
+    };
+    let writer = writer_named("pyro.parquet").expect("a writer");
+    let reader = reader_named("pyro.parquet").expect("a reader");
+    for sample in samples() {
+        let read = |reader: &dyn Reader, bytes: &[u8]| {
+            let head = Input::bytes("x", bytes).begin().expect(&sample.name);
+            reader.read(head, &options).expect(&sample.name).profile
+        };
+        let profile = read(sample.reader, &sample.bytes);
+        let mut kept = Vec::new();
+        writer.write(&profile, &WriteOptions::default(), &mut kept).expect("writing to memory");
+        let again = read(reader, &kept);
+        let (expect, found) = (in_words(&profile), in_words(&again));
+        assert_eq!(found.len(), expect.len(), "{}", sample.name);
+        for (found, expect) in found.iter().zip(&expect) {
+            assert_eq!(found, expect, "{}", sample.name);
+        }
     }
 }
 

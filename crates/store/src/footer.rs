@@ -1,0 +1,183 @@
+//! What stands in the footer of a segment, beside Parquet's own: JSON under a key of its own.
+
+use pyrograph_profile::{About, Profile, ValueType};
+use serde::{Deserialize, Serialize};
+
+use crate::error::SegmentError;
+
+/// Key of this text among those of the footer.
+pub const KEY: &str = "pyrograph";
+/// Key of the source and instructions that a page had: the JSON of each page.
+pub const CODE_KEY: &str = "pyrograph.code";
+/// Version of the format.
+const VERSION: u32 = 1;
+
+/// The largest segment that is read, in bytes; also what its columns may take without compression.
+pub const LARGEST_SEGMENT: u64 = 16 << 30;
+
+/// What is known of a segment as a whole.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Footer {
+    /// Version of the format.
+    pub version: u32,
+    /// What all times in the file are added to, in nanoseconds of the recording's clock.
+    pub first: u64,
+    /// Start of the recording, in nanoseconds since 1970-01-01 UTC.
+    pub start: Option<u64>,
+    /// Its duration in nanoseconds.
+    pub duration: Option<u64>,
+    /// Name of the machine.
+    pub host: Option<String>,
+    /// The recorded command, or the names of the recorded processes.
+    pub command: Option<String>,
+    /// Sampling period: name, unit and decimals of the value, and its length.
+    pub period: Option<(Value, u64)>,
+    /// Number of samples that were lost.
+    pub lost: u64,
+    /// True if rows are sums of several samples.
+    pub sums: bool,
+    /// Comments of the author or the tool.
+    pub comments: Vec<String>,
+    /// The columns of values of the profile.
+    pub columns: Vec<Column>,
+    /// The column that is shown by default.
+    pub shown: usize,
+    /// True if stacks begin with the process or thread.
+    pub rooted: bool,
+    /// Sums before samples were filtered out on request.
+    pub unfiltered: Vec<u64>,
+    /// Ends of the row groups in the file, and their checksums.
+    pub groups: Vec<(u64, String)>,
+}
+
+/// A type of values.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Value {
+    /// Its name.
+    pub name: String,
+    /// Its unit.
+    pub unit: String,
+    /// Number of decimals.
+    pub decimals: u8,
+}
+
+/// A column of values of a profile, and where its values are.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Column {
+    /// What it is.
+    #[serde(flatten)]
+    pub value: Value,
+    /// Index of the event whose rows have its values.
+    pub event: usize,
+    /// True if these are its counts, and not its values.
+    pub counts: bool,
+}
+
+impl From<&ValueType> for Value {
+    fn from(of: &ValueType) -> Self {
+        Self { name: of.name.clone(), unit: of.unit.clone(), decimals: of.decimals }
+    }
+}
+
+impl From<Value> for ValueType {
+    fn from(Value { name, unit, decimals }: Value) -> Self {
+        Self { name, unit, decimals }
+    }
+}
+
+impl Footer {
+    /// What is known of a profile, without its row groups.
+    pub(crate) fn of(profile: &Profile) -> Self {
+        let about = &profile.about;
+        let first = profile.samples.iter().filter_map(|sample| sample.time).min();
+        Self {
+            version: VERSION,
+            first: first.unwrap_or(0),
+            start: about.start,
+            duration: about.duration,
+            host: about.host.clone(),
+            command: about.command.clone(),
+            period: about.period.as_ref().map(|(of, length)| (of.into(), *length)),
+            lost: about.lost,
+            sums: about.sums,
+            comments: about.comments.clone(),
+            columns: columns(profile),
+            shown: profile.shown,
+            rooted: profile.rooted,
+            unfiltered: profile.unfiltered.clone(),
+            groups: Vec::new(),
+        }
+    }
+
+    pub(crate) fn parse(text: &str) -> Result<Self, SegmentError> {
+        let version = serde_json::from_str::<Version>(text);
+        let damaged = |error: serde_json::Error| SegmentError::Damaged(error.to_string());
+        match version.map_err(damaged)?.version {
+            VERSION => {
+                let footer: Self = serde_json::from_str(text).map_err(damaged)?;
+                let columns = footer.columns.len();
+                if footer.columns.iter().any(|column| column.event >= columns) || columns == 0 {
+                    let why = "its columns are of events that are not there".to_owned();
+                    return Err(SegmentError::Damaged(why));
+                }
+                Ok(footer)
+            }
+            version => Err(SegmentError::Version(version)),
+        }
+    }
+
+    pub(crate) fn about(&self) -> About {
+        About {
+            start: self.start,
+            duration: self.duration,
+            period: self.period.clone().map(|(of, length)| (of.into(), length)),
+            host: self.host.clone(),
+            lost: self.lost,
+            sums: self.sums,
+            command: self.command.clone(),
+            comments: self.comments.clone(),
+        }
+    }
+
+    /// Names and units of the events, in the order of their indices: those of the columns that have their values.
+    pub(crate) fn events(&self) -> Vec<&Value> {
+        let mut events: Vec<Option<&Value>> = Vec::new();
+        for column in self.columns.iter().filter(|column| !column.counts) {
+            if events.len() <= column.event {
+                events.resize(column.event + 1, None);
+            }
+            events[column.event] = Some(&column.value);
+        }
+        events.into_iter().flatten().collect()
+    }
+}
+
+#[derive(Deserialize)]
+struct Version {
+    version: u32,
+}
+
+/// The columns of a profile: one that counts what is summed up in another is in the same rows.
+fn columns(profile: &Profile) -> Vec<Column> {
+    let types = &profile.value_types;
+    let beside: Vec<Option<usize>> =
+        (0..types.len()).map(|at| profile.numbers_beside(at)).collect();
+    // Only one of several sums has the counts; the others are events without.
+    let mut sums: Vec<Option<usize>> = vec![None; types.len()];
+    for (sum, counts) in beside.iter().enumerate() {
+        if let Some(of) = counts.filter(|counts| beside[*counts].is_none())
+            && sums[of].is_none()
+        {
+            sums[of] = Some(sum);
+        }
+    }
+    let mut events: Vec<usize> = (0..types.len()).filter(|at| sums[*at].is_none()).collect();
+    events.sort_unstable();
+    let event_of = |at: usize| events.iter().position(|event| *event == at).unwrap_or(0);
+    let column = |(at, of): (usize, &ValueType)| match sums[at] {
+        Some(sum) => Column { value: of.into(), event: event_of(sum), counts: true },
+        None => Column { value: of.into(), event: event_of(at), counts: false },
+    };
+    types.iter().enumerate().map(column).collect()
+}
