@@ -19,6 +19,7 @@ mod habits;
 mod heatmap;
 mod info;
 mod interactive;
+mod kept;
 mod languages;
 mod list;
 mod live;
@@ -84,6 +85,9 @@ enum Verb {
     List(list::Args),
     Script(Box<script::Args>),
     Sched(Box<sched::Args>),
+    Agent(kept::agent::Args),
+    Query(kept::query::Args),
+    Store(kept::folder::Args),
     Formats(reading::FormatsArgs),
     Completions(manual::CompletionArgs),
     Manual(manual::ManualArgs),
@@ -128,7 +132,24 @@ fn main() -> ExitCode {
     pyrograph_memory::survive_cut_files();
     pyrograph_memory::survive_file_limit();
     let arguments = parse(std::env::args_os().collect());
-    let done = match arguments.verb {
+    let done = run(arguments.verb);
+    if pyrograph_memory::pages_cut_off() > 0 {
+        say!("a file was cut off while it was read, so that what its end had is missing");
+    }
+    done.unwrap_or_else(|error| {
+        if is_broken_pipe(&error) {
+            return ExitCode::SUCCESS;
+        }
+        say_error!("{error:#}");
+        if let Some(advice) = advice(&error) {
+            say_error!("{advice}");
+        }
+        exit_code(&error)
+    })
+}
+
+fn run(verb: Verb) -> anyhow::Result<ExitCode> {
+    match verb {
         Verb::Record(args) => record::run(*args),
         Verb::Fold(args) => fold::run(*args),
         Verb::Flamegraph(args) => flamegraph::run(*args),
@@ -145,23 +166,13 @@ fn main() -> ExitCode {
         Verb::List(args) => list::run(args),
         Verb::Script(args) => script::run(*args),
         Verb::Sched(args) => sched::run(*args),
+        Verb::Agent(args) => kept::agent::run(args),
+        Verb::Query(args) => run(parse(kept::query::arguments(args)).verb),
+        Verb::Store(args) => kept::folder::run(args),
         Verb::Formats(args) => reading::formats(args),
         Verb::Completions(args) => manual::completions(args),
         Verb::Manual(args) => manual::manual(args),
-    };
-    if pyrograph_memory::pages_cut_off() > 0 {
-        say!("a file was cut off while it was read, so that what its end had is missing");
     }
-    done.unwrap_or_else(|error| {
-        if is_broken_pipe(&error) {
-            return ExitCode::SUCCESS;
-        }
-        say_error!("{error:#}");
-        if let Some(advice) = advice(&error) {
-            say_error!("{advice}");
-        }
-        exit_code(&error)
-    })
 }
 
 /// Advice about flags that help if an input could not be read.

@@ -14,6 +14,7 @@ use pyrograph_symbol::debug_package;
 use pyrograph_terminal::{standard_error, standard_output};
 
 use crate::found;
+use crate::kept;
 use crate::say::say;
 
 /// Look of flame graphs that are written beside other formats.
@@ -87,8 +88,11 @@ fn standard_input() -> Input {
     Input::stdin()
 }
 
-/// Opens a file, or standard input for `-`.
+/// Opens a file, standard input for `-`, or kept samples for `store:FOLDER`.
 pub fn open(file: &Path) -> anyhow::Result<Input> {
+    if let Some(samples) = kept::open(file) {
+        return samples;
+    }
     match file.as_os_str() == "-" {
         true => Ok(standard_input()),
         false => Input::open(file).with_context(|| format!("failed to open {}", file.display())),
@@ -98,7 +102,10 @@ pub fn open(file: &Path) -> anyhow::Result<Input> {
 /// Splits `LABEL=FILE` into label and path. A label contains no slash: `./a=b` is always a file.
 fn label_of(file: &Path) -> Option<(&str, &Path)> {
     let (label, path) = file.to_str()?.split_once('=')?;
-    let is_label = !label.is_empty() && !label.contains('/') && !path.is_empty();
+    let is_label = !label.is_empty()
+        && !label.contains('/')
+        && !label.starts_with("store:")
+        && !path.is_empty();
     (is_label && !file.exists()).then(|| (label, Path::new(path)))
 }
 

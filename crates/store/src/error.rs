@@ -1,5 +1,8 @@
 //! Errors of segments.
 
+use std::io;
+use std::path::PathBuf;
+
 use parquet::errors::ParquetError;
 
 /// Why a segment cannot be read or written.
@@ -23,6 +26,45 @@ pub enum SegmentError {
     /// The Parquet library refuses it.
     #[error("it is damaged: {0}")]
     Parquet(#[from] ParquetError),
+}
+
+/// Why a folder of segments cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// A file or the folder itself cannot be read or written.
+    #[error("{}: {reason}", .path.display())]
+    Folder {
+        /// The file or folder.
+        path: PathBuf,
+        /// The reason.
+        reason: io::Error,
+    },
+    /// A segment cannot be read or written.
+    #[error("{}: {reason}", .path.display())]
+    Segment {
+        /// Its file.
+        path: PathBuf,
+        /// The reason.
+        reason: SegmentError,
+    },
+    /// Another process writes to it.
+    #[error("{}: another pyrograph writes to it", .path.display())]
+    Locked {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// There is too little room on the disk.
+    #[error("{}: only {} MB are free on its disk: below 1 GiB nothing is written", .path.display(), .free >> 20)]
+    Full {
+        /// The folder.
+        path: PathBuf,
+        /// Free bytes.
+        free: u64,
+    },
+    /// Segments of the range count different things.
+    #[error("the segments of this time count different events")]
+    Different,
 }
 
 impl From<arrow_schema::ArrowError> for SegmentError {

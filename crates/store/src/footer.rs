@@ -49,6 +49,20 @@ pub struct Footer {
     pub unfiltered: Vec<u64>,
     /// Ends of the row groups in the file, and their checksums.
     pub groups: Vec<(u64, String)>,
+    /// What is known of a segment of a store, whose times are of the wall clock.
+    pub kept: Option<Kept>,
+}
+
+/// What is known of a segment of a store.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// Start of its time, in nanoseconds since 1970-01-01 UTC.
+    pub from: u64,
+    /// End of its time.
+    pub to: u64,
+    /// Names of the segments that were merged into it.
+    #[serde(default)]
+    pub merged: Vec<String>,
 }
 
 /// A type of values.
@@ -107,6 +121,7 @@ impl Footer {
             rooted: profile.rooted,
             unfiltered: profile.unfiltered.clone(),
             groups: Vec::new(),
+            kept: None,
         }
     }
 

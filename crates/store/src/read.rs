@@ -20,6 +20,7 @@ use crate::checksum;
 use crate::error::SegmentError;
 use crate::footer::{CODE_KEY, Footer, KEY, LARGEST_SEGMENT};
 use crate::schema::{self, ADDRESS_TEXTS, FRAME_TEXTS};
+use crate::when::Range;
 
 /// Rows that are read at once.
 const ROWS_AT_ONCE: usize = 4096;
@@ -87,12 +88,26 @@ impl Segment {
         &self.footer
     }
 
+    /// Number of rows: stacks of one owner and event.
+    pub fn rows(&self) -> u64 {
+        u64::try_from(self.metadata.metadata().file_metadata().num_rows()).unwrap_or(0)
+    }
+
     /// Returns the profile.
     ///
     /// # Errors
     ///
     /// If its columns contradict each other.
     pub fn profile(&self) -> Result<Profile, SegmentError> {
+        self.profile_of(&Wanted::default())
+    }
+
+    /// Returns the profile of the samples that are wanted.
+    ///
+    /// # Errors
+    ///
+    /// If its columns contradict each other.
+    pub fn profile_of(&self, wanted: &Wanted) -> Result<Profile, SegmentError> {
         let types = self.footer.columns.iter().map(|column| ValueType::from(column.value.clone()));
         let mut profile = Profile::new(types.collect());
         profile.about = self.footer.about();
@@ -100,7 +115,7 @@ impl Segment {
         profile.rooted = self.footer.rooted;
         profile.unfiltered.clone_from(&self.footer.unfiltered);
         profile.code.clone_from(&self.code);
-        let mut rows = Rows::new(&self.footer);
+        let mut rows = Rows::new(&self.footer, wanted);
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(
             self.bytes.clone(),
             self.metadata.clone(),
@@ -122,8 +137,56 @@ impl Segment {
     }
 }
 
+/// Samples that are wanted.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// Those of a range of time, on the wall clock.
+    pub range: Range,
+    /// Those of services that match a pattern; empty for all.
+    pub service: String,
+    /// Those of machines that match a pattern; empty for all.
+    pub host: String,
+}
+
+impl Default for Wanted {
+    fn default() -> Self {
+        Self { range: Range::ALL, service: String::new(), host: String::new() }
+    }
+}
+
+/// Returns true if a text matches a pattern with `*` and `?`, or the pattern is empty.
+fn matches(pattern: &str, text: &str) -> bool {
+    if pattern.is_empty() {
+        return true;
+    }
+    let (pattern, text): (Vec<char>, Vec<char>) =
+        (pattern.chars().collect(), text.chars().collect());
+    let (mut at, mut read, mut star) = (0, 0, None);
+    while read < text.len() {
+        match pattern.get(at) {
+            Some('*') => {
+                star = Some((at, read));
+                at += 1;
+            }
+            Some(&part) if part == '?' || part == text[read] => {
+                at += 1;
+                read += 1;
+            }
+            _ => match star {
+                Some((place, from)) => {
+                    (at, read) = (place + 1, from + 1);
+                    star = Some((place, from + 1));
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[at..].iter().all(|part| *part == '*')
+}
+
 /// Samples that are read, by their places.
-struct Rows {
+struct Rows<'a> {
+    wanted: &'a Wanted,
     first: u64,
     /// Name and unit of each event, with the columns of its counts and values.
     events: Vec<Event>,
@@ -141,8 +204,8 @@ struct Event {
     values: usize,
 }
 
-impl Rows {
-    fn new(footer: &Footer) -> Self {
+impl<'a> Rows<'a> {
+    fn new(footer: &Footer, wanted: &'a Wanted) -> Self {
         let column = |event: usize, counts: bool| {
             footer.columns.iter().position(|of| of.event == event && of.counts == counts)
         };
@@ -154,6 +217,7 @@ impl Rows {
             Some(Event { name: value.name.clone(), unit: value.unit.clone(), counts, values })
         };
         Self {
+            wanted,
             first: footer.first,
             events: numbers.into_iter().filter_map(event).collect(),
             columns: footer.columns.len(),
@@ -182,6 +246,7 @@ impl Rows {
         let (at, cpus) = (list::<Int64Type>(batch, "at")?, list::<UInt32Type>(batch, "cpus")?);
         let hashes = batch.column_by_name("stack").and_then(|of| of.as_fixed_size_binary_opt());
         let hashes = hashes.ok_or_else(|| other_type("stack"))?;
+        let (services, hosts) = (owner("service")?, owner("host")?);
         let frames = FrameColumns::of(batch)?;
         let addresses = AddressColumns::of(batch)?;
         for row in 0..batch.num_rows() {
@@ -190,6 +255,11 @@ impl Rows {
             let Some(&Event { counts: counts_column, values: values_column, .. }) = event else {
                 continue;
             };
+            if !matches(&self.wanted.service, services.get(row))
+                || !matches(&self.wanted.host, hosts.get(row))
+            {
+                continue;
+            }
             let [process, thread, host, cgroup, command_line, field] =
                 owners.each_ref().map(|texts| profile.strings.intern(texts.get(row)));
             let number = |of: &Option<&PrimitiveArray<Int32Type>>| {
@@ -237,9 +307,12 @@ impl Rows {
                     None => self.next,
                 };
                 self.next = self.next.max(place.saturating_add(1));
+                let time = optional(at.as_ref(), index);
+                let time = time.map(|at| self.first.wrapping_add(at.cast_unsigned()));
+                if time.is_some_and(|time| !self.wanted.range.contains(time)) {
+                    continue;
+                }
                 let (_, sums) = self.samples.entry(place).or_insert_with(|| {
-                    let time = optional(at.as_ref(), index);
-                    let time = time.map(|at| self.first.wrapping_add(at.cast_unsigned()));
                     let cpu = optional(cpus.as_ref(), index);
                     (Sample { stack, thread, cpu, time, address }, vec![0; self.columns])
                 });

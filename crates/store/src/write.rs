@@ -19,8 +19,9 @@ use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, StringId};
 
 use crate::checksum;
 use crate::error::SegmentError;
-use crate::footer::{CODE_KEY, Footer, KEY};
+use crate::footer::{CODE_KEY, Footer, KEY, Kept};
 use crate::groups::{Group, groups};
+use crate::owner::{Owner, owner};
 use crate::schema::{self, STEPS};
 
 /// Rows of a row group at most.
@@ -34,7 +35,12 @@ const MOST_FRAMES: usize = 4 << 20;
 ///
 /// If it is larger than the format allows.
 pub fn write_segment(profile: &Profile) -> Result<Vec<u8>, SegmentError> {
-    let mut footer = Footer::of(profile);
+    write_kept(profile, None)
+}
+
+/// Same as [`write_segment`], for a store.
+pub fn write_kept(profile: &Profile, kept: Option<Kept>) -> Result<Vec<u8>, SegmentError> {
+    let mut footer = Footer { kept, ..Footer::of(profile) };
     let mut writer = ArrowWriter::try_new(Vec::new(), schema::schema(), Some(properties()?))?;
     let groups = groups(profile);
     let events: Vec<(String, String)> =
@@ -130,12 +136,22 @@ impl Rows<'_> {
             texts(groups.iter().map(|group| self.text(of(thread(group)))))
         };
         let none = || texts(groups.iter().map(|_| None));
+        let owners: Vec<Owner> = groups
+            .iter()
+            .map(|group| {
+                let of = thread(group);
+                owner(self.profile.strings.get(of.cgroup), self.profile.strings.get(of.process))
+            })
+            .collect();
+        let owner = |part: fn(&Owner) -> &str| {
+            texts(owners.iter().map(|of| Some(part(of)).filter(|text| !text.is_empty())))
+        };
         vec![
             none(),
             text(|of| of.host),
-            none(),
-            none(),
-            none(),
+            owner(|of| &of.service),
+            owner(|of| &of.container),
+            owner(|of| &of.pod),
             text(|of| of.process),
             none(),
             text(|of| of.name),

@@ -17,6 +17,7 @@ mod in_kernel_questions;
 mod java;
 mod java_calls;
 mod jit_code;
+mod kept;
 mod kept_data;
 mod kernel_probes;
 mod known_split;
