@@ -3,7 +3,7 @@
 //! `20261129T135200Z-20261129T135300Z.pyro.parquet` has the samples of that minute. Segments of an hour are merged into one, whose footer
 //! names them: if they are still there, after a crash between the two, they are passed over.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -118,26 +118,22 @@ impl Directory {
             if !own.overlaps(&wanted.range) || merged.contains(&name) {
                 continue;
             }
-            let read = || -> Result<(Vec<String>, Profile), StoreError> {
+            let read = || -> Result<(Kept, Profile), StoreError> {
                 let segment = open(&entry.path)?;
-                let names = segment.footer().kept.as_ref().map(|kept| kept.merged.clone());
+                let kept = segment.footer().kept.clone();
                 let profile = segment.profile_of(wanted);
                 let failed = |reason| StoreError::Segment { path: entry.path.clone(), reason };
-                Ok((names.unwrap_or_default(), profile.map_err(failed)?))
+                Ok((kept.unwrap_or_default(), profile.map_err(failed)?))
             };
-            let (names, profile) = match read() {
+            let (kept, profile) = match read() {
                 Ok(read) => read,
                 Err(error) => {
                     answer.damaged.push((entry.path, error.to_string()));
                     continue;
                 }
             };
-            let of_parts = names.iter().filter_map(|name| times_of(name));
-            times.extend(of_parts.map(|(from, to)| Range { from, to }));
-            if names.is_empty() {
-                times.push(own);
-            }
-            merged.extend(names);
+            times.extend(kept.times().into_iter().map(|(from, to)| Range { from, to }));
+            merged.extend(kept.merged);
             answer.segments += 1;
             match &mut answer.profile {
                 Some(all) => all.merge(&profile).map_err(|_| StoreError::Different)?,
@@ -165,6 +161,8 @@ pub struct Writing {
     /// Holds the lock, until this is dropped.
     _lock: File,
     retention: Retention,
+    /// Hours since 1970 that were merged, or tried to.
+    tried: HashSet<u64>,
 }
 
 impl Writing {
@@ -188,7 +186,7 @@ impl Writing {
                 fs::remove_file(file.path()).map_err(failed)?;
             }
         }
-        Ok(Self { directory, _lock: lock, retention })
+        Ok(Self { directory, _lock: lock, retention, tried: HashSet::new() })
     }
 
     /// The folder.
@@ -202,19 +200,15 @@ impl Writing {
     /// # Errors
     ///
     /// If there is no room for it, or it cannot be written.
-    pub fn put(&self, profile: &Profile, range: Range) -> Result<PathBuf, StoreError> {
-        let path = self.write(profile, range, Vec::new())?;
+    pub fn put(&mut self, profile: &Profile, range: Range) -> Result<PathBuf, StoreError> {
+        let kept = Kept { from: range.from, to: range.to, ..Kept::default() };
+        let path = self.write(profile, kept)?;
         self.merge(range.to)?;
         self.retain(range.to)?;
         Ok(path)
     }
 
-    fn write(
-        &self,
-        profile: &Profile,
-        range: Range,
-        merged: Vec<String>,
-    ) -> Result<PathBuf, StoreError> {
+    fn write(&self, profile: &Profile, kept: Kept) -> Result<PathBuf, StoreError> {
         let folder = &self.directory.path;
         let failed = |reason| StoreError::Folder { path: folder.clone(), reason };
         let free = statvfs(folder).map(|of| of.f_bavail.saturating_mul(of.f_frsize));
@@ -222,9 +216,8 @@ impl Writing {
         if free < LEAST_FREE {
             return Err(StoreError::Full { path: folder.clone(), free });
         }
-        let name = name_of(range);
+        let name = name_of(Range { from: kept.from, to: kept.to });
         let path = folder.join(&name);
-        let kept = Kept { from: range.from, to: range.to, merged };
         let bytes = write_kept(profile, Some(kept))
             .map_err(|reason| StoreError::Segment { path: path.clone(), reason })?;
         let temporary = folder.join(format!(".{name}.tmp"));
@@ -243,50 +236,63 @@ impl Writing {
         Ok(path)
     }
 
-    /// Merges the segments of each hour that was over at `now` into one.
-    fn merge(&self, now: u64) -> Result<(), StoreError> {
-        let this_hour = now / HOUR * HOUR;
-        let is_part = |entry: &Entry| entry.to <= this_hour && entry.to - entry.from < HOUR;
-        let mut parts: Vec<Entry> = self.directory.entries()?.into_iter().filter(is_part).collect();
-        while let Some(first) = parts.first() {
-            let hour = first.from / HOUR;
-            let (of_hour, later) = parts.into_iter().partition(|part| part.from / HOUR == hour);
-            parts = later;
-            self.merge_hour(of_hour)?;
+    /// Merges the segments of each hour that was over at `now` into one. Each hour is tried once: what is damaged stays apart.
+    fn merge(&mut self, now: u64) -> Result<(), StoreError> {
+        let mut hours: BTreeMap<u64, Vec<Entry>> = BTreeMap::new();
+        for entry in self.directory.entries()? {
+            // The hour in which it ends.
+            hours.entry(entry.to.saturating_sub(1) / HOUR).or_default().push(entry);
+        }
+        hours.retain(|hour, parts| *hour < now / HOUR && parts.len() > 1);
+        for (hour, parts) in hours {
+            if self.tried.insert(hour) {
+                self.merge_hour(parts)?;
+            }
         }
         Ok(())
     }
 
     fn merge_hour(&self, parts: Vec<Entry>) -> Result<(), StoreError> {
-        let (mut whole, mut names): (Option<Profile>, Vec<String>) = (None, Vec::new());
-        for part in &parts {
+        let read = |part: &Entry| {
+            let segment = open(&part.path).ok()?;
             // A damaged one stays where it is, and is reported by whoever asks for its time.
-            let Ok(profile) = open(&part.path).and_then(|segment| {
-                let failed = |reason| StoreError::Segment { path: part.path.clone(), reason };
-                segment.profile().map_err(failed)
-            }) else {
-                continue;
-            };
-            match &mut whole {
-                Some(all) => {
-                    // What counts something else stays apart.
-                    if all.merge(&profile).is_err() {
-                        continue;
+            let profile = segment.profile().ok()?;
+            Some((part.path.clone(), segment.footer().kept.clone()?, profile))
+        };
+        let segments: Vec<(PathBuf, Kept, Profile)> = parts.iter().filter_map(read).collect();
+        let merged: HashSet<&String> =
+            segments.iter().flat_map(|(_, kept, _)| &kept.merged).collect();
+        let (mut whole, mut kept): (Option<Profile>, Kept) = (None, Kept::default());
+        let mut old = Vec::new();
+        for (path, own, profile) in &segments {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            // It was merged before, and not removed.
+            if !merged.contains(&name) {
+                match &mut whole {
+                    Some(all) => {
+                        // What counts something else stays apart.
+                        if all.merge(profile).is_err() {
+                            continue;
+                        }
+                    }
+                    none => {
+                        *none = Some(profile.clone());
+                        kept.from = own.from;
                     }
                 }
-                none => *none = Some(profile),
+                kept.from = kept.from.min(own.from);
+                kept.to = kept.to.max(own.to);
+                kept.times.extend(own.times());
+                kept.merged.extend(own.merged.iter().cloned());
             }
-            let name = part.path.file_name().unwrap_or_default();
-            names.push(name.to_string_lossy().into_owned());
+            kept.merged.push(name);
+            old.push(path);
         }
-        let (Some(whole), true) = (whole, names.len() > 1) else { return Ok(()) };
-        let of = |part: &&Entry| names.iter().any(|name| part.path.ends_with(name));
-        let from = parts.iter().filter(of).map(|part| part.from).min().unwrap_or(0);
-        let to = parts.iter().filter(of).map(|part| part.to).max().unwrap_or(0);
-        self.write(&whole, Range { from, to }, names.clone())?;
-        for name in names {
-            let path = self.directory.path.join(name);
-            fs::remove_file(&path).map_err(|reason| StoreError::Folder { path, reason })?;
+        let Some(whole) = whole.filter(|_| old.len() > 1) else { return Ok(()) };
+        let new = self.write(&whole, kept)?;
+        for path in old.into_iter().filter(|path| **path != new) {
+            fs::remove_file(path)
+                .map_err(|reason| StoreError::Folder { path: path.clone(), reason })?;
         }
         Ok(())
     }

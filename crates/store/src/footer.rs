@@ -63,6 +63,16 @@ pub struct Kept {
     /// Names of the segments that were merged into it.
     #[serde(default)]
     pub merged: Vec<String>,
+    /// Their times, from and to each; empty if none were merged.
+    #[serde(default)]
+    pub times: Vec<(u64, u64)>,
+}
+
+impl Kept {
+    /// The times of which it has the samples, from and to each.
+    pub fn times(&self) -> Vec<(u64, u64)> {
+        if self.times.is_empty() { vec![(self.from, self.to)] } else { self.times.clone() }
+    }
 }
 
 /// A type of values.

@@ -131,7 +131,7 @@ impl Segment {
         for batch in builder.with_projection(mask).with_batch_size(ROWS_AT_ONCE).build()? {
             rows.add(&mut profile, &batch?)?;
         }
-        rows.finish(&mut profile)?;
+        rows.finish(&mut profile);
         profile.check().map_err(|why| SegmentError::Damaged(why.to_string()))?;
         Ok(profile)
     }
@@ -191,7 +191,11 @@ struct Rows<'a> {
     /// Name and unit of each event, with the columns of its counts and values.
     events: Vec<Event>,
     columns: usize,
-    samples: HashMap<u64, (Sample, Vec<u64>)>,
+    /// The samples with their places, and their values one behind the other.
+    samples: Vec<(u64, Sample)>,
+    values: Vec<u64>,
+    /// By their places, if several events have values of a sample.
+    by_place: HashMap<u64, usize>,
     /// Next place of samples that say none.
     next: u64,
     stacks: HashMap<Vec<u8>, StackId>,
@@ -221,7 +225,9 @@ impl<'a> Rows<'a> {
             first: footer.first,
             events: numbers.into_iter().filter_map(event).collect(),
             columns: footer.columns.len(),
-            samples: HashMap::new(),
+            samples: Vec::new(),
+            values: Vec::new(),
+            by_place: HashMap::new(),
             next: 0,
             stacks: HashMap::new(),
         }
@@ -312,10 +318,21 @@ impl<'a> Rows<'a> {
                 if time.is_some_and(|time| !self.wanted.range.contains(time)) {
                     continue;
                 }
-                let (_, sums) = self.samples.entry(place).or_insert_with(|| {
+                let known = match self.events.len() {
+                    1 => None,
+                    _ => self.by_place.get(&place).copied(),
+                };
+                let row = known.unwrap_or_else(|| {
                     let cpu = optional(cpus.as_ref(), index);
-                    (Sample { stack, thread, cpu, time, address }, vec![0; self.columns])
+                    let row = self.samples.len();
+                    self.samples.push((place, Sample { stack, thread, cpu, time, address }));
+                    self.values.resize(self.values.len() + self.columns, 0);
+                    if self.events.len() > 1 {
+                        self.by_place.insert(place, row);
+                    }
+                    row
                 });
+                let sums = &mut self.values[row * self.columns..][..self.columns];
                 sums[values_column] = values.value(index);
                 if let (Some(column), Some(counts)) = (counts_column, &counts) {
                     sums[column] = counts.value(index);
@@ -325,13 +342,13 @@ impl<'a> Rows<'a> {
         Ok(())
     }
 
-    fn finish(self, profile: &mut Profile) -> Result<(), SegmentError> {
-        let mut samples: Vec<(u64, (Sample, Vec<u64>))> = self.samples.into_iter().collect();
-        samples.sort_unstable_by_key(|(place, _)| *place);
-        for (_, (sample, values)) in samples {
-            profile.push(sample, &values);
+    fn finish(self, profile: &mut Profile) {
+        let mut rows: Vec<usize> = (0..self.samples.len()).collect();
+        rows.sort_by_key(|row| self.samples[*row].0);
+        for row in rows {
+            let values = &self.values[row * self.columns..][..self.columns];
+            profile.push(self.samples[row].1, values);
         }
-        Ok(())
     }
 }
 

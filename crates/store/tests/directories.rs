@@ -64,7 +64,7 @@ fn expected(minutes: &[u64], range: Range, services: &[&str]) -> BTreeMap<String
     all
 }
 
-fn write(store: &Writing, minutes: &[u64]) {
+fn write(store: &mut Writing, minutes: &[u64]) {
     for (seed, from) in minutes.iter().enumerate() {
         let range = Range { from: *from, to: from + MINUTE };
         store.put(&minute(*from, seed as u64), range).expect("it is written");
@@ -82,13 +82,13 @@ fn files(folder: &Path) -> Vec<String> {
 #[test]
 fn ranges_and_services_have_the_sums_of_their_samples() {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = Writing::open(folder.path(), KEEP_ALL).expect("a store");
+    let mut store = Writing::open(folder.path(), KEEP_ALL).expect("a store");
     // Two hours and a part of a third, so that there are merged segments and others; ten minutes are missing.
     let minutes: Vec<u64> = (0..135)
         .filter(|minute| !(40..50).contains(minute))
         .map(|minute| NOON + minute * MINUTE)
         .collect();
-    write(&store, &minutes);
+    write(&mut store, &minutes);
     assert_eq!(files(folder.path()).len(), 2 + 15, "{:?}", files(folder.path()));
     let directory = Directory::open(folder.path()).expect("a folder");
     let at = |minutes: u64, seconds: u64| NOON + minutes * MINUTE + seconds * SECOND;
@@ -123,8 +123,8 @@ fn ranges_and_services_have_the_sums_of_their_samples() {
 fn nothing_is_counted_twice_or_lost_after_a_crash() {
     let folder = tempfile::tempdir().expect("a folder");
     let minutes: Vec<u64> = (0..60).map(|minute| NOON + minute * MINUTE).collect();
-    let store = Writing::open(folder.path(), KEEP_ALL).expect("a store");
-    write(&store, &minutes[..59]);
+    let mut store = Writing::open(folder.path(), KEEP_ALL).expect("a store");
+    write(&mut store, &minutes[..59]);
     let before: Vec<(String, Vec<u8>)> = files(folder.path())
         .into_iter()
         .map(|name| (name.clone(), fs::read(folder.path().join(name)).expect("a segment")))
@@ -132,7 +132,7 @@ fn nothing_is_counted_twice_or_lost_after_a_crash() {
     let last = Range { from: minutes[59], to: minutes[59] + MINUTE };
     store.put(&minute(minutes[59], 59), last).expect("it is written");
     assert_eq!(files(folder.path()).len(), 1);
-    let expect = expected(&minutes, Range::ALL, &["shop", "mail"]);
+    let mut expect = expected(&minutes, Range::ALL, &["shop", "mail"]);
     let total = |store: &Writing| {
         let answer = store.directory().query(&Wanted::default()).expect("an answer");
         (sums(answer.profile.as_ref()), answer.damaged.len())
@@ -148,17 +148,28 @@ fn nothing_is_counted_twice_or_lost_after_a_crash() {
     drop(store);
     // It crashed while it wrote.
     fs::write(folder.path().join(".x.pyro.parquet.tmp"), "half").expect("it is written");
-    let store = Writing::open(folder.path(), KEEP_ALL).expect("a store");
+    let mut store = Writing::open(folder.path(), KEEP_ALL).expect("a store");
     assert!(!folder.path().join(".x.pyro.parquet.tmp").exists());
+    assert_eq!(total(&store), (expect.clone(), 0));
+    // Whoever writes next removes what was merged, and merges what was not.
+    let next = NOON + 2 * HOUR;
+    for (name, bytes) in &before[10..] {
+        fs::write(folder.path().join(name), bytes).expect("it is written");
+    }
+    store.put(&minute(next, 3), Range { from: next, to: next + MINUTE }).expect("it is written");
+    assert_eq!(files(folder.path()).len(), 2, "{:?}", files(folder.path()));
+    for (name, sum) in sums(Some(&minute(next, 3))) {
+        *expect.get_mut(&name).expect("a known name") += sum;
+    }
     assert_eq!(total(&store), (expect, 0));
 }
 
 #[test]
 fn damaged_segments_are_said_and_the_others_are_there() {
     let folder = tempfile::tempdir().expect("a folder");
-    let store = Writing::open(folder.path(), KEEP_ALL).expect("a store");
+    let mut store = Writing::open(folder.path(), KEEP_ALL).expect("a store");
     let minutes = [NOON, NOON + 2 * MINUTE, NOON + 3 * MINUTE];
-    write(&store, &minutes);
+    write(&mut store, &minutes);
     let damaged = folder.path().join(&files(folder.path())[1]);
     let mut bytes = fs::read(&damaged).expect("a segment");
     bytes[100] ^= 1;
@@ -178,16 +189,16 @@ fn what_is_too_old_or_too_much_goes_and_one_writes_alone() {
     let folder = tempfile::tempdir().expect("a folder");
     let minutes: Vec<u64> = (0..10).map(|minute| NOON + minute * MINUTE).collect();
     let of_age = Retention { age: 3 * MINUTE, bytes: u64::MAX };
-    let store = Writing::open(folder.path(), of_age).expect("a store");
+    let mut store = Writing::open(folder.path(), of_age).expect("a store");
     assert!(matches!(Writing::open(folder.path(), of_age), Err(StoreError::Locked { .. })));
-    write(&store, &minutes);
+    write(&mut store, &minutes);
     // The last one, and those that ended three minutes before its end or later.
     assert_eq!(files(folder.path()).len(), 4);
     drop(store);
     let size = fs::metadata(folder.path().join(&files(folder.path())[0])).expect("a file").len();
     let of_bytes = Retention { age: u64::MAX, bytes: 2 * size + size / 2 };
-    let store = Writing::open(folder.path(), of_bytes).expect("a store");
-    write(&store, &[NOON + HOUR / 2]);
+    let mut store = Writing::open(folder.path(), of_bytes).expect("a store");
+    write(&mut store, &[NOON + HOUR / 2]);
     let left = files(folder.path());
     assert_eq!(left.len(), 2, "{left:?}");
     assert!(left[1].starts_with("20261122T1230"), "{left:?}");

@@ -71,7 +71,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         be_quiet();
     }
     let retention = Retention { age: args.keep, bytes: args.max_bytes as u64 };
-    let store = Writing::open(&args.store, retention)?;
+    let mut store = Writing::open(&args.store, retention)?;
     let scope = Scope { duration: args.duration, ..Scope::new(Target::System) };
     let plan = Plan {
         rate: Some(Rate::Hertz(args.freq.max(1))),
@@ -100,13 +100,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         minute.add(profile, all_lost.saturating_sub(lost));
         lost = all_lost;
         if minute.begun.elapsed() >= args.segment {
-            minute = minute.put(&store)?;
+            minute = minute.put(&mut store)?;
         }
     }
     let all_lost = recorder.progress().lost;
     let finished = recorder.finish().map_err(|error| refused(error, &plan.question))?;
     minute.add(finished.resolved.profile, all_lost.saturating_sub(lost));
-    minute.put(&store)?;
+    minute.put(&mut store)?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -172,7 +172,7 @@ impl Minute {
     }
 
     /// Writes the segment, and begins the next one.
-    fn put(self, store: &Writing) -> Result<Self, StoreError> {
+    fn put(self, store: &mut Writing) -> Result<Self, StoreError> {
         let range = Range { from: self.from, to: self.at(self.begun.elapsed()) };
         if let Some(mut profile) = self.profile {
             profile.about.start = Some(range.from);
