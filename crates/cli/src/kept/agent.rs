@@ -99,7 +99,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         let all_lost = recorder.progress().lost;
         minute.add(profile, all_lost.saturating_sub(lost));
         lost = all_lost;
-        if minute.begun.elapsed() >= args.segment {
+        // A step begins when the one before is over, and not at a time of its own: by half of one it may be early.
+        if minute.begun.elapsed() + step / 2 >= args.segment {
             minute = minute.put(&mut store)?;
         }
     }
