@@ -12,6 +12,7 @@ use pyrograph_format::Input;
 use pyrograph_store::{Directory, Range, Wanted, write_segment};
 
 use crate::say::{misuse, say};
+use crate::units::counted;
 
 /// What an input begins with that is a folder of segments.
 const PREFIX: &str = "store:";
@@ -63,6 +64,9 @@ fn read(text: &str) -> anyhow::Result<Input> {
     if answer.gaps > 0 {
         let seconds = answer.missing as f64 / 1e9;
         say!("nothing was kept of {seconds:.0} s of that time, in {} parts of it", answer.gaps);
+    }
+    if let Some(lost) = answer.profile.as_ref().map(|of| of.about.lost).filter(|lost| *lost > 0) {
+        say!("{} were lost in the segments of that time", counted(lost, "sample"));
     }
     let profile = answer.profile.filter(|profile| !profile.samples.is_empty());
     let Some(profile) = profile else {

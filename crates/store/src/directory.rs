@@ -1,7 +1,8 @@
 //! A folder of segments: each appears at once and whole, and old ones go.
 //!
-//! `20261129T135200Z-20261129T135300Z.pyro.parquet` has the samples of that minute. Segments of an hour are merged into one, whose footer
-//! names them: if they are still there, after a crash between the two, they are passed over.
+//! `20261129T135200Z-20261129T135300Z-1f0c9a2b.pyro.parquet` has the samples of that minute; the last part is the beginning of a checksum, so that no
+//! segment has the name of another one when the clock was set back. Segments of an hour are merged into one, whose footer names them: if
+//! they are still there, after a crash between the two, they are passed over.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::{self, File};
@@ -12,6 +13,7 @@ use chrono::{DateTime, NaiveDateTime};
 use pyrograph_profile::Profile;
 use rustix::fs::{FlockOperation, flock, statvfs};
 
+use crate::checksum;
 use crate::error::StoreError;
 use crate::footer::Kept;
 use crate::read::{Segment, Wanted};
@@ -22,6 +24,8 @@ use crate::write::write_kept;
 pub const ENDING: &str = ".pyro.parquet";
 /// Form of a time in a name, in UTC.
 const FORM: &str = "%Y%m%dT%H%M%SZ";
+/// Digits of the checksum in a name.
+const DIGITS: usize = 8;
 const SECOND: u64 = 1_000_000_000;
 const HOUR: u64 = 3600 * SECOND;
 /// With less room on the disk nothing is written.
@@ -216,10 +220,11 @@ impl Writing {
         if free < LEAST_FREE {
             return Err(StoreError::Full { path: folder.clone(), free });
         }
-        let name = name_of(Range { from: kept.from, to: kept.to });
-        let path = folder.join(&name);
+        let range = Range { from: kept.from, to: kept.to };
         let bytes = write_kept(profile, Some(kept))
-            .map_err(|reason| StoreError::Segment { path: path.clone(), reason })?;
+            .map_err(|reason| StoreError::Segment { path: folder.clone(), reason })?;
+        let name = name_of(range, &bytes);
+        let path = folder.join(&name);
         let temporary = folder.join(format!(".{name}.tmp"));
         let write = || -> io::Result<()> {
             let mut file = File::create(&temporary)?;
@@ -324,7 +329,7 @@ pub fn open(path: &Path) -> Result<Segment, StoreError> {
 }
 
 /// Name of the segment of a range, which is rounded to whole seconds.
-fn name_of(range: Range) -> String {
+fn name_of(range: Range, bytes: &[u8]) -> String {
     let text = |time: u64| {
         DateTime::from_timestamp(i64::try_from(time / SECOND).unwrap_or(0), 0)
             .unwrap_or_default()
@@ -332,12 +337,14 @@ fn name_of(range: Range) -> String {
             .to_string()
     };
     let end = range.to.div_ceil(SECOND).saturating_mul(SECOND);
-    format!("{}-{}{ENDING}", text(range.from), text(end))
+    let sum = checksum::of(bytes);
+    format!("{}-{}-{}{ENDING}", text(range.from), text(end), &sum[..DIGITS])
 }
 
 /// The range in a segment's name.
 fn times_of(name: &str) -> Option<(u64, u64)> {
-    let (from, to) = name.strip_suffix(ENDING)?.split_once('-')?;
+    let (from, rest) = name.strip_suffix(ENDING)?.split_once('-')?;
+    let (to, _) = rest.split_once('-')?;
     let time = |text: &str| {
         let time = NaiveDateTime::parse_from_str(text, FORM).ok()?;
         u64::try_from(time.and_utc().timestamp()).ok()?.checked_mul(SECOND)

@@ -164,6 +164,27 @@ fn nothing_is_counted_twice_or_lost_after_a_crash() {
     assert_eq!(total(&store), (expect, 0));
 }
 
+/// The clock was set back by an hour after that hour was merged: what comes then has the times of what is there.
+#[test]
+fn times_that_come_again_are_kept_beside_those_that_were() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut store = Writing::open(folder.path(), KEEP_ALL).expect("a store");
+    let minutes: Vec<u64> = (0..61).map(|minute| NOON + minute * MINUTE).collect();
+    write(&mut store, &minutes);
+    let before = store.directory().query(&Wanted::default()).expect("an answer");
+    let mut expect = sums(before.profile.as_ref());
+    // The same times, and other samples.
+    for (seed, from) in (500u64..).zip(&minutes[..60]) {
+        let again = minute(*from, seed);
+        store.put(&again, Range { from: *from, to: from + MINUTE }).expect("it is written");
+        for (name, sum) in sums(Some(&again)) {
+            *expect.get_mut(&name).expect("a known name") += sum;
+        }
+    }
+    let after = store.directory().query(&Wanted::default()).expect("an answer");
+    assert_eq!(sums(after.profile.as_ref()), expect);
+}
+
 #[test]
 fn damaged_segments_are_said_and_the_others_are_there() {
     let folder = tempfile::tempdir().expect("a folder");
