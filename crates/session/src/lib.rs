@@ -62,7 +62,7 @@ pub use pyrograph_record::{
 };
 pub use pyrograph_resolve::{Resolved, StackMemory};
 pub use question::Question;
-pub use recorder::{Finished, Progress, Recorder, record};
+pub use recorder::{Finished, Progress, Recorder, host_name, record};
 pub use sampler::Kept;
 pub use sched::{SchedEnd, SchedKey, SchedPlan, SchedRecording};
 pub use scope::Scope;

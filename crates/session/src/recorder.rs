@@ -268,7 +268,7 @@ impl Recorder {
         let about = &mut resolved.profile.about;
         about.start = Some(start);
         about.duration = Some(duration);
-        about.host = host();
+        about.host = host_name();
         about.command = Some(title);
         about.lost = ended.summary.lost;
         about.sums = sums;
@@ -315,8 +315,8 @@ fn times((begun, ended): (Instant, Instant)) -> (u64, u64) {
     (nanoseconds(now.saturating_sub(begun.elapsed())), nanoseconds(ended - begun))
 }
 
-/// Host name of this machine.
-fn host() -> Option<String> {
+/// Returns the host name of this machine. `None` if it has none.
+pub fn host_name() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())
 }

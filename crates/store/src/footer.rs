@@ -29,6 +29,8 @@ pub struct Footer {
     pub duration: Option<u64>,
     /// Name of the machine.
     pub host: Option<String>,
+    /// True if the owners of samples have machines of their own; else the column of these has the one machine.
+    pub hosts: bool,
     /// The recorded command, or the names of the recorded processes.
     pub command: Option<String>,
     /// Sampling period: name, unit and decimals of the value, and its length.
@@ -121,6 +123,7 @@ impl Footer {
             start: about.start,
             duration: about.duration,
             host: about.host.clone(),
+            hosts: profile.threads.iter().any(|thread| !thread.host.is_empty()),
             command: about.command.clone(),
             period: about.period.as_ref().map(|(of, length)| (of.into(), *length)),
             lost: about.lost,

@@ -187,6 +187,8 @@ fn matches(pattern: &str, text: &str) -> bool {
 /// Samples that are read, by their places.
 struct Rows<'a> {
     wanted: &'a Wanted,
+    /// See [`Footer::hosts`].
+    hosts: bool,
     first: u64,
     /// Name and unit of each event, with the columns of its counts and values.
     events: Vec<Event>,
@@ -222,6 +224,7 @@ impl<'a> Rows<'a> {
         };
         Self {
             wanted,
+            hosts: footer.hosts,
             first: footer.first,
             events: numbers.into_iter().filter_map(event).collect(),
             columns: footer.columns.len(),
@@ -268,6 +271,7 @@ impl<'a> Rows<'a> {
             }
             let [process, thread, host, cgroup, command_line, field] =
                 owners.each_ref().map(|texts| profile.strings.intern(texts.get(row)));
+            let host = if self.hosts { host } else { StringId::EMPTY };
             let number = |of: &Option<&PrimitiveArray<Int32Type>>| {
                 of.filter(|of| of.is_valid(row)).map(|of| of.value(row))
             };

@@ -51,7 +51,8 @@ pub fn write_kept(profile: &Profile, kept: Option<Kept>) -> Result<Vec<u8>, Segm
             footer.columns.iter().position(|of| of.event == index && of.counts == counts)
         };
         let (counts, values) = (at(true), at(false).unwrap_or(0));
-        let rows = Rows { profile, first: footer.first, event, unit, counts, values };
+        let (first, hosts) = (footer.first, footer.hosts);
+        let rows = Rows { profile, first, hosts, event, unit, counts, values };
         let mut rest = &groups[..];
         while !rest.is_empty() {
             let (now, later) = rest.split_at(rows_of_group(profile, rest));
@@ -106,6 +107,8 @@ fn rows_of_group(profile: &Profile, groups: &[Group]) -> usize {
 struct Rows<'a> {
     profile: &'a Profile,
     first: u64,
+    /// See [`Footer::hosts`].
+    hosts: bool,
     event: &'a str,
     unit: &'a str,
     /// Columns of the profile.
@@ -148,7 +151,10 @@ impl Rows<'_> {
         };
         vec![
             none(),
-            text(|of| of.host),
+            texts(groups.iter().map(|group| {
+                let one = self.profile.about.host.as_deref().filter(|_| !self.hosts);
+                self.text(thread(group).host).or(one)
+            })),
             owner(|of| &of.service),
             owner(|of| &of.container),
             owner(|of| &of.pod),

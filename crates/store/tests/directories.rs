@@ -18,6 +18,7 @@ const KEEP_ALL: Retention = Retention { age: u64::MAX, bytes: u64::MAX };
 /// Samples of a minute, six steps of ten seconds: of two services.
 fn minute(from: u64, seed: u64) -> Profile {
     let mut profile = Profile::new(vec![ValueType::new("cpu", "ns")]);
+    profile.about.host = Some("web-3".to_owned());
     for step in 0..6 {
         for (service, leaf) in [("shop", "pay"), ("shop", "list"), ("mail", "send")] {
             let stack = profile.stack_of_names(["main", leaf]);
@@ -103,10 +104,14 @@ fn ranges_and_services_have_the_sums_of_their_samples() {
         (at(41, 0), at(49, 0)),
         (at(500, 0), at(501, 0)),
     ] {
+        let elsewhere =
+            Wanted { range: Range { from, to }, host: "db-*".to_owned(), ..Wanted::default() };
+        let elsewhere = directory.query(&elsewhere).expect("an answer");
+        assert_eq!(sums(elsewhere.profile.as_ref()), BTreeMap::new());
         for (service, services) in [("", all), ("shop", &["shop"]), ("m*l", &["mail"]), ("x*", &[])]
         {
             let range = Range { from, to };
-            let wanted = Wanted { range, service: service.to_owned(), ..Wanted::default() };
+            let wanted = Wanted { range, service: service.to_owned(), host: "web-?".to_owned() };
             let answer = directory.query(&wanted).expect("an answer");
             assert!(answer.damaged.is_empty(), "{:?}", answer.damaged);
             let expect = expected(&minutes, range, services);

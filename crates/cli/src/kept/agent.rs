@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use pyrograph_profile::{Profile, Sample, Samples, StringId, Thread, ThreadDetail};
 use pyrograph_record::{Rate, Target};
-use pyrograph_session::{Plan, Recorder, Scope, memory};
+use pyrograph_session::{Plan, Recorder, Scope, host_name, memory};
 use pyrograph_store::{Range, Retention, StoreError, Writing, age_of};
 use pyrograph_terminal::Interrupt;
 
@@ -176,6 +176,7 @@ impl Minute {
     fn put(self, store: &mut Writing) -> Result<Self, StoreError> {
         let range = Range { from: self.from, to: self.at(self.begun.elapsed()) };
         if let Some(mut profile) = self.profile {
+            profile.about.host = host_name();
             profile.about.start = Some(range.from);
             profile.about.duration = Some(range.to - range.from);
             match store.put(&profile, range) {

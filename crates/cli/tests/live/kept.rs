@@ -64,6 +64,9 @@ fn what_an_agent_keeps_is_what_ran() {
     let report = |range: &str| seconds(&format!("store:{path}@{range}?service=kept_pro*"));
     let first = report(&halves[0]);
     assert!(first > 0.0 && first < kept, "{first} of {kept}");
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("a name");
+    let of_host = seconds(&format!("store:{path}?service=kept_pro*&host={}", host.trim()));
+    assert_eq!(of_host, kept);
     // What may be secret is not kept.
     let files = std::fs::read_dir(&store).expect("a folder").flatten().map(|file| file.path());
     for file in files.filter(|path| path.extension().is_some_and(|of| of == "parquet")) {
