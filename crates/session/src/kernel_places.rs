@@ -115,7 +115,12 @@ fn read_symbols() -> BTreeMap<String, Option<String>> {
     let name = |line: &str| {
         let mut words = line.split_ascii_whitespace();
         let is_code = matches!(words.nth(1)?, "t" | "T" | "w" | "W");
-        let name = words.next().filter(|_| is_code)?.to_owned();
+        let name = words.next().filter(|_| is_code)?;
+        // What fills the room before functions.
+        if name.starts_with("__pfx_") || name.starts_with("__cfi_") {
+            return None;
+        }
+        let name = name.to_owned();
         let module = words.next().map(|word| word.trim_matches(['[', ']']).to_owned());
         Some((name, module))
     };
@@ -138,13 +143,16 @@ pub(crate) fn matching(text: &str) -> Option<Result<Vec<(String, Trigger)>, Plac
 
 /// Names of the functions that can be watched, as far as the kernel says; else of all.
 fn watchable() -> BTreeSet<String> {
+    traceable().unwrap_or_else(|| symbols().keys().cloned().collect())
+}
+
+/// Names of the functions that the kernel's function tracer knows. `None` if it has none, or does not say.
+fn traceable() -> Option<BTreeSet<String>> {
     // `vfs_read`, `ext4_readdir [ext4]`
-    let listed = std::fs::read_to_string("/sys/kernel/tracing/available_filter_functions");
+    let listed = std::fs::read_to_string("/sys/kernel/tracing/available_filter_functions").ok()?;
     let first = |line: &str| line.split_ascii_whitespace().next().map(str::to_owned);
-    match listed {
-        Ok(text) if !text.is_empty() => text.lines().filter_map(first).collect(),
-        _ => symbols().keys().cloned().collect(),
-    }
+    let names: BTreeSet<String> = listed.lines().filter_map(first).collect();
+    (!names.is_empty()).then_some(names)
 }
 
 /// Returns the functions of the kernel (`kprobe:PATTERN`) with their signatures, where the kernel describes them. `None` if the
@@ -156,10 +164,16 @@ fn watchable() -> BTreeSet<String> {
 pub(crate) fn known(text: &str) -> Option<Result<Vec<KnownEvent>, PlaceError>> {
     let (prefix, _) = text.split_once(':')?;
     let (pattern, _) = split(text)?;
-    let event = |(name, signature)| KnownEvent {
+    // Probes at what ftrace knows use its calls: `Documentation/trace/kprobes.rst` of Linux.
+    let traceable = traceable().unwrap_or_default();
+    let how = |name: &String| match traceable.contains(name) {
+        true => "by ftrace, without a trap",
+        false => "by a breakpoint",
+    };
+    let event = |(name, signature): (&String, String)| KnownEvent {
         name: format!("{prefix}:{name}"),
         aliases: Vec::new(),
-        class: EventClass::File("functions of the kernel".to_owned()),
+        class: EventClass::File(format!("functions of the kernel, {}", how(name))),
         about: signature,
         fields: Vec::new(),
         refused: None,
@@ -167,14 +181,17 @@ pub(crate) fn known(text: &str) -> Option<Result<Vec<KnownEvent>, PlaceError>> {
     Some(has_probes().map(|()| {
         let names = symbols().iter().filter(|(name, _)| matches_pattern(pattern, name));
         let mut by_module: BTreeMap<Option<&str>, HashMap<String, String>> = BTreeMap::new();
-        names
+        let mut events: Vec<KnownEvent> = names
             .map(|(name, module)| {
                 let module = module.as_deref();
                 let signatures =
                     by_module.entry(module).or_insert_with(|| Types::default().signatures(module));
                 event((name, signatures.remove(name).unwrap_or_default()))
             })
-            .collect()
+            .collect();
+        // One heading for each way.
+        events.sort_by_key(|event| event.class.to_string());
+        events
     }))
 }
 

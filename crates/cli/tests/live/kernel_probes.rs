@@ -127,6 +127,35 @@ fn functions_of_the_kernel_are_traced_and_listed() {
     }
 }
 
+/// By ftrace or by a breakpoint: what `list` says is what the kernel does while a function is watched.
+#[test]
+fn functions_of_the_kernel_are_watched_as_it_is_said() {
+    if !has_kernel_probes("functions_of_the_kernel_are_watched_as_it_is_said") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path().display();
+    // `ffffffff812b3c10  k  vfs_read+0x0    [FTRACE]`
+    let shell =
+        format!("mount -t debugfs none {place} && cat {place}/kprobes/list; umount {place}");
+    let output = pyrograph()
+        .args(["stat", "-e", "kprobe:vfs_read", "--", "sh", "-c", &shell])
+        .output()
+        .expect("pyrograph runs");
+    let active = text(&output.stdout);
+    let Some(line) = active.lines().find(|line| line.contains("vfs_read+")) else {
+        eprintln!(
+            "skipped: this kernel does not list its probes: {active}{}",
+            text(&output.stderr)
+        );
+        return;
+    };
+    let listed = pyrograph().args(["list", "kprobe:vfs_read"]).output().expect("pyrograph runs");
+    let listed = text(&listed.stdout);
+    let by_ftrace = "functions of the kernel, by ftrace, without a trap:";
+    assert_eq!(line.contains("[FTRACE]"), listed.contains(by_ftrace), "{line}: {listed}");
+}
+
 /// Functions of modules have types of their own, which go on where the kernel's end.
 #[test]
 fn functions_of_modules_have_parameters() {
