@@ -12,6 +12,7 @@ use bytes::Bytes;
 use hashbrown::HashMap;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
+use parquet::file::metadata::ParquetMetaData;
 use pyrograph_profile::{
     Address, Frame, FrameId, FrameKind, Profile, Sample, StackId, StringId, Thread, ValueType,
 };
@@ -75,6 +76,7 @@ impl Segment {
         if plain > most.min(LARGEST_SEGMENT) {
             return Err(SegmentError::TooLarge(format!("{plain} bytes without compression")));
         }
+        check_places(metadata.metadata(), bytes.len() as u64)?;
         let code = match text(CODE_KEY) {
             Some(text) => serde_json::from_str(text)
                 .map_err(|error| SegmentError::Damaged(error.to_string()))?,
@@ -135,6 +137,27 @@ impl Segment {
         profile.check().map_err(|why| SegmentError::Damaged(why.to_string()))?;
         Ok(profile)
     }
+}
+
+/// Checks that all columns lie in the file: the library takes it for granted, and panics otherwise. Checksums do not say it of files that
+/// somebody has made up.
+fn check_places(metadata: &ParquetMetaData, length: u64) -> Result<(), SegmentError> {
+    let outside = || SegmentError::Damaged("a column lies outside of the file".to_owned());
+    for column in metadata.row_groups().iter().flat_map(|group| group.columns()) {
+        let place = |offset: i64| u64::try_from(offset).map_err(|_| outside());
+        let data = place(column.data_page_offset())?;
+        let start = match column.dictionary_page_offset() {
+            Some(dictionary) => place(dictionary)?.min(data),
+            None => data,
+        };
+        let size = place(column.compressed_size())?;
+        place(column.uncompressed_size())?;
+        place(column.num_values())?;
+        if start.checked_add(size).is_none_or(|end| end > length) {
+            return Err(outside());
+        }
+    }
+    Ok(())
 }
 
 /// Samples that are wanted.
