@@ -11,8 +11,8 @@ use libbpf_rs::btf::types::{
 };
 use libbpf_rs::btf::{Btf, BtfKind, BtfType, TypeId};
 use libbpf_rs::{HasSize as _, ReferencesType as _};
-use pyrograph_event::values::{ARGUMENTS, Bits, Memory, RETURNED, ReadValue};
-use pyrograph_probe::{Access, Error, Expression, Shape, Start};
+use pyrograph_event::values::{Bits, Memory, ReadValue};
+use pyrograph_probe::{ARGUMENTS, Access, Error, Expression, RETURNED, Shape, Start};
 
 use crate::kernel_types;
 

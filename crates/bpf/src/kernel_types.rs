@@ -6,7 +6,6 @@
 //!
 //! The format is that of `include/uapi/linux/btf.h` and `Documentation/bpf/btf.rst` of Linux.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::hash::BuildHasher;
@@ -132,36 +131,26 @@ fn file_in_memory(parts: &[&[u8]]) -> Option<File> {
 pub(crate) fn with_module(module: &str) -> Option<File> {
     let folder = Path::new(KERNEL_TYPES).parent()?;
     let (kernel, module) = (read(Path::new(KERNEL_TYPES)).ok()?, read(&folder.join(module)).ok()?);
-    joined((*kernel).as_ref(), (*module).as_ref())
-        .and_then(|parts| file_in_memory(&parts.each_ref().map(|part| &**part)))
-}
-
-/// The parts of BTF that has the types of two.
-fn joined<'a>(first: &'a [u8], second: &'a [u8]) -> Option<[Cow<'a, [u8]>; 5]> {
-    let (types, names) = sections(first)?;
-    let (more_types, more_names) = sections(second)?;
+    let (types, names) = sections((*kernel).as_ref())?;
+    let (more_types, more_names) = sections((*module).as_ref())?;
     let length = |a: &[u8], b: &[u8]| u32::try_from(a.len().checked_add(b.len())?).ok();
     let (of_types, of_names) = (length(types, more_types)?, length(names, more_names)?);
     let header = [MAGIC | VERSION << 16, HEADER, 0, of_types, of_types, of_names];
     let header = header.map(u32::to_ne_bytes).concat();
-    Some([header.into(), types.into(), more_types.into(), names.into(), more_names.into()])
+    file_in_memory(&[&header, types, more_types, names, more_names])
 }
 
 /// The types and the names of BTF.
 fn sections(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let word = |at: usize| {
-        let word = bytes.get(at..at.checked_add(4)?)?;
-        Some(u32::from_ne_bytes(word.try_into().ok()?))
-    };
-    if word(0)? & 0xffff != MAGIC {
+    if word(bytes, 0)? & 0xffff != MAGIC {
         return None;
     }
-    let body = bytes.get(word(4)? as usize..)?;
-    let section = |at: usize| {
-        let start = word(at)? as usize;
-        body.get(start..start.checked_add(word(at + 4)? as usize)?)
+    let header = word(bytes, 4)? as usize;
+    let part = |at| {
+        let start = header.checked_add(word(bytes, at)? as usize)?;
+        bytes.get(start..start.checked_add(word(bytes, at + 4)? as usize)?)
     };
-    Some((section(8)?, section(16)?))
+    Some((part(8)?, part(16)?))
 }
 
 /// How much must be known of a type for another type.
@@ -252,15 +241,7 @@ struct Types<'a> {
 
 impl<'a> Types<'a> {
     fn parse(bytes: &'a [u8]) -> Option<Self> {
-        if word(bytes, 0)? & 0xffff != MAGIC {
-            return None;
-        }
-        let header = word(bytes, 4)? as usize;
-        let part = |at| -> Option<&'a [u8]> {
-            let start = header.checked_add(word(bytes, at)? as usize)?;
-            bytes.get(start..start.checked_add(word(bytes, at + 4)? as usize)?)
-        };
-        let (types, strings) = (part(8)?, part(16)?);
+        let (types, strings) = sections(bytes)?;
         let mut starts = Vec::with_capacity(types.len() / 24);
         let mut at = 0;
         while at < types.len() {

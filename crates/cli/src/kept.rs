@@ -14,7 +14,7 @@ use pyrograph_store::{Directory, Range, Wanted, write_segment};
 use crate::say::{misuse, say};
 use crate::units::counted;
 
-/// What an input begins with that is a folder of segments.
+/// Prefix of inputs that are folders of segments.
 const PREFIX: &str = "store:";
 
 /// The folder where nothing else is said.

@@ -12,14 +12,6 @@ pub const MOST_CHECKS: usize = 16;
 /// Maximum number of bytes of a text that are read.
 pub const MOST_TEXT: usize = 512;
 
-/// Registers of the arguments of functions, and of what they return, by their numbers in DWARF: the calling convention of x86-64
-/// (System V ABI), which Linux follows within the kernel, too.
-pub const ARGUMENTS: [u16; 6] = [5, 4, 1, 2, 8, 9];
-/// See [`ARGUMENTS`].
-pub const RETURNED: u16 = 0;
-/// Number of the instruction pointer, which DWARF calls the return address.
-pub const INSTRUCTION_POINTER: u16 = 16;
-
 /// The values of an event, and which events are wanted by them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EventValues {

@@ -1,5 +1,4 @@
-//! What a function was called with, as it is known when it returns: registers that were kept at its call, and the memory that they
-//! lead to.
+//! Parameters of a function at its return: registers that were saved at its call, and the memory that they point to.
 
 use gimli::X86_64;
 
@@ -8,9 +7,15 @@ use crate::layout::Layout;
 use crate::location::{Base, Location, Number, Step};
 use crate::program::{EntryId, View};
 
-/// Registers of arguments in DWARF's numbers, in order (System V ABI, AMD64 supplement, 3.2.3).
-const ARGUMENTS: [u16; 6] =
+/// Registers of the arguments of functions by their numbers in DWARF, in order (System V ABI, AMD64 supplement, 3.2.3). Linux follows
+/// the convention within the kernel, too.
+pub const ARGUMENTS: [u16; 6] =
     [X86_64::RDI.0, X86_64::RSI.0, X86_64::RDX.0, X86_64::RCX.0, X86_64::R8.0, X86_64::R9.0];
+
+/// Register of the value that a function returns.
+pub const RETURNED: u16 = X86_64::RAX.0;
+/// The instruction pointer, which DWARF calls the return address.
+pub const INSTRUCTION_POINTER: u16 = X86_64::RA.0;
 
 /// Distance of the first argument on the stack from the stack pointer at the function's first instruction.
 const ON_STACK: i64 = 8;
@@ -128,7 +133,7 @@ fn called(location: Location) -> Location {
     };
     match location {
         // What is not among those that are kept is refused by its name.
-        Location::Register(register) if register <= X86_64::RA.0 => {
+        Location::Register(register) if register <= INSTRUCTION_POINTER => {
             Location::Computed(Number::of(Base::Called(register)))
         }
         Location::Memory(number) => Location::Memory(of_call(number)),

@@ -42,6 +42,7 @@ mod value;
 mod variables;
 mod words;
 
+pub use call::{ARGUMENTS, INSTRUCTION_POINTER, RETURNED};
 pub use condition::{Comparison, Condition, Literal};
 pub use error::Error;
 pub use expression::{Access, Expression, Start};

@@ -2,6 +2,7 @@
 
 use gimli::{Register, X86_64};
 
+use crate::call::RETURNED;
 use crate::error::Error;
 use crate::expression::{Access, Expression, Start};
 use crate::functions::{Body, Function};
@@ -102,6 +103,13 @@ struct Item {
     pointers: u8,
 }
 
+impl Item {
+    /// All of a value of a type.
+    fn new(location: Location, kind: Option<EntryId>) -> Self {
+        Self { location, first_bit: 0, bits: None, kind, pointers: 0 }
+    }
+}
+
 impl View<'_> {
     /// Returns from where the value of an expression is read when the instruction at an address of a function's code
     /// begins, or when the function returns if there is none: then its parameters are as it was called with them.
@@ -120,14 +128,14 @@ impl View<'_> {
     ) -> Result<ReadValue, Error> {
         let refuse = |why: String| Error::Value { expression: expression.to_owned(), why };
         let parsed = Expression::parse(expression).map_err(|why| Error::Expression { why })?;
-        let register = |register: u16, kind| {
-            let location = Location::Register(register);
-            Item { location, first_bit: 0, bits: None, kind, pointers: 0 }
-        };
         let mut item = match &parsed.start {
-            Start::Returned => register(X86_64::RAX.0, self.type_of(function.declared)),
+            Start::Returned => {
+                Item::new(Location::Register(RETURNED), self.type_of(function.declared))
+            }
             // All of its bits, as an address.
-            Start::Register(number) => Item { bits: Some(64), ..register(*number, None) },
+            Start::Register(number) => {
+                Item { bits: Some(64), ..Item::new(Location::Register(*number), None) }
+            }
             Start::Variable(name) => self.item(body, address, name).map_err(refuse)?,
         };
         for step in &parsed.steps {
@@ -138,13 +146,7 @@ impl View<'_> {
 
     /// A variable in scope, or a static one.
     fn item(&self, body: &Body, address: Option<u64>, name: &str) -> Result<Item, String> {
-        let item = |location, id| Item {
-            location,
-            first_bit: 0,
-            bits: None,
-            kind: self.type_of(id),
-            pointers: 0,
-        };
+        let item = |location, id| Item::new(location, self.type_of(id));
         let Some(address) = address else {
             return self.argument(body, name).map(|(id, location)| item(location, id));
         };
@@ -226,17 +228,13 @@ impl View<'_> {
                 let location = Location::Computed(value);
                 let kind = self.type_named(name);
                 let kind = Some(kind.ok_or_else(|| format!("there is no type '{name}'"))?);
-                Ok(Item { location, first_bit: 0, bits: None, kind, pointers: *pointers })
+                Ok(Item { pointers: *pointers, ..Item::new(location, kind) })
             }
             Access::Element(number) => self.element(item, *number),
             Access::Address => match item.location {
-                Location::Memory(address) => Ok(Item {
-                    location: Location::Computed(address),
-                    first_bit: 0,
-                    bits: Some(64),
-                    kind: None,
-                    pointers: 0,
-                }),
+                Location::Memory(address) => {
+                    Ok(Item { bits: Some(64), ..Item::new(Location::Computed(address), None) })
+                }
                 _ => Err("it is not in memory, and has no address".to_owned()),
             },
         }
@@ -264,8 +262,7 @@ impl View<'_> {
         if item.first_bit != 0 {
             return Err("it lies in the midst of a register".to_owned());
         }
-        let location = Location::Memory(number(&item, 8)?);
-        Ok(Item { location, first_bit: 0, bits: None, kind: to, pointers: 0 })
+        Ok(Item::new(Location::Memory(number(&item, 8)?), to))
     }
 
     fn element(&self, item: Item, index: i64) -> Result<Item, String> {
@@ -284,13 +281,8 @@ impl View<'_> {
         let Location::Memory(address) = item.location else {
             return Err("it is not in memory".to_owned());
         };
-        Ok(Item {
-            location: Location::Memory(address.add(bytes)),
-            first_bit: 0,
-            bits: None,
-            kind: of,
-            pointers: item.pointers,
-        })
+        let location = Location::Memory(address.add(bytes));
+        Ok(Item { pointers: item.pointers, ..Item::new(location, of) })
     }
 
     /// A member of a member, by their names.

@@ -79,10 +79,15 @@ impl Profile {
     /// Sets the machine on which the samples were taken, for all threads.
     pub fn set_host(&mut self, host: &str) {
         let host = self.strings.intern(host);
+        self.map_threads(|thread| Thread { host, ..thread });
+    }
+
+    /// Replaces each thread. Threads that become equal are merged.
+    pub fn map_threads(&mut self, mut new: impl FnMut(Thread) -> Thread) {
         let mut threads = Threads::default();
-        let new: Vec<ThreadId> =
-            self.threads.iter().map(|thread| threads.intern(Thread { host, ..thread })).collect();
-        self.samples.map_threads(|thread| new[thread.index()]);
+        let ids: Vec<ThreadId> =
+            self.threads.iter().map(|thread| threads.intern(new(thread))).collect();
+        self.samples.map_threads(|thread| ids[thread.index()]);
         self.threads = threads;
     }
 

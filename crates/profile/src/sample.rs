@@ -142,6 +142,11 @@ impl Samples {
         }
     }
 
+    /// Sets the time of all samples.
+    pub fn set_times(&mut self, time: u64) {
+        self.time = vec![time; self.len()];
+    }
+
     /// Sets the address of each sample by its stack.
     pub fn set_addresses(&mut self, address: impl FnMut(StackId) -> Option<AddressId>) {
         let addresses = self.stack.iter().copied().map(address);

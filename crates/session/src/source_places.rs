@@ -7,9 +7,11 @@ use pyrograph_elf::Image;
 use pyrograph_elf::object::{Object, ObjectKind};
 use pyrograph_event::request::{Place, Trigger};
 use pyrograph_event::values::{
-    Bits, INSTRUCTION_POINTER, MOST_STEPS, Memory, ReadBase, ReadNumber, ReadStep, ReadValue,
+    Bits, MOST_STEPS, Memory, ReadBase, ReadNumber, ReadStep, ReadValue,
 };
-use pyrograph_probe::{Base, Body, Function, Number, Program, Shape, Step, Variable, View};
+use pyrograph_probe::{
+    Base, Body, Function, INSTRUCTION_POINTER, Number, Program, Shape, Step, Variable, View,
+};
 use pyrograph_record::nearest;
 use pyrograph_symbol::Locator;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use parquet::errors::ParquetError;
 
-/// Why a segment cannot be read or written.
+/// Reasons why a segment cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SegmentError {
@@ -28,7 +28,7 @@ pub enum SegmentError {
     Parquet(#[from] ParquetError),
 }
 
-/// Why a folder of segments cannot be read or written.
+/// Reasons why a folder of segments cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {

@@ -168,17 +168,28 @@ impl Footer {
         }
     }
 
-    /// Names and units of the events, in the order of their indices: those of the columns that have their values.
-    pub(crate) fn events(&self) -> Vec<&Value> {
-        let mut events: Vec<Option<&Value>> = Vec::new();
-        for column in self.columns.iter().filter(|column| !column.counts) {
-            if events.len() <= column.event {
-                events.resize(column.event + 1, None);
-            }
-            events[column.event] = Some(&column.value);
-        }
-        events.into_iter().flatten().collect()
+    /// The events, in the order of their indices.
+    pub(crate) fn events(&self) -> Vec<Event> {
+        let column = |event: usize, counts: bool| {
+            self.columns.iter().position(|of| of.event == event && of.counts == counts)
+        };
+        let event = |number: usize| {
+            let values = column(number, false)?;
+            let value = self.columns.get(values)?.value.clone();
+            Some(Event { value, counts: column(number, true), values })
+        };
+        (0..self.columns.len()).filter_map(event).collect()
     }
+}
+
+/// An event, whose rows have the values of one column or two.
+pub struct Event {
+    /// Name and unit of the event: those of its values.
+    pub value: Value,
+    /// Index of the column of its counts.
+    pub counts: Option<usize>,
+    /// Index of the column of its values.
+    pub values: usize,
 }
 
 #[derive(Deserialize)]
@@ -200,8 +211,7 @@ fn columns(profile: &Profile) -> Vec<Column> {
             sums[of] = Some(sum);
         }
     }
-    let mut events: Vec<usize> = (0..types.len()).filter(|at| sums[*at].is_none()).collect();
-    events.sort_unstable();
+    let events: Vec<usize> = (0..types.len()).filter(|at| sums[*at].is_none()).collect();
     let event_of = |at: usize| events.iter().position(|event| *event == at).unwrap_or(0);
     let column = |(at, of): (usize, &ValueType)| match sums[at] {
         Some(sum) => Column { value: of.into(), event: event_of(sum), counts: true },

@@ -1,7 +1,5 @@
 //! Reading segments.
 
-use std::collections::BTreeSet;
-
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type, UInt8Type, UInt32Type, UInt64Type};
 use arrow_array::{
@@ -19,7 +17,7 @@ use pyrograph_profile::{
 
 use crate::checksum;
 use crate::error::SegmentError;
-use crate::footer::{CODE_KEY, Footer, KEY, LARGEST_SEGMENT};
+use crate::footer::{CODE_KEY, Event, Footer, KEY, LARGEST_SEGMENT};
 use crate::schema::{self, ADDRESS_TEXTS, FRAME_TEXTS};
 use crate::when::Range;
 
@@ -213,7 +211,6 @@ struct Rows<'a> {
     /// See [`Footer::hosts`].
     hosts: bool,
     first: u64,
-    /// Name and unit of each event, with the columns of its counts and values.
     events: Vec<Event>,
     columns: usize,
     /// The samples with their places, and their values one behind the other.
@@ -226,30 +223,13 @@ struct Rows<'a> {
     stacks: HashMap<Vec<u8>, StackId>,
 }
 
-struct Event {
-    name: String,
-    unit: String,
-    counts: Option<usize>,
-    values: usize,
-}
-
 impl<'a> Rows<'a> {
     fn new(footer: &Footer, wanted: &'a Wanted) -> Self {
-        let column = |event: usize, counts: bool| {
-            footer.columns.iter().position(|of| of.event == event && of.counts == counts)
-        };
-        let numbers: BTreeSet<usize> = footer.columns.iter().map(|of| of.event).collect();
-        let event = |number: usize| {
-            let values = column(number, false)?;
-            let value = &footer.columns.get(values)?.value;
-            let counts = column(number, true);
-            Some(Event { name: value.name.clone(), unit: value.unit.clone(), counts, values })
-        };
         Self {
             wanted,
             hosts: footer.hosts,
             first: footer.first,
-            events: numbers.into_iter().filter_map(event).collect(),
+            events: footer.events(),
             columns: footer.columns.len(),
             samples: Vec::new(),
             values: Vec::new(),
@@ -262,6 +242,8 @@ impl<'a> Rows<'a> {
     fn add(&mut self, profile: &mut Profile, batch: &RecordBatch) -> Result<(), SegmentError> {
         let (events, units) = (texts(batch, "event")?, texts(batch, "unit")?);
         let owner = |name: &str| texts(batch, name);
+        /// Index of the machine.
+        const HOST: usize = 2;
         let owners = [
             owner("comm")?,
             owner("thread")?,
@@ -278,17 +260,18 @@ impl<'a> Rows<'a> {
         let (at, cpus) = (list::<Int64Type>(batch, "at")?, list::<UInt32Type>(batch, "cpus")?);
         let hashes = batch.column_by_name("stack").and_then(|of| of.as_fixed_size_binary_opt());
         let hashes = hashes.ok_or_else(|| other_type("stack"))?;
-        let (services, hosts) = (owner("service")?, owner("host")?);
+        let services = owner("service")?;
         let frames = FrameColumns::of(batch)?;
         let addresses = AddressColumns::of(batch)?;
         for row in 0..batch.num_rows() {
             let (name, unit) = (events.get(row), units.get(row));
-            let event = self.events.iter().find(|of| (&*of.name, &*of.unit) == (name, unit));
+            let is_it = |of: &&Event| (&*of.value.name, &*of.value.unit) == (name, unit);
+            let event = self.events.iter().find(is_it);
             let Some(&Event { counts: counts_column, values: values_column, .. }) = event else {
                 continue;
             };
             if !matches(&self.wanted.service, services.get(row))
-                || !matches(&self.wanted.host, hosts.get(row))
+                || !matches(&self.wanted.host, owners[HOST].get(row))
             {
                 continue;
             }

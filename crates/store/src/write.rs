@@ -19,7 +19,7 @@ use pyrograph_profile::{Frame, FrameId, FrameKind, Profile, StringId};
 
 use crate::checksum;
 use crate::error::SegmentError;
-use crate::footer::{CODE_KEY, Footer, KEY, Kept};
+use crate::footer::{CODE_KEY, Event, Footer, KEY, Kept};
 use crate::groups::{Group, groups};
 use crate::owner::{Owner, owner};
 use crate::schema::{self, STEPS};
@@ -43,16 +43,9 @@ pub fn write_kept(profile: &Profile, kept: Option<Kept>) -> Result<Vec<u8>, Segm
     let mut footer = Footer { kept, ..Footer::of(profile) };
     let mut writer = ArrowWriter::try_new(Vec::new(), schema::schema(), Some(properties()?))?;
     let groups = groups(profile);
-    let events: Vec<(String, String)> =
-        footer.events().iter().map(|of| (of.name.clone(), of.unit.clone())).collect();
     let mut start = 0;
-    for (index, (event, unit)) in events.iter().enumerate() {
-        let at = |counts: bool| {
-            footer.columns.iter().position(|of| of.event == index && of.counts == counts)
-        };
-        let (counts, values) = (at(true), at(false).unwrap_or(0));
-        let (first, hosts) = (footer.first, footer.hosts);
-        let rows = Rows { profile, first, hosts, event, unit, counts, values };
+    for event in footer.events() {
+        let rows = Rows { profile, first: footer.first, hosts: footer.hosts, event };
         let mut rest = &groups[..];
         while !rest.is_empty() {
             let (now, later) = rest.split_at(rows_of_group(profile, rest));
@@ -109,18 +102,14 @@ struct Rows<'a> {
     first: u64,
     /// See [`Footer::hosts`].
     hosts: bool,
-    event: &'a str,
-    unit: &'a str,
-    /// Columns of the profile.
-    counts: Option<usize>,
-    values: usize,
+    event: Event,
 }
 
 impl Rows<'_> {
     fn batch(&self, groups: &[Group]) -> Result<RecordBatch, SegmentError> {
         let mut columns: Vec<ArrayRef> = vec![
-            texts(groups.iter().map(|_| Some(self.event))),
-            texts(groups.iter().map(|_| Some(self.unit))),
+            texts(groups.iter().map(|_| Some(&*self.event.value.name))),
+            texts(groups.iter().map(|_| Some(&*self.event.value.unit))),
         ];
         columns.extend(self.owners(groups));
         columns.push(Arc::new(FixedSizeBinaryArray::try_from_iter(
@@ -181,15 +170,15 @@ impl Rows<'_> {
             groups.iter().map(sum).map(Some).collect::<Vec<_>>()
         };
         let period = self.profile.about.period.as_ref();
-        let period = period.filter(|(of, _)| of.name == self.event && of.decimals == 0);
-        let counts = match self.counts {
+        let period = period.filter(|(of, _)| of.name == self.event.value.name && of.decimals == 0);
+        let counts = match self.event.counts {
             Some(column) => sum(column),
             None => vec![None; groups.len()],
         };
         vec![
             numbers::<UInt64Type>(groups.iter().map(|_| period.map(|(_, length)| *length))),
             numbers::<UInt64Type>(counts),
-            numbers::<UInt64Type>(sum(self.values)),
+            numbers::<UInt64Type>(sum(self.event.values)),
         ]
     }
 
@@ -211,8 +200,8 @@ impl Rows<'_> {
         let order = numbers::<UInt32Type>(rows().map(|row| u32::try_from(row).ok()));
         Ok(vec![
             list(has_times.then_some(at), DataType::Int64, true, lengths())?,
-            list(self.counts.map(column), DataType::UInt64, false, lengths())?,
-            list(Some(column(self.values)), DataType::UInt64, false, lengths())?,
+            list(self.event.counts.map(column), DataType::UInt64, false, lengths())?,
+            list(Some(column(self.event.values)), DataType::UInt64, false, lengths())?,
             list(has_cpus.then_some(cpus), DataType::UInt32, true, lengths())?,
             list(Some(order), DataType::UInt32, false, lengths())?,
         ])

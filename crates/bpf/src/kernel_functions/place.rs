@@ -70,7 +70,7 @@ pub fn computed(register: u16, kind: TypeId) -> Item {
     of_base(ReadBase::Register(register), kind)
 }
 
-/// What was in a register when the function was called.
+/// The value of a register at the call of the function.
 pub fn called(register: u16, kind: TypeId) -> Item {
     of_base(ReadBase::Called(register), kind)
 }

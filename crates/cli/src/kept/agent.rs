@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use pyrograph_profile::{Profile, Sample, Samples, StringId, Thread, ThreadDetail};
+use pyrograph_profile::{Profile, StringId, Thread, ThreadDetail};
 use pyrograph_record::{Rate, Target};
 use pyrograph_session::{Plan, Recorder, Scope, host_name, memory};
 use pyrograph_store::{Range, Retention, StoreError, Writing, age_of};
@@ -111,7 +111,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What was recorded since a segment began.
+/// The samples of the segment that is recorded now.
 struct Minute {
     /// Time of the wall clock, in nanoseconds since 1970.
     from: u64,
@@ -154,14 +154,8 @@ impl Minute {
     fn add(&mut self, mut profile: Profile, lost: u64) {
         let time = self.at(self.step);
         self.step = self.begun.elapsed();
-        let columns = profile.value_types.len();
-        let samples = std::mem::replace(&mut profile.samples, Samples::new(columns));
-        for (row, sample) in samples.iter().enumerate() {
-            let values: Vec<u64> = (0..columns).map(|of| samples.values(of)[row]).collect();
-            let owner = self.owner(profile.threads.get(sample.thread));
-            let thread = profile.threads.intern(owner);
-            profile.push(Sample { time: Some(time), thread, ..sample }, &values);
-        }
+        profile.samples.set_times(time);
+        profile.map_threads(|thread| self.owner(thread));
         // Rows are sums of the samples of a step; the machine and the period are known once for all.
         profile.about.sums = true;
         profile.about.lost = lost;

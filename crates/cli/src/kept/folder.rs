@@ -1,6 +1,6 @@
 //! `pyrograph store`: what is in a folder of segments, and whether it is whole.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -46,7 +46,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn list(folder: &std::path::Path) -> anyhow::Result<ExitCode> {
+fn list(folder: &Path) -> anyhow::Result<ExitCode> {
     let entries = Directory::open(folder)?.entries()?;
     write_output(None, |out| {
         for entry in &entries {
@@ -73,7 +73,7 @@ fn line(entry: &Entry) -> String {
     format!("{times}  {:9.1} kB  {what}", entry.bytes as f64 / 1e3)
 }
 
-fn check(folder: &std::path::Path) -> anyhow::Result<ExitCode> {
+fn check(folder: &Path) -> anyhow::Result<ExitCode> {
     let entries = Directory::open(folder)?.entries()?;
     let mut bad = 0;
     for entry in &entries {

@@ -1,4 +1,4 @@
-//! What functions were called with, where they return, and registers. What is expected is what the program itself says.
+//! Parameters of functions at their returns, and registers, compared with what the program prints.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -15,7 +15,7 @@ const COMPILERS: [&[&str]; 4] = [
 
 const CALLS: &str = "30";
 
-/// What the program says of each call of a function: its words.
+/// The words that the program prints for each call of a function.
 fn said(program: &str, function: &str) -> Vec<Vec<String>> {
     let output = Command::new(program).arg(CALLS).output().expect("it runs");
     let output = text(&output.stdout);

@@ -1,9 +1,7 @@
 //! Values of functions of which nothing is known but their registers.
 
-use pyrograph_event::values::{
-    ARGUMENTS, Bits, Memory, RETURNED, ReadBase, ReadNumber, ReadStep, ReadValue,
-};
-use pyrograph_probe::{Expression, Shape, Start};
+use pyrograph_event::values::{Bits, Memory, ReadBase, ReadNumber, ReadStep, ReadValue};
+use pyrograph_probe::{ARGUMENTS, Expression, RETURNED, Shape, Start};
 
 use super::asking::Asked;
 
